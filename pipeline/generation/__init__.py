@@ -1,0 +1,1 @@
+"""Reproduction scripts and candidate edits: the testing, editing and reproduction machines."""

@@ -1,0 +1,1 @@
+"""Which edit is right: votes, the repository's own tests, the selection machine."""

@@ -1,0 +1,68 @@
+"""Where finished work is kept, so that a crashed worker resumes instead of repeating."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+M = TypeVar("M", bound=BaseModel)
+
+_KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
+
+
+def checked_key(key: str) -> str:
+    """`key` itself: words of letters, digits, `_.-`, joined by slashes.
+
+    Raises:
+        ValueError: it is anything else, so that no key can leave the store's folder or prefix.
+    """
+    if not _KEY.fullmatch(key):
+        raise ValueError(f"not a store key: {key!r}")
+    return key
+
+
+class Store(Protocol):
+    """One document a key. `DirStore` here and `bot.store.RedisStore` pass one contract suite."""
+
+    async def load(self, key: str, kind: type[M]) -> M | None:
+        """The document under `key`, or None when there is none or it is of an older shape.
+
+        A document that no longer validates is treated as absent: its step is done again.
+        """
+        ...
+
+    async def save(self, key: str, value: BaseModel) -> None:
+        """Keep `value` under `key`, whole or not at all."""
+        ...
+
+
+class DirStore:
+    """One JSON file a key: for the command line, and for reading a run by hand."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    async def load(self, key: str, kind: type[M]) -> M | None:
+        path = self._path(key)
+        try:
+            text = await asyncio.to_thread(path.read_bytes)
+            return kind.model_validate_json(text)
+        except (FileNotFoundError, ValidationError):
+            return None
+
+    async def save(self, key: str, value: BaseModel) -> None:
+        await asyncio.to_thread(self._write, self._path(key), value.model_dump_json(indent=1))
+
+    def _write(self, path: Path, text: str) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        scratch.write_text(text, encoding="utf-8")
+        scratch.replace(path)  # atomic: a reader sees the old file or the new, never half
+
+    def _path(self, key: str) -> Path:
+        return self.root / f"{checked_key(key)}.json"

@@ -1,0 +1,23 @@
+"""`asyncio.gather` that leaves nobody running: if one fails, the rest are cancelled and awaited."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+async def together(jobs: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """The results in the order of `jobs`.
+
+    Raises the first failure itself, not an `ExceptionGroup` around it, so that callers can catch
+    what a job documents.
+    """
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(job) for job in jobs]
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from failures
+    return [task.result() for task in tasks]

@@ -1,0 +1,1 @@
+"""What we say to models: Jinja2 files by stage, and `render(name, **values)`; nothing else."""

@@ -1,0 +1,24 @@
+"""What one execution may use."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Limits(BaseModel):
+    """The walls around one execution. Every number is enforced from outside the process."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    seconds: float = Field(default=100, gt=0)
+    """Wall clock, then the whole process tree is killed (CodeMonkeys, Table 4)."""
+    memory_mb: int = Field(default=2048, gt=0)
+    """Resident memory together with everything written to the checkout, /tmp and /dev/shm."""
+    cpus: float = Field(default=1, gt=0)
+    processes: int = Field(default=256, gt=0)
+    disk_mb: int = Field(default=1024, gt=0)
+    """What may be written to the checkout and /tmp, each."""
+    output_kept_bytes: int = Field(default=64 * 1024, gt=0)
+    """How much output is kept: half from the head, half from the tail."""
+    output_total_bytes: int = Field(default=64 * 1024 * 1024, gt=0)
+    """A program that prints more than this is killed."""
