@@ -1,0 +1,59 @@
+"""A Redis of the demo's own, on a free port, gone when the demo ends."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from bot.demo.package import DemoFailed
+
+_START_SECONDS = 10.0
+
+
+@asynccontextmanager
+async def own_redis(folder: Path) -> AsyncGenerator[str, None]:
+    """Start `redis-server` with its files in `folder`; yields its `redis://` address.
+
+    Raises:
+        DemoFailed: it is not installed or does not start.
+    """
+    port = free_port()
+    argv = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "",
+            "--appendonly", "no", "--dir", str(folder)]  # fmt: skip
+    try:
+        process = await asyncio.create_subprocess_exec(*argv, stdout=asyncio.subprocess.DEVNULL)
+    except FileNotFoundError:
+        raise DemoFailed("redis-server is not installed; `make demo` installs it.") from None
+    try:
+        await _up(process, port)
+        yield f"redis://127.0.0.1:{port}/0"
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.wait()
+
+
+def free_port() -> int:
+    """A port that nothing listens on at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+async def _up(process: asyncio.subprocess.Process, port: int) -> None:
+    try:
+        async with asyncio.timeout(_START_SECONDS):
+            while process.returncode is None:
+                try:
+                    _, writer = await asyncio.open_connection("127.0.0.1", port)
+                except OSError:
+                    await asyncio.sleep(0.02)
+                else:
+                    writer.close()
+                    return
+    except TimeoutError:
+        pass
+    raise DemoFailed("redis-server was started and does not answer; try again.")
