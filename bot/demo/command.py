@@ -7,14 +7,115 @@ import asyncio
 import sys
 import tempfile
 import time
+from contextlib import suppress
+from importlib.resources import files as resources
 from pathlib import Path
 
+from bot import comments
 from bot.demo import told
+from bot.demo.follow import followed, outcome_of
 from bot.demo.package import LICENSE, REPORTED, DemoFailed, files, source_release
 from bot.demo.stage import MAINTAINER, REPORTER, Stage, standing
-from bot.redis_client import open_redis
-from bot.runs import Runs
-from bot.settings import Settings, SettingsError
-from bot.store import RedisStore
+from bot.settings import Settings
 from bot.types import Run, RunStatus
-from importlib.resources import files as resources
+from bot.workshop import engine_of
+from pipeline.solve import Outcome
+from pipeline.types import NoFix, Selection
+from sandbox.base import SandboxError
+
+PATIENCE_SECONDS = 1800
+"""A demo that takes longer than this is not going to end."""
+
+Subparsers = argparse._SubParsersAction  # pyright: ignore[reportPrivateUsage]
+
+
+def register(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
+    """Adds the command to `capuchin`."""
+    parser = subparsers.add_parser(
+        "demo",
+        help="fix a real bug of a real package on this machine",
+        description="From the signed webhook to the pull request, on a GitHub of its own. Answers "
+        "are recorded unless ANTHROPIC_API_KEY is set; it says which.",
+    )
+    parser.add_argument("--keep", action="store_true", help="stay up afterwards, for a browser")
+    parser.add_argument("--port", type=int, default=0, help="where the demo's GitHub listens")
+    parser.set_defaults(run=lambda args: asyncio.run(_demo(args.keep, args.port)))
+
+
+async def _demo(keep: bool, port: int) -> int:
+    began = time.monotonic()
+    settings = Settings.from_env()
+    try:
+        await engine_of(settings).check()
+        package = files(source_release(settings.data_dir / "cache"))
+        with tempfile.TemporaryDirectory(prefix="capuchin-demo-") as folder:
+            async with standing(Path(folder), settings, package, port) as stage:
+                _introduce(stage)
+                run = await _labelled(stage)
+                code = await _conclude(stage, run, began)
+                if keep:
+                    await _kept(stage)
+                return code
+    except (DemoFailed, SandboxError) as error:
+        _say(str(error))
+        return 1
+    except OSError as error:
+        _say(f"The demo could not start: {error.strerror or 'the port is taken'}.")
+        return 1
+
+
+def _introduce(stage: Stage) -> None:
+    _say("The package: marshmallow 3.0.0, its source release from PyPI "
+         f"({LICENSE}).\nThe bug: once reported as {REPORTED}; the issue is in our words.")  # fmt: skip
+    if stage.recorded:
+        _say(f"The model: recorded. {stage.recorded.recording.note}\n"
+             "Set ANTHROPIC_API_KEY to ask the real service instead.")  # fmt: skip
+    else:
+        _say(f"The model: {stage.settings.solver_model}, asked for real; this costs money.")
+
+
+async def _labelled(stage: Stage) -> Run:
+    text = (resources("bot.demo") / "issue.md").read_text(encoding="utf-8")
+    title, _, body = text.partition("\n")
+    issue = await stage.hub.open_issue(stage.repo, title, body, author=REPORTER)
+    _say(f"The issue: {stage.hub.url}{issue.html_path}")
+    _say(f"@{MAINTAINER} puts the label {stage.settings.label!r} on it …")
+    await stage.hub.add_label(issue, stage.settings.label, by=MAINTAINER)
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            return await followed(stage, issue, _say)
+    except TimeoutError:
+        raise DemoFailed("The run did not end in half an hour; something is stuck.") from None
+
+
+async def _conclude(stage: Stage, run: Run, began: float) -> int:
+    outcome, accounts = await outcome_of(stage, run)
+    out = sys.stdout.write
+    match outcome:
+        case Outcome(result=Selection() as chosen):
+            out("\nCandidates × tests (exit 0: the test passes; 2: the issue is still there)\n\n")
+            out(told.votes(chosen.evidence.votes, chosen.candidate) + "\n\n")
+            out(told.decided(chosen) + "\n")
+        case Outcome(result=NoFix() as honest):
+            out(f"\nNo fix: {comments.no_fix_reason(honest.reason)}\n")
+        case None:
+            out(f"\nThe run ended: {comments.failure_reason(run.failure, run.detail)}\n"
+                if run.failure else f"\nThe run ended: {run.status.value}.\n")  # fmt: skip
+    out(f"\n{told.spending(accounts)}\n\n")
+    recorded = " of recorded answers; nothing was paid" if stage.recorded else ""
+    out(f"Price at list prices: ${run.dollars:.4f}{recorded}.\n")
+    out(f"Wall time: {time.monotonic() - began:.1f} s.\n")
+    if run.status is RunStatus.OPENED_PULL_REQUEST:
+        out(f"\nPull request: {run.pull_request_url}\n")
+        return 0
+    return 1
+
+
+async def _kept(stage: Stage) -> None:
+    _say(f"\nLook at {stage.hub.url}/{stage.repo.full_name} in a browser; Ctrl-C ends the demo.")
+    with suppress(asyncio.CancelledError):
+        await asyncio.Event().wait()
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(text + "\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeline.models.base import Usage
-from pipeline.types import Account, Candidate, VoteTable
+from pipeline.types import Account, Candidate, Selection, VoteTable
 from sandbox.base import Execution
 
 
@@ -45,3 +45,24 @@ def _aligned(rows: list[list[str]]) -> str:
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = ("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) for row in rows)
     return "\n".join(f"  {line.rstrip()}" for line in lines)
+
+
+def decided(chosen: Selection) -> str:
+    """Who chose, and what the repository's own tests and the new test say of the edit."""
+    by = {
+        "only one": "it was the only one",
+        "votes": "most votes",
+        "model": f"the selection machine, after {chosen.evidence.selection_rounds} more test(s)",
+    }[chosen.decided_by]
+    lines = [f"Chosen: candidate {chosen.candidate.sample} ({by})."]
+    if suite := chosen.evidence.suite:
+        lines.append(
+            f"The package's own tests: {len(suite.before.passed)} pass without the edit, "
+            f"{len(suite.after.passed)} with it; broken by it: {len(suite.broken)}."
+        )
+    test = chosen.evidence.reproduction
+    lines.append(
+        f"{test.path}: exit {test.before.exit_code} without the edit, "
+        f"exit {test.after.exit_code} with it."
+    )
+    return "\n".join(lines)

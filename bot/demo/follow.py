@@ -1,0 +1,57 @@
+"""Watching the demo's run: what it is doing now, and what it came to."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+
+from bot.demo.stage import Stage
+from bot.keys import Keys
+from bot.localhub import Issue
+from bot.redis_client import open_redis
+from bot.runs import Runs
+from bot.store import RedisStore
+from bot.types import RepoRef, Run
+from pipeline.models.metered import Ledger
+from pipeline.solve import Outcome
+from pipeline.types import Account
+
+_POLL_SECONDS = 0.1
+_REDIS_SECONDS = 5.0
+
+
+async def followed(stage: Stage, issue: Issue, say: Callable[[str], None]) -> Run:
+    """The issue's run when it has ended; what its status comment says is passed on meanwhile."""
+    repo = stage.repo
+    installation = repo.installation
+    ref = RepoRef(
+        owner=repo.owner.login, name=repo.name, installation=installation.id if installation else 0
+    )
+    said = ""
+    async with open_redis(stage.settings.redis_url, timeout=_REDIS_SECONDS) as redis:
+        runs = Runs(redis, stage.settings.redis_prefix)
+        while True:
+            run = await runs.last(ref, issue.number)
+            for comment in issue.comments:
+                now = _plain(comment.body)
+                if now != said:
+                    said = now
+                    say(f"  {now}")
+            if run is not None and run.status.final:
+                return run
+            await asyncio.sleep(_POLL_SECONDS)
+
+
+async def outcome_of(stage: Stage, run: Run) -> tuple[Outcome | None, tuple[Account, ...]]:
+    """What the pipeline came to, if it came to an end, and what it spent."""
+    async with open_redis(stage.settings.redis_url, timeout=_REDIS_SECONDS) as redis:
+        store = RedisStore(redis, Keys(stage.settings.redis_prefix), run.id)
+        ledger = await store.load("ledger", Ledger)
+        return await store.load("outcome", Outcome), ledger.accounts if ledger else ()
+
+
+def _plain(comment: str) -> str:
+    """The last line of a comment that a reader sees."""
+    lines = re.sub(r"<!--.*?-->", "", comment, flags=re.DOTALL).strip().splitlines()
+    return lines[-1].strip() if lines else ""
