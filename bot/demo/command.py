@@ -78,7 +78,7 @@ async def _labelled(stage: Stage) -> Run:
     text = (resources("bot.demo") / "issue.md").read_text(encoding="utf-8")
     title, _, body = text.partition("\n")
     issue = await stage.hub.open_issue(stage.repo, title, body, author=REPORTER)
-    _say(f"The issue: {stage.hub.url}{issue.html_path}")
+    _say(f"The issue: {stage.hub.url}/{issue.html_path}")
     _say(f"@{MAINTAINER} puts the label {stage.settings.label!r} on it …")
     await stage.hub.add_label(issue, stage.settings.label, by=MAINTAINER)
     try:
