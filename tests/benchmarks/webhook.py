@@ -7,15 +7,17 @@ import hashlib
 import hmac
 import json
 import sys
+import tempfile
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from uuid import uuid4
 
 import httpx
 
+from bot.demo.redis import free_port, own_redis
 from tests.benchmarks.table import Row, percentile
-from tests.redis import free_port, redis_server
 
 SECRET = "benchmark"
 PER_SECOND = 200
@@ -33,16 +35,17 @@ uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), log_level="error", acc
 
 
 async def measure() -> list[Row]:
-    async with redis_server() as redis_url:
-        port = free_port()
-        environment = {
-            "CAPUCHIN_WEBHOOK_SECRET": SECRET,
-            "CAPUCHIN_REDIS_URL": redis_url,
-            "PATH": "/usr/bin:/bin",
-        }
-        serve = [sys.executable, "-m", "bot", "serve", "--port", str(port)]
-        async with _server(serve, port, environment):
-            ours = await _load(port)
+    with tempfile.TemporaryDirectory() as folder:
+        async with own_redis(Path(folder)) as redis_url:
+            port = free_port()
+            environment = {
+                "CAPUCHIN_WEBHOOK_SECRET": SECRET,
+                "CAPUCHIN_REDIS_URL": redis_url,
+                "PATH": "/usr/bin:/bin",
+            }
+            serve = [sys.executable, "-m", "bot", "serve", "--port", str(port)]
+            async with _server(serve, port, environment):
+                ours = await _load(port)
     port = free_port()
     async with _server([sys.executable, "-c", BARE, str(port)], port, {"PATH": "/usr/bin:/bin"}):
         bare = await _load(port)

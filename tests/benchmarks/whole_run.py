@@ -1,0 +1,81 @@
+"""The demo's run with a model that answers at once: what Capuchin itself takes.
+
+Label to pull request with warm images, against the time that the run's own executions take.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+import time
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from redis.asyncio import Redis
+
+from bot.demo.follow import followed
+from bot.demo.package import files, source_release
+from bot.demo.stage import MAINTAINER, REPORTER, standing
+from bot.keys import Keys
+from bot.settings import Settings
+from bot.types import Run, RunStatus
+from tests.benchmarks.table import Row
+
+
+async def measure() -> list[Row]:
+    settings = Settings.from_env()
+    settings = settings.model_copy(update={"anthropic_api_key": Settings().anthropic_api_key})
+    package = files(source_release(settings.data_dir / "cache"))
+    await _run(settings, package)  # builds the images
+    took, executing = await _run(settings, package)
+    return [
+        Row(
+            "whole run, the model answers at once",
+            took,
+            "s",
+            f"its executions alone, {settings.sandbox_parallel} at a time",
+            executing / settings.sandbox_parallel,
+        )
+    ]
+
+
+async def _run(settings: Settings, package: dict[str, bytes]) -> tuple[float, float]:
+    with tempfile.TemporaryDirectory() as folder:
+        async with standing(Path(folder), settings, package) as stage:
+            issue = await stage.hub.open_issue(stage.repo, "DateTime", "in a List", REPORTER)
+            await asyncio.sleep(0.5)
+            began = time.perf_counter()
+            await stage.hub.add_label(issue, settings.label, by=MAINTAINER)
+            run = await followed(stage, issue, lambda _: None)
+            took = time.perf_counter() - began
+            assert run.status is RunStatus.OPENED_PULL_REQUEST, run
+            return took, await _executing(stage.settings, run)
+
+
+async def _executing(settings: Settings, run: Run) -> float:
+    """Seconds of every execution that the run's checkpoints tell of."""
+    keys = Keys(settings.redis_prefix)
+    seen: set[str] = set()
+    async with Redis.from_url(settings.redis_url) as redis:
+        async for key in redis.scan_iter(match=keys.checkpoint(run.id, "*")):
+            if key.endswith(b":ck:outcome"):
+                continue  # repeats what the others hold
+            document = json.loads(zlib.decompress(await redis.get(key)))
+            seen |= {json.dumps(each, sort_keys=True) for each in _executions(document)}
+    return sum(float(json.loads(each)["seconds"]) for each in seen)
+
+
+def _executions(value: object) -> Iterator[dict[str, object]]:
+    match value:
+        case {"seconds": _, "ending": _, "output": _}:
+            yield {str(k): v for k, v in value.items()}
+        case dict():
+            for each in value.values():
+                yield from _executions(each)
+        case list():
+            for each in value:
+                yield from _executions(each)
+        case _:
+            pass
