@@ -145,17 +145,22 @@ class Machine(ABC, Generic[S]):
 async def drive(machine: Machine[S], kind: type[S], store: Store, key: str) -> S:
     """Run `machine` to its end, from its last checkpoint if it has one.
 
-    Raises what the model and the sandbox raise, but not BudgetSpent: then the state so far comes
-    back with the phase OUT_OF_BUDGET.
+    Raises what the model and the sandbox raise, and BudgetSpent.
     """
     state = await store.load(key, kind) or machine.start()
     while not state.phase.final:
-        try:
-            state = await machine.step(state)
-        except BudgetSpent:
-            return state.model_copy(update={"phase": Phase.OUT_OF_BUDGET})
+        state = await machine.step(state)
         await store.save(key, state)
     return state
+
+
+async def drive_on_budget(machine: Machine[S], kind: type[S], store: Store, key: str) -> S:
+    """As `drive`, but a spent budget is an end like others: what was done so far still counts."""
+    try:
+        return await drive(machine, kind, store, key)
+    except BudgetSpent:
+        state = await store.load(key, kind) or machine.start()
+        return state.model_copy(update={"phase": Phase.OUT_OF_BUDGET})
 
 
 def _cut_off(hint: str) -> str:
