@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePosixPath
@@ -147,10 +146,5 @@ async def _configures_pytest(codebase: Codebase) -> bool:
     texts = await _texts(codebase, [name for name in names if name in codebase.files])
     if "pytest.ini" in texts or ".pytest.ini" in texts:
         return True
-    sections = texts.get("tox.ini", "") + texts.get("setup.cfg", "")
-    if re.search(r"^\[(tool:)?pytest\]", sections, re.M):
-        return True
-    try:
-        return "pytest" in tomllib.loads(texts.get("pyproject.toml", "")).get("tool", {})
-    except (tomllib.TOMLDecodeError, AttributeError):
-        return False
+    sections = "\n".join(texts.values())
+    return bool(re.search(r"^\s*\[(tool:|tool\.)?pytest[.\]]", sections, re.MULTILINE))
