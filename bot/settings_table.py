@@ -13,9 +13,15 @@ def table() -> str:
     """Markdown, one row a setting."""
     rows = ["| Variable | Default | |", "|---|---|---|"]
     for name, field in Settings.model_fields.items():
-        default = field.default.get_secret_value() if isinstance(field.default, SecretStr) else field.default
+        default = (
+            field.default.get_secret_value()
+            if isinstance(field.default, SecretStr)
+            else field.default
+        )
         shown = f"`{default}`" if default not in ("", None) else ""
-        rows.append(f"| `{variable(name)}` | {shown} | {' '.join((field.description or '').split())} |")
+        rows.append(
+            f"| `{variable(name)}` | {shown} | {' '.join((field.description or '').split())} |"
+        )
     return "\n".join(rows)
 
 

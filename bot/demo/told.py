@@ -26,8 +26,14 @@ def spending(accounts: Sequence[Account]) -> str:
     rows = [["stage", "model", "calls", "input", "cache read", "cache write", "output", "dollars"]]
     total, calls, dollars = Usage(), 0, 0.0
     for account in accounts:
-        rows.append(_spent(account.stage, account.model, account.calls, account.usage, account.dollars))
-        total, calls, dollars = total + account.usage, calls + account.calls, dollars + account.dollars
+        rows.append(
+            _spent(account.stage, account.model, account.calls, account.usage, account.dollars)
+        )
+        total, calls, dollars = (
+            total + account.usage,
+            calls + account.calls,
+            dollars + account.dollars,
+        )
     rows.append(_spent("in all", "", calls, total, dollars))
     return _aligned(rows)
 
