@@ -20,10 +20,12 @@ import docker
 
 from sandbox.attempt import Attempt, remove
 from sandbox.base import Execution, SandboxUnavailable
-from sandbox.build import BuildOptions, plan
+from sandbox.base_image import ensure_base_image
+from sandbox.build import Build, BuildOptions
 from sandbox.container import CHECKOUT, ENVIRONMENT, PROGRAM_ENVIRONMENT, TREE, seccomp_profile
 from sandbox.daemon import LABEL_RUN, connect, docker_errors
 from sandbox.dialogue import Job
+from sandbox.environment import recipe_of
 from sandbox.limits import Limits
 from sandbox.tree import Tree
 from sandbox.waiting import Alone, Shared, stoppable
@@ -100,17 +102,20 @@ class DockerEngine:
             if on_progress is not None:
                 loop.call_soon_threadsafe(on_progress, sentence)
 
-        build = await self._chore(
-            lambda: plan(
-                self._client(),
-                tree,
-                setup=tuple(setup),
-                options=self._options,
-                docker_url=self._docker_url,
-                profile=self._profile,
-                run_id=run_id,
-                say=say,
-            )
+        recipe = await self._chore(lambda: recipe_of(tree, setup=setup))
+        client = await self._chore(self._client)
+        base = await self._chore(
+            lambda: ensure_base_image(client, docker_url=self._docker_url, say=say)
+        )
+        build = Build(
+            client,
+            tree,
+            recipe,
+            base=base,
+            options=self._options,
+            profile=self._profile,
+            run_id=run_id,
+            say=say,
         )
         return await stoppable(self._chores, Alone(build, self._lock(build.dependencies)))
 
@@ -176,8 +181,10 @@ class DockerEngine:
     def _reap(self, live_runs: frozenset[str], older_than: float) -> int:
         removed = 0
         with docker_errors("Docker could not list containers"):
-            listed: Any = self._client().containers(all=True, filters={"label": LABEL_RUN})
-            found = cast(list[dict[str, Any]], listed)
+            found = cast(
+                list[dict[str, Any]],
+                self._client().containers(all=True, filters={"label": LABEL_RUN}),
+            )
         for container in found:
             run = container["Labels"][LABEL_RUN]
             age = time.time() - container["Created"]
