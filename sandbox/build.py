@@ -58,6 +58,10 @@ class BuildOptions:
     ca_bundle: Path | None = None
     index_url: str | None = None
     network: str = "bridge"
+    scope: str = ""
+    """Images are shared only between trees of one scope."""
+    cpus: float = 1
+    """How many processors the daemon has."""
     disk_mb: int = 1024
     """The checkout must fit twice, so that a program under test can write."""
 
@@ -86,7 +90,10 @@ class Build:
         self._run_id = run_id
         self._say = say
         self._stop = threading.Event()
-        known = repr((LAYOUT, base, recipe.digest, options.index_url))
+        self._limits = BUILD_LIMITS.model_copy(
+            update={"cpus": min(BUILD_LIMITS.cpus, options.cpus)}
+        )
+        known = repr((LAYOUT, base, recipe.digest, options.index_url, options.scope))
         self.dependencies = image_name("dependencies", known)
         self.image = image_name("tree", known + tree.digest)
 
@@ -119,7 +126,7 @@ class Build:
             container = create_build(
                 self._client,
                 parent,
-                limits=BUILD_LIMITS,
+                limits=self._limits,
                 profile=self._profile,
                 run_id=self._run_id,
                 network=self._options.network,
@@ -158,7 +165,7 @@ class Build:
         """What goes in: unpacked inside, by the unprivileged user, so that a path cannot escape."""
         files = {"tree.tar": self._tree.tar}
         if self._options.ca_bundle:
-            files["ca.pem"] = self._options.ca_bundle.read_bytes()
+            files["ca.pem"] = read_bundle(self._options.ca_bundle)
         buffer = io.BytesIO()
         with tarfile.open(fileobj=buffer, mode="w") as archive:
             for name, data in files.items():
@@ -187,6 +194,13 @@ class Build:
             f"LABEL capuchin.tree={self._tree.digest}",
         ]
         self._client.commit(container, repository, tag, changes=changes, pause=False)
+
+
+def read_bundle(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise SandboxUnavailable(f"The CA bundle cannot be read: {error}") from error
 
 
 def judge(end: dict[str, Any] | None, state: dict[str, Any]) -> str | None:

@@ -23,7 +23,7 @@ LABEL_KIND: Final = "capuchin.kind"
 DEFAULT_SOCKET: Final = "unix:///var/run/docker.sock"
 
 
-def connect(docker_url: str | None, *, timeout: float = 60) -> docker.APIClient:
+def connect(docker_url: str | None, *, timeout: float = 180) -> docker.APIClient:
     """A client of the daemon at `docker_url`; None is the local socket.
 
     Raises:

@@ -108,6 +108,16 @@ def containers_of(daemon: docker.APIClient, run_id: str) -> list[str]:
     return [container["Id"] for container in found]
 
 
+async def until_started(daemon: docker.APIClient, run_id: str) -> str:
+    """The container of `run_id`, as soon as it runs."""
+    async with asyncio.timeout(20):
+        while True:
+            for container in containers_of(daemon, run_id):
+                if daemon.inspect_container(container)["State"]["Running"]:
+                    return container
+            await asyncio.sleep(0.02)
+
+
 @pytest.fixture
 async def sandbox(
     engine: DockerEngine, prepared: str, run_id: str, daemon: docker.APIClient

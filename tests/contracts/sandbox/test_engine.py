@@ -16,7 +16,7 @@ from docker.errors import NotFound
 from sandbox.base import PatchRejected, SandboxUnavailable
 from sandbox.daemon import LABEL_RUN
 from sandbox.docker import DockerEngine, DockerSandbox
-from tests.docker import containers_of, make_tree, runs
+from tests.docker import containers_of, make_tree, runs, until_started
 
 SLEEP = ["sleep", "1000"]
 
@@ -27,16 +27,6 @@ async def nowhere(tmp_path: Path) -> AsyncIterator[DockerEngine]:
     engine = DockerEngine(docker_url=f"unix://{tmp_path}/docker.sock")
     yield engine
     await engine.close()
-
-
-async def until_started(daemon: docker.APIClient, run_id: str) -> str:
-    """The container of `run_id`, as soon as it runs."""
-    async with asyncio.timeout(20):
-        while True:
-            for container in containers_of(daemon, run_id):
-                if daemon.inspect_container(container)["State"]["Running"]:
-                    return container
-            await asyncio.sleep(0.02)
 
 
 async def test_a_working_docker_tells_its_version(engine: DockerEngine) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from pathlib import Path
 
 import docker
 import pytest
 
-from sandbox.base import EnvironmentFailed
+from pipeline.together import together
+from sandbox.base import EnvironmentFailed, SandboxUnavailable
 from sandbox.docker import DockerEngine
 from sandbox.tree import Tree, tree_of_directory
-from tests.docker import PACKAGE, containers_of, make_tree
+from tests.docker import PACKAGE, containers_of, make_tree, until_started
 
 
 async def test_a_prepared_tree_is_found_again_at_once(
@@ -52,6 +54,43 @@ async def test_a_new_tree_with_the_same_dependencies_reuses_them(
         await engine.prepare(tree, setup=["true"], on_progress=said.append)
     assert said[-1] == "installing the repository"
     assert said.count("installing the dependencies") <= 1
+
+
+async def test_images_are_not_shared_between_scopes(engine: DockerEngine, tmp_path: Path) -> None:
+    tree = make_tree(tmp_path, {"app.py": ""})
+    one = await engine.prepare(tree, setup=["true"], scope="acme/shop")
+    two = await engine.prepare(tree, setup=["true"], scope="fork/shop")
+    assert one != two
+
+
+async def test_two_at_once_build_once(engine: DockerEngine, tmp_path: Path) -> None:
+    said: list[str] = []
+    tree = make_tree(tmp_path, {"app.py": f"# {time.time_ns()}"})
+    images = await together(
+        engine.prepare(tree, setup=["true"], on_progress=said.append) for _ in range(3)
+    )
+    assert len(set(images)) == 1
+    assert said.count("installing the repository") == 1
+
+
+async def test_cancelling_a_build_takes_its_container_along(
+    engine: DockerEngine, tmp_path: Path, run_id: str, daemon: docker.APIClient
+) -> None:
+    tree = make_tree(tmp_path, {"app.py": ""})
+    building = asyncio.create_task(engine.prepare(tree, setup=["sleep 1000"], run_id=run_id))
+    await until_started(daemon, run_id)
+    building.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await building
+    assert containers_of(daemon, run_id) == []
+
+
+async def test_a_bundle_that_is_not_there_is_the_operators_mistake(tmp_path: Path) -> None:
+    engine = DockerEngine(ca_bundle=tmp_path / "none.pem")
+    tree = make_tree(tmp_path / "tree", {"app.py": ""})
+    with pytest.raises(SandboxUnavailable, match=r"CA bundle cannot be read: .*none\.pem"):
+        await engine.prepare(tree, setup=[f"echo {time.time_ns()}"])
+    await engine.close()
 
 
 async def test_a_failing_step_is_told_with_its_log(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
+from pipeline.together import together
 from sandbox.base import Ending, Sandbox, SandboxUnavailable
 from sandbox.docker import DockerEngine, DockerSandbox
 
@@ -101,9 +100,7 @@ async def test_the_middle_of_long_output_is_cut_with_a_sentence(sandbox: DockerS
 
 async def test_the_same_script_on_the_same_diffs_runs_once(sandbox: DockerSandbox) -> None:
     script = "import time; print(time.time_ns())"
-    first, second = await asyncio.gather(  # noqa: TID251 - both must be under way together
-        sandbox.run_script(script), sandbox.run_script(script)
-    )
+    first, second = await together(sandbox.run_script(script) for _ in range(2))
     third = await sandbox.run_script(script)
     other = await sandbox.run_script(script + " ")
     assert first.output == second.output == third.output != other.output
