@@ -45,13 +45,14 @@ async def test_setup_lines_replace_detection_and_progress_is_told(
 
 
 async def test_a_new_tree_with_the_same_dependencies_reuses_them(
-    engine: DockerEngine, tmp_path: Path
+    engine: DockerEngine, tmp_path: Path, daemon: docker.APIClient
 ) -> None:
     said: list[str] = []
     for number in range(2):
         # A digest of its own, so that the image is new whatever ran here before.
         tree = make_tree(tmp_path / str(number), {"app.py": f"# {time.time_ns()}"})
-        await engine.prepare(tree, setup=["true"], on_progress=said.append)
+        image = await engine.prepare(tree, setup=["true"], on_progress=said.append)
+        daemon.remove_image(image)
     assert said[-1] == "installing the repository"
     assert said.count("installing the dependencies") <= 1
 
@@ -63,13 +64,16 @@ async def test_images_are_not_shared_between_scopes(engine: DockerEngine, tmp_pa
     assert one != two
 
 
-async def test_two_at_once_build_once(engine: DockerEngine, tmp_path: Path) -> None:
+async def test_two_at_once_build_once(
+    engine: DockerEngine, tmp_path: Path, daemon: docker.APIClient
+) -> None:
     said: list[str] = []
     tree = make_tree(tmp_path, {"app.py": f"# {time.time_ns()}"})
     images = await together(
         engine.prepare(tree, setup=["true"], on_progress=said.append) for _ in range(3)
     )
     assert len(set(images)) == 1
+    daemon.remove_image(images[0])
     assert said.count("installing the repository") == 1
 
 
