@@ -10,7 +10,7 @@ import hashlib
 import io
 import tarfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,7 +79,7 @@ class Build:
         base: str,
         options: BuildOptions,
         profile: str,
-        run_id: str,
+        labels: Mapping[str, str],
         say: Callable[[str], None],
     ) -> None:
         self._client = client
@@ -88,7 +88,7 @@ class Build:
         self._base = base
         self._options = options
         self._profile = profile
-        self._run_id = run_id
+        self._labels = labels
         self._say = say
         self._stop = threading.Event()
         self._limits = BUILD_LIMITS.model_copy(
@@ -129,7 +129,7 @@ class Build:
                 parent,
                 limits=self._limits,
                 profile=self._profile,
-                run_id=self._run_id,
+                labels=self._labels,
                 network=self._options.network,
             )
             try:

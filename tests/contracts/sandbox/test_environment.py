@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
+from typing import Any, cast
 
 import docker
 import pytest
@@ -34,11 +35,15 @@ async def test_setup_lines_replace_detection_and_progress_is_told(
     image = await engine.prepare(
         tree,
         setup=["echo 'X = 7' > made.py", "id -u > who"],
+        scope=run_id,
         run_id=run_id,
         on_progress=said.append,
     )
     async with engine.open(image, run_id=run_id) as sandbox:
         run = await sandbox.run_script("import app; print(app.made.X, open('who').read())")
+    parent = str(cast(dict[str, Any], daemon.inspect_image(image))["Parent"])
+    daemon.remove_image(image)
+    daemon.remove_image(parent, force=True)
     assert run.output == "7 10001\n\n"
     assert said == ["installing the dependencies", "installing the repository"]
     assert containers_of(daemon, run_id) == []
