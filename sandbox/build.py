@@ -22,7 +22,7 @@ from sandbox.attempt import ended_state, remove
 from sandbox.base import EnvironmentFailed, SandboxUnavailable
 from sandbox.base_image import image_exists
 from sandbox.container import CHECKOUT, PROGRAM_ENVIRONMENT, TREE, create_build
-from sandbox.daemon import LABEL_KIND, UID, docker_errors
+from sandbox.daemon import LABEL_KIND, LABEL_OWNER, UID, docker_errors
 from sandbox.dialogue import Dialogue, Job, Stopped
 from sandbox.environment import Recipe, scm_versions
 from sandbox.limits import Limits
@@ -30,7 +30,7 @@ from sandbox.output import Output
 from sandbox.tree import Tree
 
 INCOMING = "/opt/incoming"
-LAYOUT = "3"
+LAYOUT = "4"
 """Counts changes of the way images are made, so that old ones are not taken for new."""
 LOG_BYTES = 16 * 1024
 BUILD_LIMITS = Limits(seconds=1200, memory_mb=4096, cpus=2, processes=512)
@@ -190,9 +190,10 @@ class Build:
         repository, _, tag = image.partition(":")
         kind = repository.rpartition("/")[2]
         changes = [
-            "CMD []",
             f"LABEL {LABEL_KIND}={kind}",
             f"LABEL capuchin.tree={self._tree.digest}",
+            # What somebody starts from the image by hand is not ours to reap.
+            f'LABEL {LABEL_OWNER}=""',
         ]
         self._client.commit(container, repository, tag, changes=changes, pause=False)
 
