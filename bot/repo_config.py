@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
 import shlex
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
+from bot.yaml_file import NotReadable, YamlFile
 from pipeline.options import Options
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 CANDIDATES: Final = (".github/capuchin.yml", ".capuchin.yml")
 """Where the file is looked for, in this order, on the default branch."""
@@ -27,16 +32,24 @@ class ConfigProblem(BaseModel):
 
 
 def _split(value: Any) -> Any:
-    return shlex.split(value) if isinstance(value, str) else value
+    return tuple(shlex.split(value)) if isinstance(value, str) else value
 
 
-Command = Annotated[tuple[str, ...], BeforeValidator(_split)]
+Command = Annotated[
+    tuple[str, ...],
+    BeforeValidator(_split),
+    WithJsonSchema(
+        {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
+        mode="validation",
+    ),
+]
+_STRICT: Final = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
 
 
 class Budget(BaseModel):
     """Ceilings in US dollars at list prices."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = _STRICT
 
     run: float = Field(default=10.0, gt=0, le=1000)
     """For one run; it ends with what it has when the next call could pass this."""
@@ -45,7 +58,7 @@ class Budget(BaseModel):
 class RepoConfig(BaseModel):
     """Everything a repository can set. All of it is optional."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = _STRICT
 
     version: Literal[1] = 1
     """Of this file's format."""
@@ -86,6 +99,47 @@ class RepoConfig(BaseModel):
         )
 
 
+_PLAIN: Final = {
+    "tuple_type": "Input should be a list",
+    "model_type": "Input should be a mapping",
+    "value_error": "Input is a line whose quotes are not closed",
+}
+
+
 def parse(text: str) -> RepoConfig | ConfigProblem:
-    """Read the file's text; nothing, or only comments, means the defaults."""
-    raise NotImplementedError(text)
+    """Read the file's text; nothing, or only comments, means the defaults.
+
+    A key without a value means its default too. Of several problems the first is returned.
+    """
+    try:
+        file = YamlFile.read(text)
+    except NotReadable as error:
+        return ConfigProblem(line=error.line, column=error.column, message=str(error))
+    try:
+        return RepoConfig.model_validate_json(file.json())
+    except ValidationError as error:
+        return min(
+            (_problem(file, fault) for fault in error.errors()), key=lambda p: (p.line, p.column)
+        )
+
+
+def _problem(file: YamlFile, fault: ErrorDetails) -> ConfigProblem:
+    path = fault["loc"]
+    unknown = fault["type"] == "extra_forbidden"
+    line, column = file.place(path, of_key=unknown)
+    name = ".".join(str(part) for part in path)
+    if unknown:
+        message = f'There is no setting "{name}".{_suggestion(path)}'
+    elif fault["type"] == "json_invalid":
+        message = "The file holds characters that are no text."
+    elif path:
+        message = f'"{name}": {_PLAIN.get(fault["type"], fault["msg"])}.'
+    else:
+        message = "The file must be a mapping of settings to values."
+    return ConfigProblem(line=line, column=column, message=message)
+
+
+def _suggestion(path: tuple[int | str, ...]) -> str:
+    model = Budget if path[0] == "budget" and len(path) > 1 else RepoConfig
+    close = difflib.get_close_matches(str(path[-1]), list(model.model_fields), n=1)
+    return f' Did you mean "{close[0]}"?' if close else ""
