@@ -35,7 +35,8 @@ async def run_script(
     redis: Redis, script: str, keys: Sequence[str], args: Sequence[str | bytes | int]
 ) -> Any:
     """The answer of a Lua script, which Redis runs as one step; strings come as bytes."""
-    return await redis.register_script(script)(keys=keys, args=args)
+    answer: Any = await redis.register_script(script)(keys=keys, args=args)
+    return answer
 
 
 async def patiently(command: Callable[[], Awaitable[T]]) -> T:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import shlex
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
@@ -32,7 +32,9 @@ class ConfigProblem(BaseModel):
 
 
 def _split(value: Any) -> Any:
-    return tuple(shlex.split(value)) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return tuple(shlex.split(value))
+    return tuple(cast(list[Any], value)) if isinstance(value, list) else value
 
 
 Command = Annotated[
@@ -129,7 +131,7 @@ def _problem(file: YamlFile, fault: ErrorDetails) -> ConfigProblem:
     line, column = file.place(path, of_key=unknown)
     name = ".".join(str(part) for part in path)
     if unknown:
-        message = f'There is no setting "{name}".{_suggestion(path)}'
+        message = f'There is no setting "{name}".{_suggestion(name)}'
     elif fault["type"] == "json_invalid":
         message = "The file holds characters that are no text."
     elif path:
@@ -139,7 +141,8 @@ def _problem(file: YamlFile, fault: ErrorDetails) -> ConfigProblem:
     return ConfigProblem(line=line, column=column, message=message)
 
 
-def _suggestion(path: tuple[int | str, ...]) -> str:
-    model = Budget if path[0] == "budget" and len(path) > 1 else RepoConfig
-    close = difflib.get_close_matches(str(path[-1]), list(model.model_fields), n=1)
+def _suggestion(name: str) -> str:
+    within, _, word = name.rpartition(".")
+    model = Budget if within == "budget" else RepoConfig
+    close = difflib.get_close_matches(word, list(model.model_fields), n=1)
     return f' Did you mean "{close[0]}"?' if close else ""
