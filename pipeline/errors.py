@@ -12,7 +12,7 @@ from __future__ import annotations
 class BudgetSpent(Exception):
     """The next model call could pass the ceiling. Raised before the call; nothing was asked."""
 
-    def __init__(self, *, spent: float, ceiling: float) -> None:
+    def __init__(self, spent: float, ceiling: float) -> None:
         super().__init__(f"spent ${spent:.2f} of ${ceiling:.2f}")
         self.spent = spent
         """US dollars so far."""
