@@ -85,7 +85,7 @@ class Mirrors:
             await asyncio.to_thread(_throw_away, place)
 
     async def _fetched(self, place: Path, remote: Remote, branch: str, base: str) -> str:
-        if not place.exists():
+        if not await asyncio.to_thread(place.exists):
             await _made(place)
         elif await asyncio.to_thread(_packs, place) > _PACKS:
             await git(place, "gc", "--quiet", "--prune=2.weeks.ago")
@@ -141,7 +141,7 @@ async def _locked(place: Path) -> AsyncGenerator[None, None]:
     await asyncio.to_thread(place.parent.mkdir, parents=True, exist_ok=True, mode=0o700)
     fd = os.open(place.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        while not _try_lock(fd):
+        while not _try_lock(fd):  # noqa: ASYNC110 - another process can set no Event of ours
             await asyncio.sleep(_LOCK_POLL_SECONDS)
         yield
     finally:

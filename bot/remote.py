@@ -26,7 +26,8 @@ _NO_BRANCH = re.compile(r"couldn't find remote ref", re.I)
 _NO_COMMIT = re.compile(r"not our ref|unadvertised object|remote did not send all", re.I)
 _REJECTED = re.compile(r"\[(remote )?rejected\]|stale info|fetch first|non-fast-forward", re.I)
 _LATER = re.compile(
-    r"returned error: (401|403|408|429|5\d\d)|authentication failed|could not read (username|password)"
+    r"returned error: (401|403|408|429|5\d\d)|authentication failed"
+    r"|could not read (username|password)"
     r"|could not resolve|failed to connect|connection (refused|reset|timed out)|rpc failed"
     r"|early eof|unexpected disconnect|operation too slow|empty reply|hung up|ssl|tls",
     re.I,
