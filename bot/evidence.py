@@ -37,11 +37,11 @@ def fix_message(selection: Selection, issue: int) -> str:
 
 def body(run: Run, selection: Selection, accounts: Sequence[Account]) -> str:
     """The pull request's body, at most `BODY_CHARACTERS` long."""
-    for characters in LOG_CHARACTERS:
+    for characters in LOG_CHARACTERS[:-1]:
         text = _body(run, selection, accounts, characters)
         if len(text) <= BODY_CHARACTERS:
-            break
-    return text[-BODY_CHARACTERS:] if len(text) > BODY_CHARACTERS else text
+            return text
+    return _body(run, selection, accounts, LOG_CHARACTERS[-1])
 
 
 def check_summary(reproduction: Reproduction) -> str:
