@@ -71,6 +71,17 @@ class Failure(StrEnum):
     """A bug of ours; the operator's log has it under the run's id."""
 
 
+class Labelled(Frozen):
+    """An open issue that wears the label, as GitHub lists it."""
+
+    repo: RepoRef
+    issue: int
+    actor: str
+    """Login of who put the label on."""
+    at: datetime
+    """When."""
+
+
 class Run(Frozen):
     """The record of one attempt at one issue; kept for 30 days whatever its end."""
 
@@ -87,6 +98,16 @@ class Run(Frozen):
     finished_at: datetime | None = None
     starts: int = 0
     """How many workers have begun it, this one included."""
+    fruitless_starts: int = 0
+    """How many in a row ended, by no one's wish, before a new checkpoint was saved."""
+    checkpoints: int = 0
+    """How many had been saved when the latest worker began."""
+    not_before: datetime | None = None
+    """No worker takes it up earlier: what it needs did not answer."""
+    waiting_for: Failure | None = None
+    """What did not answer, the last time."""
+    waiting_since: datetime | None = None
+    """Since when it has not got on for that reason."""
     base_commit: str = ""
     """Full SHA the run works on, fixed by the first worker."""
     comment_id: int | None = None
