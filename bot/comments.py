@@ -117,6 +117,12 @@ def failure_reason(failure: Failure, detail: str = "") -> str:  # noqa: C901 - o
             )
         case Failure.GITHUB_UNAVAILABLE:
             return f"GitHub did not answer for a long time. Later, {LABEL_AGAIN}."
+        case Failure.PUBLISH_REFUSED:
+            return (
+                "I found a fix, but the rules of this repository did not let me open a pull "
+                "request for it. Let this App push branches named `capuchin/…`, then "
+                f"{LABEL_AGAIN}."
+            )
         case Failure.NO_PROGRESS:
             return (
                 "I was interrupted again and again without getting further. "

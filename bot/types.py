@@ -64,6 +64,8 @@ class Failure(StrEnum):
     MODEL_MISCONFIGURED = "model misconfigured"
     MODEL_REFUSED = "model refused"
     SANDBOX_UNAVAILABLE = "sandbox unavailable"
+    PUBLISH_REFUSED = "publish refused"
+    """The repository's rules forbid the branch or the pull request."""
     GITHUB_UNAVAILABLE = "github unavailable"
     NO_PROGRESS = "no progress"
     """Started again and again without a new checkpoint."""

@@ -121,14 +121,15 @@ class Issues:
             if found.pull_request is None:
                 yield found
 
-    async def labelled_by(self, number: int, label: str) -> str | None:
-        """Login of who last put the label on the issue."""
-        actor: str | None = None
+    async def labelled_by(self, number: int, label: str) -> tuple[str, datetime] | None:
+        """Login of who last put the label on the issue, and when."""
+        last: tuple[str, datetime] | None = None
         async for event in self._scope.pages("issues", number, "events"):
             found = LabelledFacts.model_validate(event)
-            if found.event == "labeled" and found.label.lower() == label.lower():
-                actor = found.actor
-        return actor
+            named = found.event == "labeled" and found.label.lower() == label.lower()
+            if named and found.actor and found.created_at:
+                last = (found.actor, found.created_at)
+        return last
 
     def is_own(self, login: str) -> bool:
         return login.lower() == self._own_login

@@ -34,7 +34,7 @@ class Pulls:
         return None
 
     async def open_once(
-        self, *, branch: str, base: str, title: str, body: str, marker: str
+        self, *, branch: str, base: str, title: str, body: str, marker: str, draft: bool = True
     ) -> PullRequestFacts:
         """The draft pull request from `branch`, made when there is none yet.
 
@@ -48,10 +48,10 @@ class Pulls:
         async def create() -> PullRequestFacts:
             fields = {"title": title, "body": body, "head": branch, "base": base}
             try:
-                made = await self._scope.send("POST", "pulls", json={**fields, "draft": True})
+                made = await self._scope.send("POST", "pulls", json={**fields, "draft": draft})
             except Unprocessable:
-                if (found := await find()) is not None:
-                    return found
+                if not draft or await find() is not None:
+                    raise
                 made = await self._scope.send("POST", "pulls", json=fields)
             return PullRequestFacts.model_validate(made)
 
