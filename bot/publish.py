@@ -80,7 +80,6 @@ async def _commits(answer: Answer, repo: Repository, checkout: Checkout) -> str:
     )
 
 
-
 async def _pushed(
     answer: Answer, head: str, repo: Repository, checkout: Checkout, remote: Remote, lease: Lease
 ) -> str:

@@ -3,36 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 
-from bot import comments, config_file
-from bot.attempt import Outcome, Workshop
-from bot.checkout import Mirrors
+from bot import comments
+from bot.admission import Admitted, Refused, admitted
+from bot.checkout import Checkout, Mirrors
+from bot.errors import TryLater
 from bot.github.app import GitHubApp
-from bot.github.errors import GitHubError
-from bot.github.facts import IssueFacts, RepositoryFacts
-from bot.github.issues import Reaction
+from bot.github.errors import GitHubError, GitHubUnavailable
 from bot.github.repository import Repository
 from bot.issue_text import issue_text
 from bot.lease import Lease
 from bot.publish import Answer, publish
 from bot.remote import Remote
-from bot.repo_config import ConfigProblem, RepoConfig
 from bot.settings import Settings
-from bot.status import Status
+from bot.status import Status, closed
 from bot.store import RedisStore
 from bot.trouble import Ended, judged
-from bot.types import Failure, Run, RunStatus, now
+from bot.types import Failure, Run, RunStatus, changed
+from bot.workshop import Job, Outcome, Workshop
+from pipeline.codebase import Codebase
+from pipeline.errors import GitFailed
 from pipeline.types import NoFix, Selection
-
-MAY_ASK = frozenset({"admin", "maintain", "write"})
-REFUSAL_PAUSE = timedelta(days=1)
-"""One refusal a day and person: a label put on again and again starts no thread."""
 
 
 @dataclass(frozen=True)
 class SolveIssue:
-    """The worker's work. Effects need the lease and find what an earlier start already did."""
+    """The worker's work. Every effect asks for the lease, and finds what an earlier start did."""
 
     settings: Settings
     github: GitHubApp
@@ -40,41 +36,103 @@ class SolveIssue:
     workshop: Workshop
 
     async def __call__(self, run: Run, lease: Lease) -> Run:
-        """The run as it ended. Raises TryLater for what passes by itself, LeaseLost."""
+        """The run as it ended, its maintainer told.
+
+        Raises:
+            TryLater: what it needs does not answer. LeaseLost: another worker goes on.
+        """
         try:
             with judged():
                 async with self.github.repository(run.repo) as repo:
-                    return await self._solved(repo, lease)
+                    return await self._solved(repo, run, lease)
+        except Refused:
+            return changed(run, status=RunStatus.REFUSED)
         except Ended as ended:
-            return await self.give_up(lease.run, lease, ended.failure, ended.detail)
+            failed = changed(lease.run, failure=ended.failure, detail=ended.detail)
+            return await self.give_up(failed, lease)
 
-    async def give_up(self, run: Run, lease: Lease, failure: Failure, detail: str = "") -> Run:
-        """Tell the maintainer why there is no answer, as far as GitHub lets us; the run ended."""
-        over = ended(run, RunStatus.FAILED, failure=failure, detail=detail)
+    async def give_up(self, run: Run, lease: Lease) -> Run:
+        """Tell the maintainer of `run.failure`, as far as GitHub lets us. Raises as the call."""
+        run = changed(run, status=RunStatus.FAILED)
+        told = comments.failed(run, run.failure or Failure.INTERNAL, run.detail)
         try:
             async with self.github.repository(run.repo) as repo:
-                told = comments.failed(over, failure, detail)
-                return await self._closed(repo, over, lease, told, "confused")
-        except GitHubError:  # gone, or silent: the record says it
-            return over
+                return await closed(repo, lease, run, told, self.settings.label)
+        except GitHubUnavailable as error:
+            raise TryLater(Failure.GITHUB_UNAVAILABLE, error.retry_after or 30) from error
+        except GitHubError:  # the repository or issue is gone: the record alone says why
+            return run
 
-    async def _solved(self, repo: Repository, lease: Lease) -> Run:
-        run = lease.run
-        facts = await repo.facts()
-        if facts is None:
-            raise Ended(Failure.REPOSITORY_GONE)
-        if await repo.permission(run.asked_by) not in MAY_ASK:
-            return await self._refused(repo, run, lease)
-        issue = await self._open_issue(repo, run)
-        config = await self._config(repo)
-        if not config.enabled:
-            return ended(run, RunStatus.REFUSED)
-        run = await self._begun(repo, run, lease)
-        remote = Remote(f"{self.settings.github_url.rstrip('/')}/{facts.full_name}.git", repo.token)
-        checkout = await self.mirrors.checkout(
-            remote, facts.full_name, facts.default_branch, base=run.base_commit
+    async def _solved(self, repo: Repository, run: Run, lease: Lease) -> Run:
+        may = await admitted(repo, run, lease, self.settings.label)
+        status = Status(repo, lease)
+        run = await self._begun(repo, run, lease, status)
+        remote = Remote(
+            f"{self.settings.github_url.rstrip('/')}/{may.facts.full_name}.git", repo.token
         )
-        run = run.model_copy(update={"base_commit": checkout.base})
+        checkout = await self.mirrors.checkout(
+            remote, may.facts.full_name, may.facts.default_branch, base=run.base_commit
+        )
+        run = changed(run, base_commit=checkout.base)
         await lease.save(run)
-        outcome = await self._attempted(repo, lease, facts, issue, config, checkout)
-        ...
+        try:
+            outcome = await self._attempted(repo, run, lease, may, checkout, status)
+        except GitFailed:
+            await self.mirrors.discard(remote, may.facts.full_name)
+            raise
+        run = changed(run, dollars=outcome.dollars)
+        match outcome.result:
+            case Selection() as chosen:
+                answer = Answer(run, may.issue.title, chosen, outcome.accounts, may.config.draft)
+                return await self._published(repo, answer, checkout, remote, lease)
+            case NoFix() as honest:
+                run = changed(run, status=RunStatus.NO_FIX, detail=honest.reason)
+                told = comments.no_fix(run, honest)
+                return await closed(repo, lease, run, told, self.settings.label)
+
+    async def _begun(self, repo: Repository, run: Run, lease: Lease, status: Status) -> Run:
+        await lease.require()
+        await repo.issues.react(run.issue, "eyes")
+        comment = await status.write(run, comments.started(run))
+        run = changed(run, comment_id=comment)
+        await lease.save(run)
+        return run
+
+    async def _attempted(
+        self,
+        repo: Repository,
+        run: Run,
+        lease: Lease,
+        may: Admitted,
+        checkout: Checkout,
+        status: Status,
+    ) -> Outcome:
+        said = [comment async for comment in repo.issues.comments(run.issue)]
+        job = Job(
+            run_id=run.id,
+            issue=issue_text(may.facts.full_name, may.issue, said, repo.identity.login),
+            codebase=await Codebase.open(checkout.git_dir, checkout.base),
+            options=may.config.options(),
+            setup=may.config.setup,
+        )
+        async with status.shown(run):
+            return await self.workshop.solve(
+                job,
+                RedisStore.of(lease),
+                steps=lease.steps,
+                say=lambda doing: status.say(comments.working(run, doing)),
+            )
+
+    async def _published(
+        self, repo: Repository, answer: Answer, checkout: Checkout, remote: Remote, lease: Lease
+    ) -> Run:
+        pull = await publish(answer, repo=repo, checkout=checkout, remote=remote, lease=lease)
+        run = changed(
+            answer.run,
+            status=RunStatus.OPENED_PULL_REQUEST,
+            pull_request=pull.number,
+            pull_request_url=pull.html_url,
+        )
+        await lease.save(changed(run, status=RunStatus.RUNNING))
+        told = comments.opened(run, pull.number)
+        return await closed(repo, lease, run, told, self.settings.label)

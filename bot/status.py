@@ -11,7 +11,7 @@ from bot.errors import LeaseLost
 from bot.github.errors import Forbidden, GitHubError
 from bot.github.repository import Repository
 from bot.lease import Lease
-from bot.types import Run
+from bot.types import Run, RunStatus, changed
 
 EDIT_SECONDS = 5.0
 """Progress is shown at most this often: GitHub limits how much an App may write."""
@@ -73,3 +73,26 @@ class Status:
             except GitHubError:  # news can wait; the outcome is written with care
                 pass
             await asyncio.sleep(self._every)
+
+
+async def closed(repo: Repository, lease: Lease, run: Run, told: str, label: str) -> Run:
+    """The last word on the issue: comment, reaction, label. `run` with its comment.
+
+    The label goes last: until then a crash leaves the issue marked as unfinished.
+
+    Raises:
+        LeaseLost, GitHubUnavailable. NotFound: the issue is gone.
+    """
+    won = run.status is RunStatus.OPENED_PULL_REQUEST
+    comment = await Status(repo, lease).write(run, told)
+    run = changed(run, comment_id=comment)
+    try:
+        await lease.require()
+        await repo.issues.react(run.issue, "rocket" if won else "confused")
+        await lease.require()
+        await repo.issues.unreact(run.issue, "eyes")
+        await lease.require()
+        await repo.issues.remove_label(run.issue, label)
+    except Forbidden:  # locked or archived: the record alone says how it ended
+        pass
+    return run

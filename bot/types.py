@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from enum import StrEnum
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -120,3 +121,8 @@ class Run(Frozen):
     """For NO_FIX: the reason from the pipeline's closed list; for ENVIRONMENT: the command."""
     dollars: float = 0.0
     """Spent so far at list prices."""
+
+
+def changed(run: Run, **fields: Any) -> Run:
+    """`run` with some fields replaced."""
+    return run.model_copy(update=fields)
