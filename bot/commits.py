@@ -68,7 +68,7 @@ async def push(git_dir: Path, remote: Remote, *, sha: str, branch: str, expected
     """
     ref = f"refs/heads/{branch}"
     await remote.git(
-        git_dir, "push", "--quiet", "--porcelain", "--no-verify", "--no-follow-tags",
+        git_dir, "push", "--quiet", "--no-verify", "--no-follow-tags",
         "--recurse-submodules=no", f"--force-with-lease={ref}:{expected}",
         remote.url, f"{sha}:{ref}",
     )  # fmt: skip

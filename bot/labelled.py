@@ -18,11 +18,11 @@ async def find_labelled(github: GitHubApp, label: str) -> AsyncIterator[Labelled
     """
     with judged():
         async for ref in github.repositories():
-            async with github.repository(ref) as repo:
-                try:
+            try:
+                async with github.repository(ref) as repo:
                     async for issue in repo.issues.find_labelled(label):
                         put = await repo.issues.labelled_by(issue.number, label)
                         if put is not None:
                             yield Labelled(repo=ref, issue=issue.number, actor=put[0], at=put[1])
-                except (NotFound, Forbidden):  # gone, or issues are switched off there
-                    continue
+            except (NotFound, Forbidden):  # gone, suspended, or issues are switched off there
+                continue

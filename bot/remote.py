@@ -24,7 +24,9 @@ _STALLED = ("http.lowSpeedLimit=1000", "http.lowSpeedTime=60")
 _GONE = re.compile(r"repository .* not found|returned error: 4(04|10)|not appear to be a git", re.I)
 _NO_BRANCH = re.compile(r"couldn't find remote ref", re.I)
 _NO_COMMIT = re.compile(r"not our ref|unadvertised object|remote did not send all", re.I)
-_REJECTED = re.compile(r"\[(remote )?rejected\]|stale info|fetch first|non-fast-forward", re.I)
+_REJECTED = re.compile(
+    r"\[(remote )?rejected\]|stale info|fetch first|non-fast-forward|failed to push", re.I
+)
 _LATER = re.compile(
     r"returned error: (401|403|408|429|5\d\d)|authentication failed"
     r"|could not read (username|password)"
