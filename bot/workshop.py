@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pipeline.solve import Solver
+from sandbox.docker import DockerEngine
+
 from bot.models import Models
 from bot.settings import Settings
 from bot.steps import Steps
 from pipeline.codebase import Codebase
 from pipeline.models.metered import Meter
 from pipeline.options import Options
-from pipeline.solve import Solver
 from pipeline.store import Store
 from pipeline.types import Account, Issue, NoFix, Selection
-from sandbox.docker import DockerEngine
 from sandbox.limits import Limits
 
 Say = Callable[[str], None]

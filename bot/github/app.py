@@ -9,7 +9,13 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
-from bot.github.errors import GitHubError, GitHubUnavailable, NotFound
+from bot.github.errors import (
+    Forbidden,
+    GitHubError,
+    GitHubMisconfigured,
+    GitHubUnavailable,
+    NotFound,
+)
 from bot.github.repository import Identity, Repository
 from bot.github.scope import Scope
 from bot.github.tokens import AppCredential, InstallationCredential, mint
@@ -48,22 +54,18 @@ class GitHubApp:
     async def repository(self, ref: RepoRef) -> AsyncGenerator[Repository, None]:
         """The repository `ref` for the length of the block, over one pool of connections.
 
-        Entering asks who we are, so it raises as `identity` does; nothing else is asked yet.
-        """
-        async with self._wire() as wire:
-            identity = await self._who(wire)
-            credential = self._credential(ref)
-            yield Repository(Scope(wire, credential, ref.owner, ref.name), ref, identity)
-
-    async def identity(self) -> Identity:
-        """Our login and commit address.
+        Entering asks who we are, once in the life of this object.
 
         Raises:
             GitHubMisconfigured: the App's id and key do not go together.
             GitHubUnavailable: GitHub does not answer.
+            NotFound: the App is not installed there.
         """
         async with self._wire() as wire:
-            return await self._who(wire)
+            credential = self._credential(ref)
+            await credential.token()
+            identity = await self._who(wire, credential)
+            yield Repository(Scope(wire, credential, ref.owner, ref.name), ref, identity)
 
     async def repositories(self) -> AsyncIterator[RepoRef]:
         """Every repository the App is installed on; a suspended installation is passed over."""
@@ -89,19 +91,24 @@ class GitHubApp:
         except GitHubError:  # uninstalled while we were listing
             return
 
-    async def _who(self, wire: Wire) -> Identity:
+    async def _who(self, wire: Wire, credential: InstallationCredential) -> Identity:
         async with self._identity_lock:
             if self._identity is None:
-                app = await wire.send("GET", path("app"), self._app())
+                try:
+                    app = await wire.send("GET", path("app"), self._app())
+                except (Forbidden, NotFound):
+                    raise GitHubMisconfigured("GitHub does not accept the App's key") from None
                 login = f"{app.data['slug']}[bot]"
-                self._identity = Identity(login=login, email=await self._email(wire, login))
+                self._identity = Identity(
+                    login=login, email=await self._email(wire, credential, login)
+                )
             return self._identity
 
-    async def _email(self, wire: Wire, login: str) -> str:
+    async def _email(self, wire: Wire, credential: InstallationCredential, login: str) -> str:
         """GitHub knows a commit as the App's by the number before its login."""
         host = "github.com" if is_github_com(self._url) else urlsplit(self._url).hostname
         try:
-            user = await wire.send("GET", path("users", login), self._app())
+            user = await wire.send("GET", path("users", login), credential)
         except NotFound:
             return f"{login}@users.noreply.{host}"
         return f"{user.data['id']}+{login}@users.noreply.{host}"

@@ -9,7 +9,6 @@ from typing import Literal
 from bot.github.errors import NotFound, Unprocessable
 from bot.github.facts import CommentFacts, IssueFacts, LabelledFacts, ReactionFacts
 from bot.github.scope import Scope
-from bot.github.wire import find_or_create
 
 Reaction = Literal["eyes", "rocket", "confused"]
 COMMENT_PAGES = 5
@@ -63,7 +62,7 @@ class Issues:
             made = await self._scope.send("POST", "issues", number, "comments", json={"body": body})
             return CommentFacts.model_validate(made)
 
-        return await find_or_create(find, create)
+        return await self._scope.once(find, create)
 
     async def edit_comment(self, comment: int, body: str) -> bool:
         """False when the comment was deleted."""
@@ -84,7 +83,7 @@ class Issues:
             made = await self._scope.send("POST", "issues", number, "reactions", json=json)
             return ReactionFacts.model_validate(made)
 
-        await find_or_create(find, create)
+        await self._scope.once(find, create)
 
     async def unreact(self, number: int, content: Reaction) -> None:
         """Take our reaction back; fine when it is not there."""

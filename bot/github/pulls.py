@@ -7,7 +7,6 @@ from typing import Any, Literal
 from bot.github.errors import Forbidden, NotFound, Unprocessable
 from bot.github.facts import CheckRunFacts, PullRequestFacts
 from bot.github.scope import Scope
-from bot.github.wire import find_or_create
 
 CHECK_TEXT_CHARACTERS = 65_535
 """GitHub's limit for each text of a check run (docs.github.com/rest/checks/runs)."""
@@ -55,7 +54,7 @@ class Pulls:
                 made = await self._scope.send("POST", "pulls", json=fields)
             return PullRequestFacts.model_validate(made)
 
-        return await find_or_create(find, create)
+        return await self._scope.once(find, create)
 
     async def edit(self, number: int, *, title: str, body: str) -> None:
         await self._scope.send("PATCH", "pulls", number, json={"title": title, "body": body})
@@ -108,4 +107,4 @@ class Pulls:
             made = await self._scope.send("POST", "check-runs", json=body)
             return CheckRunFacts.model_validate(made)
 
-        return await find_or_create(find, create)
+        return await self._scope.once(find, create)

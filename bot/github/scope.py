@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, TypeVar
 
 from bot.github.tokens import InstallationCredential
-from bot.github.wire import Wire, path
+from bot.github.wire import Wire, find_or_create, path
+
+T = TypeVar("T")
 
 
 class Scope:
@@ -38,6 +40,12 @@ class Scope:
             params=params or None,
         )
         return answer.data
+
+    async def once(
+        self, find: Callable[[], Awaitable[T | None]], create: Callable[[], Awaitable[T]]
+    ) -> T:
+        """See `find_or_create`."""
+        return await find_or_create(find, create, pause=self._wire.pause)
 
     def pages(
         self, *segments: str | int, limit: int = 10, items: str | None = None, **params: Any

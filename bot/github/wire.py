@@ -8,7 +8,7 @@ import re
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeVar, cast
 from urllib.parse import quote
 
 from githubkit import GitHub, UnauthAuthStrategy
@@ -28,6 +28,7 @@ from bot.github.errors import (
     Unprocessable,
 )
 
+T = TypeVar("T")
 TIMEOUT_SECONDS = 30.0
 PATIENCE_SECONDS = 20.0
 """A wait that GitHub asks for up to this long is waited here; a longer one is the sweep's."""
@@ -96,7 +97,7 @@ class Wire:
         )
         version = "2026-03-10" if is_github_com(github_url) else "2022-11-28"
         self._headers = {"X-GitHub-Api-Version": version}
-        self._pause = pause
+        self.pause = pause
 
     async def __aenter__(self) -> Wire:
         await self._github.__aenter__()
@@ -129,7 +130,7 @@ class Wire:
                     raise
                 jitter = 1 + random.random() / 4  # noqa: S311 - spreads retries, guards nothing
                 await asyncio.sleep(
-                    wait if wait is not None else self._pause * 2 ** (attempt - 1) * jitter
+                    wait if wait is not None else self.pause * 2 ** (attempt - 1) * jitter
                 )
         raise AssertionError("every try returns or raises")
 
@@ -204,11 +205,8 @@ def _translated(method: str, path: str, error: RequestFailed) -> GitHubError:
 
 
 async def find_or_create(
-    find: Callable[[], Awaitable[Any | None]],
-    create: Callable[[], Awaitable[Any]],
-    *,
-    pause: float = 0.5,
-) -> Any:
+    find: Callable[[], Awaitable[T | None]], create: Callable[[], Awaitable[T]], *, pause: float
+) -> T:
     """What `find` finds, else what `create` makes; `create` is repeated only after a new `find`.
 
     A POST that fails may have had its effect all the same, so each new try looks first.
