@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.errors import GitFailed
-from pipeline.git import git
+from pipeline.git import GitFailed, git
 from pipeline.text import decoded
 from sandbox.tree import Tree
 

@@ -1,30 +1,14 @@
-"""What can end a run of the pipeline besides an answer.
-
-    BudgetSpent   the operator's ceiling in dollars; `solve` turns it into a NoFix
-    GitFailed     git said no; its words are in the error
-
-A model's and the sandbox's errors are theirs: `pipeline.models.base`, `sandbox.base`.
-"""
+"""What can end a run early, beside the errors of models and sandbox."""
 
 from __future__ import annotations
 
 
 class BudgetSpent(Exception):
-    """The next model call could pass the ceiling. Raised before the call; nothing was asked."""
+    """The run has spent its ceiling; no further model call may be made."""
 
     def __init__(self, spent: float, ceiling: float) -> None:
-        super().__init__(f"spent ${spent:.2f} of ${ceiling:.2f}")
+        super().__init__(f"${spent:.2f} of ${ceiling:.2f} are spent.")
         self.spent = spent
-        """US dollars so far."""
+        """US dollars at list prices."""
         self.ceiling = ceiling
         """US dollars."""
-
-
-class GitFailed(Exception):
-    """git ended with a status that was not expected; `words` is what it printed as error."""
-
-    def __init__(self, command: str, status: int, words: str) -> None:
-        super().__init__(f"git {command} ended with status {status}: {words}")
-        self.command = command
-        self.status = status
-        self.words = words

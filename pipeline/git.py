@@ -9,8 +9,6 @@ import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pipeline.errors import GitFailed
-
 _ENVIRONMENT = {
     "HOME": "/nonexistent",
     "LC_ALL": "C",
@@ -36,6 +34,16 @@ _CONFIG = (
 _SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 _WORDS = 4000
 """How many characters of git's complaint are kept: enough for a person, too few to fill a log."""
+
+
+class GitFailed(Exception):
+    """git ended with a status that was not expected; `words` is the end of what it complained."""
+
+    def __init__(self, command: str, status: int, words: str) -> None:
+        super().__init__(f"git {command} ended with status {status}: {words}")
+        self.command = command
+        self.status = status
+        self.words = words
 
 
 async def git(
