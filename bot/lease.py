@@ -72,7 +72,8 @@ class Lease:
         self._expires = time.monotonic() + seconds
         self._token = f"{worker}#{fence}"
         self._over = False
-        self._lost = False
+        self.lost = False
+        """Another worker may have the run, and the body was cancelled for it."""
 
     @classmethod
     async def acquire(
@@ -119,7 +120,7 @@ class Lease:
         try:
             yield
         except asyncio.CancelledError:
-            if self._lost and body.uncancel() <= cancelled_before:
+            if self.lost and body.uncancel() <= cancelled_before:
                 raise LeaseLost(self.run.id) from None
             raise
         finally:
@@ -169,7 +170,9 @@ class Lease:
         """Run a script that does nothing unless the lease is ours; until then, ask again."""
         while time.monotonic() < self._expires:
             try:
-                if await run_script(self.redis, script, keys, [self._token, *args]):
+                async with asyncio.timeout(self._expires - time.monotonic()):
+                    held = await run_script(self.redis, script, keys, [self._token, *args])
+                if held:
                     return
                 break
             except UNREACHABLE:
@@ -186,6 +189,6 @@ class Lease:
                 await self.require()
             except LeaseLost:
                 if not self._over:
-                    self._lost = True
+                    self.lost = True
                     body.cancel()
                 return

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import redis.exceptions
 from redis.asyncio import Redis
+
+from bot.settings import SettingsError
 
 T = TypeVar("T")
 
@@ -27,16 +29,23 @@ LONGEST_PAUSE: Final = 2.0
 
 
 def open_redis(url: str, *, timeout: float) -> Redis:
-    """A client that gives up on connecting or on one command after `timeout` seconds."""
-    return Redis.from_url(url, socket_timeout=timeout, socket_connect_timeout=timeout)
+    """A client that gives up on connecting or on one command after `timeout` seconds.
+
+    Raises:
+        SettingsError: `url` is not the address of a Redis.
+    """
+    try:
+        return Redis.from_url(url, socket_timeout=timeout, socket_connect_timeout=timeout)
+    except ValueError as error:
+        raise SettingsError(f"CAPUCHIN_REDIS_URL: {error}") from None
 
 
 async def run_script(
     redis: Redis, script: str, keys: Sequence[str], args: Sequence[str | bytes | int]
 ) -> Any:
     """The answer of a Lua script, which Redis runs as one step; strings come as bytes."""
-    answer: Any = await redis.register_script(script)(keys=keys, args=args)
-    return answer
+    command = cast(Callable[..., Awaitable[Any]], redis.register_script(script))
+    return await command(keys=keys, args=args)
 
 
 async def patiently(command: Callable[[], Awaitable[T]]) -> T:
