@@ -36,10 +36,9 @@ NO_KEY = "EMPTY"
 """What vLLM's own documentation sends to a server that asks for no key."""
 
 _TOO_LONG = (
-    "maximum context length",  # OpenAI, and vLLM before the prompt is rendered
+    "context_length_exceeded",  # OpenAI's code
+    "context length is",  # OpenAI's and most of vLLM's sentences
     "maximum model length",  # vLLM's engine
-    "max_model_len",
-    "context_length_exceeded",
     "available context size",  # llama.cpp
 )
 
