@@ -15,8 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from bot.remote import Remote, RepositoryEmpty, RepositoryGone
-from pipeline.errors import GitFailed
-from pipeline.git import git
+from pipeline.git import GitFailed, git
 
 _OWNER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 
 from bot.settings import Settings
 from bot.steps import PausableModel, Steps
@@ -14,17 +13,10 @@ from pipeline.models.build import build_model
 from pipeline.models.metered import Meter, Metered
 from pipeline.models.spec import parse_spec
 from pipeline.models.throttled import Throttled
+from pipeline.solve import Models
 
 
-@dataclass(frozen=True)
-class Roles:
-    """One model for each role; `scout` None: files are shortlisted by words."""
-
-    solver: Model
-    scout: Model | None
-
-
-class Models:
+class ModelMaker:
     """Makes the models of one run. Runs of one process share the slots of each role."""
 
     def __init__(self, settings: Settings) -> None:
@@ -34,7 +26,7 @@ class Models:
         }
 
     @asynccontextmanager
-    async def opened(self, meter: Meter, steps: Steps) -> AsyncGenerator[Roles, None]:
+    async def opened(self, meter: Meter, steps: Steps) -> AsyncGenerator[Models, None]:
         """The models, paid from `meter`, their connections closed at the end of the block.
 
         Raises:
@@ -46,7 +38,7 @@ class Models:
             scout = None
             if settings.scout_model:
                 scout = await self._made(stack, "scout", settings.scout_model, meter, steps)
-            yield Roles(solver=solver, scout=scout)
+            yield Models(solver=solver, scout=scout)
 
     async def _made(
         self, stack: AsyncExitStack, role: str, text: str, meter: Meter, steps: Steps

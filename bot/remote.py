@@ -15,8 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from bot.github.errors import GitHubUnavailable
-from pipeline.errors import GitFailed
-from pipeline.git import git
+from pipeline.git import GitFailed, git
 
 SECONDS = 15 * 60.0
 """A fetch or push that takes longer is given up and tried later."""

@@ -22,7 +22,7 @@ from bot.trouble import Ended, judged
 from bot.types import Failure, Run, RunStatus, changed
 from bot.workshop import Job, Outcome, Workshop
 from pipeline.codebase import Codebase
-from pipeline.errors import GitFailed
+from pipeline.git import GitFailed
 from pipeline.types import NoFix, Selection
 
 

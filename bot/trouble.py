@@ -10,7 +10,7 @@ from bot.github.errors import Forbidden, GitHubMisconfigured, GitHubUnavailable,
 from bot.publish import PublishRefused
 from bot.remote import RepositoryEmpty, RepositoryGone
 from bot.types import Failure
-from pipeline.errors import GitFailed
+from pipeline.git import GitFailed
 from pipeline.models.base import ModelMisconfigured, ModelRefused, ModelUnavailable
 from sandbox.base import EnvironmentFailed, SandboxUnavailable
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pipeline.solve import Solver
-from sandbox.docker import DockerEngine
-
-from bot.models import Models
+from bot.models import ModelMaker
 from bot.settings import Settings
 from bot.steps import Steps
 from pipeline.codebase import Codebase
 from pipeline.models.metered import Meter
 from pipeline.options import Options
+from pipeline.solve import Solver
 from pipeline.store import Store
 from pipeline.types import Account, Issue, NoFix, Selection
+from sandbox.docker import DockerEngine
 from sandbox.limits import Limits
 
 Say = Callable[[str], None]
@@ -49,7 +48,7 @@ class Workshop:
 
     def __init__(self, settings: Settings, engine: DockerEngine) -> None:
         self.engine = engine
-        self._models = Models(settings)
+        self._models = ModelMaker(settings)
 
     async def solve(self, job: Job, store: Store, *, steps: Steps, say: Say) -> Outcome:
         """The pipeline's answer; what `store` holds already is not done again.
@@ -57,6 +56,10 @@ class Workshop:
         Raises:
             ModelError, SandboxError, GitFailed: see there.
         """
+
+        async def progress(stage: str, detail: str) -> None:  # noqa: ARG001 - the detail says it
+            say(detail[:1].upper() + detail[1:] + ".")
+
         meter = await Meter.open(store, job.options.dollars)
         if not any(path.endswith((".py", ".pyi")) for path in job.codebase.files):
             empty = not job.codebase.files
@@ -71,13 +74,12 @@ class Workshop:
             self._models.opened(meter, steps) as models,
         ):
             solver = Solver(
-                codebase=job.codebase,
+                models=models,
                 sandbox=sandbox,
-                solver=models.solver,
-                scout=models.scout,
+                codebase=job.codebase,
                 store=store,
                 options=job.options,
-                progress=say,
+                progress=progress,
             )
             result = await solver.solve(job.issue)
         return Outcome(result, meter.accounts(), image)

@@ -10,8 +10,7 @@ import pytest
 from bot.commits import ForbiddenPath, branch_name, commit, push
 from bot.github.repository import Identity
 from bot.remote import PushRejected, Remote
-from pipeline.errors import GitFailed
-from pipeline.git import git
+from pipeline.git import GitFailed, git
 from tests.unit.bot_publish import local_git
 from tests.unit.bot_publish.samples import FIX, SHOP
 
