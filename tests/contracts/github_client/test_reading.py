@@ -9,7 +9,7 @@ from bot.github.errors import NotFound
 from bot.github.repository import Repository
 from bot.localhub import LocalHub, Repo
 from bot.types import RepoRef
-from tests.contracts.github_client.conftest import ref_of
+from tests.hub import ref_of
 
 
 async def test_we_know_who_we_are(repo: Repository, hub: LocalHub) -> None:

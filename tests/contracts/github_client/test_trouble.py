@@ -10,7 +10,8 @@ from bot.github.repository import Repository
 from bot.localhub import LocalHub, Repo, generate_app
 from bot.settings import Settings
 from pipeline.together import together
-from tests.contracts.github_client.conftest import Clock, ref_of, settings_for
+from tests.contracts.github_client.conftest import Clock
+from tests.hub import ref_of, settings_for
 
 
 def minted(hub: LocalHub) -> int:
