@@ -5,19 +5,25 @@ from __future__ import annotations
 import re
 import tempfile
 import unicodedata
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 from bot.github.repository import Identity
 from bot.remote import Remote
-from pipeline.git import git
+from pipeline.git import GitFailed, git
 
 SLUG_CHARACTERS = 40
 _FORBIDDEN = re.compile(rb"(^|/)\.git(/|$)|^\.github/workflows/", re.I)
 
 
-class ForbiddenPath(Exception):
-    """A diff changes what no edit may: git's own files, or workflows."""
+_UNFIT = re.compile(
+    r"invalid path|does not apply|in index|in working dir|corrupt patch|no valid patch"
+)
+
+
+class UnfitDiff(Exception):
+    """A diff does not apply, or changes what no edit may: git's own files, or workflows."""
 
 
 def branch_name(issue: int, title: str, attempt: int = 1) -> str:
@@ -36,22 +42,19 @@ async def commit(
     """The SHA of a commit of `diff` upon `parent`; the same arguments make the same SHA.
 
     Raises:
-        ForbiddenPath: the diff touches `.git` or `.github/workflows`.
-        GitFailed: the diff does not apply.
+        UnfitDiff: the diff does not apply, or touches `.git` or `.github/workflows`.
+        GitFailed: the repository is damaged.
     """
     with tempfile.TemporaryDirectory(prefix="capuchin-index-") as scratch:
         index = {"GIT_INDEX_FILE": str(Path(scratch) / "index")}
         await git(git_dir, "read-tree", parent, env=index)
-        await git(
-            git_dir, "apply", "--cached", "--whitespace=nowarn", "-",
-            input=diff.encode(), env=index,
-        )  # fmt: skip
+        await _apply(git_dir, diff, index)
         tree = (await git(git_dir, "write-tree", env=index)).decode().strip()
     changed = await git(
         git_dir, "diff-tree", "-r", "-z", "--no-renames", "--name-only", parent, tree
     )
     if any(_FORBIDDEN.search(path) for path in changed.split(b"\0")):
-        raise ForbiddenPath("a path that no edit may change")
+        raise UnfitDiff("it changes a path that no edit may")
     made = await git(
         git_dir, "commit-tree", tree, "-p", parent,
         input=message.encode(), env=_signature(author, at),
@@ -72,6 +75,18 @@ async def push(git_dir: Path, remote: Remote, *, sha: str, branch: str, expected
         "--recurse-submodules=no", f"--force-with-lease={ref}:{expected}",
         remote.url, f"{sha}:{ref}",
     )  # fmt: skip
+
+
+async def _apply(git_dir: Path, diff: str, index: Mapping[str, str]) -> None:
+    try:
+        await git(
+            git_dir, "apply", "--cached", "--whitespace=nowarn", "-",
+            input=diff.encode(), env=index,
+        )  # fmt: skip
+    except GitFailed as failure:
+        if _UNFIT.search(failure.words):
+            raise UnfitDiff("it does not apply") from failure
+        raise
 
 
 def _signature(author: Identity, at: datetime) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 
+from bot.commits import UnfitDiff
 from bot.errors import TryLater
 from bot.github.errors import Forbidden, GitHubMisconfigured, GitHubUnavailable, NotFound
 from bot.publish import PublishRefused
@@ -35,6 +36,8 @@ _FINAL: dict[type[Exception], Failure] = {
     ModelMisconfigured: Failure.MODEL_MISCONFIGURED,
     ModelRefused: Failure.MODEL_REFUSED,
     PublishRefused: Failure.PUBLISH_REFUSED,
+    # The pipeline lets no such edit through.
+    UnfitDiff: Failure.INTERNAL,
 }
 _PASSING: dict[type[Exception], Failure] = {
     GitHubUnavailable: Failure.GITHUB_UNAVAILABLE,

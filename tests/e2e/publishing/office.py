@@ -56,7 +56,9 @@ class Office:
         hub.on_exchange = self._heard
 
     async def prepare(self, **files: bytes) -> tuple[Repo, Issue]:
-        repo = self.hub.add_repo("acme/shop", {"shop.py": SHOP, "tests/test_x.py": b"", **files})
+        repo = self.hub.add_repo(
+            "acme/shop", {"shop.py": SHOP, "tests/test_x.py": b"x = 1\n", **files}
+        )
         self.hub.add_user("alice")
         repo.grant("alice", "write")
         issue = await self.hub.open_issue(

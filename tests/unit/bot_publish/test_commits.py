@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bot.commits import ForbiddenPath, branch_name, commit, push
+from bot.commits import UnfitDiff, branch_name, commit, push
 from bot.github.repository import Identity
 from bot.remote import PushRejected, Remote
-from pipeline.git import GitFailed, git
+from pipeline.git import git
 from tests.unit.bot_publish import local_git
 from tests.unit.bot_publish.samples import FIX, SHOP
 
@@ -71,7 +71,7 @@ async def test_hooks_never_run(work: Path, tmp_path: Path) -> None:
 
 
 async def test_a_diff_that_does_not_apply_makes_no_commit(work: Path) -> None:
-    with pytest.raises(GitFailed):
+    with pytest.raises(UnfitDiff):
         await made(work, FIX.replace("a - b", "a * b"))
 
 
@@ -84,7 +84,7 @@ async def test_a_forbidden_path_makes_no_commit(work: Path, path: str) -> None:
         f"diff --git a/{path} b/{path}\nnew file mode 100644\n"
         f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+x\n"
     )
-    with pytest.raises((ForbiddenPath, GitFailed)):
+    with pytest.raises(UnfitDiff):
         await made(work, diff)
 
 
