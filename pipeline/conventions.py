@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePosixPath
@@ -16,12 +15,13 @@ from pipeline.text import decoded
 
 Runner = Literal["pytest", "unittest"]
 
-_TEST_NAME = re.compile(r"(test_.+|.+_test|tests?)\.pyi?")
+_TEST_NAME = re.compile(r"(test_.+|.+_test|tests?)\.py")
 _TEST_FOLDERS = ("test", "tests", "testing")
 _LARGEST = 200_000
 """Bytes; a test file larger than this is not read to learn from."""
-_READ = 40
-"""How many test files are read to find out about the runner: a few dozen tell the habit."""
+_READ = 2000
+"""How many files with a test's name are read."""
+_HOLDS_TESTS = re.compile(r"^\s*(async )?def test|\bTestCase\b", re.MULTILINE)
 _PYTEST_USE = re.compile(r"^\s*(import pytest|from pytest)|^(async )?def test_|@pytest\.", re.M)
 _UNITTEST_USE = re.compile(r"^\s*(import unittest|from unittest)|\bTestCase\b", re.M)
 _PYTEST = ("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=")
@@ -85,17 +85,16 @@ def is_test(path: str) -> bool:
 
 async def detect(codebase: Codebase) -> Conventions:
     """The conventions of `codebase`; unittest in `tests` for one without tests."""
-    paths = sorted(
+    named = sorted(
         path
         for path, file in codebase.files.items()
-        if file.regular
-        and file.size < _LARGEST
-        and _TEST_NAME.fullmatch(path.rsplit("/", 1)[-1])
-        and not path.endswith(".pyi")
+        if file.regular and file.size < _LARGEST and _TEST_NAME.fullmatch(path.rsplit("/", 1)[-1])
     )
+    read = await _texts(codebase, named[:_READ])
+    texts = {path: text for path, text in read.items() if _HOLDS_TESTS.search(text)}
+    paths = list(texts)
     folder = _folder(paths, codebase)
     near = [path for path in paths if _parent(path) == folder]
-    texts = await _texts(codebase, (near + [p for p in paths if p not in near])[:_READ])
     configured = await _configures_pytest(codebase)
     return Conventions(
         runner=_runner(texts, configured),
@@ -147,10 +146,5 @@ async def _configures_pytest(codebase: Codebase) -> bool:
     texts = await _texts(codebase, [name for name in names if name in codebase.files])
     if "pytest.ini" in texts or ".pytest.ini" in texts:
         return True
-    sections = texts.get("tox.ini", "") + texts.get("setup.cfg", "")
-    if re.search(r"^\[(tool:)?pytest\]", sections, re.M):
-        return True
-    try:
-        return "pytest" in tomllib.loads(texts.get("pyproject.toml", "")).get("tool", {})
-    except (tomllib.TOMLDecodeError, AttributeError):
-        return False
+    sections = "\n".join(texts.values())
+    return bool(re.search(r"^\s*\[(tool:|tool\.)?pytest[.\]]", sections, re.MULTILINE))

@@ -45,8 +45,9 @@ def only_tag(reply: str, *allowed: str) -> Tag | Malformed:
     may mention a tag. A block ends at the first closing tag of its name that begins a line, else
     at the first one that ends a line; a tag inside a block is that block's content.
     `<approve/>` and `<approve></approve>` are the same. A leading `<think>` block is dropped.
+    When no tag begins a line, one whole block inside a line is taken.
     """
-    found = _blocks(reply, allowed)
+    found = _blocks(reply, allowed) or _inline(reply, allowed)
     wanted = " or ".join(f"<{name}>" for name in allowed)
     if not found:
         return _missing(reply, allowed, wanted)
@@ -110,6 +111,13 @@ def _blocks(reply: str, allowed: tuple[str, ...]) -> list[Tag]:
             found.append(Tag(name, unfenced(reply[at : end[0]]).strip("\n")))
             at = end[1]
     return found
+
+
+def _inline(reply: str, allowed: tuple[str, ...]) -> list[Tag]:
+    """Blocks within one line, as in `I take <choice>2</choice>.`"""
+    names = "|".join(map(re.escape, allowed))
+    found = re.findall(rf"<({names})>([^<\n]+)</\1>", _THINKING.sub("", reply))
+    return [Tag(name, body.strip()) for name, body in found]
 
 
 def _closing(reply: str, name: str, start: int) -> tuple[int, int] | None:

@@ -36,6 +36,7 @@ def _environment() -> Environment:
     )
     filters: dict[str, Callable[..., str]] = {
         "inside": _inside,
+        "block": _block,
         "attribute": _attribute,
         "short": _short,
     }
@@ -46,6 +47,12 @@ def _environment() -> Environment:
 def _inside(text: str, tag: str) -> str:
     """`text` unable to close the `tag` around it: its own closing tags get a backslash."""
     return re.sub(rf"<(\s*/\s*{re.escape(tag)})\b", r"<\\\1", text, flags=re.IGNORECASE)
+
+
+def _block(text: str, tag: str) -> str:
+    """As `_inside`, and ending with a line break, so that the closing tag gets its own line."""
+    text = _inside(text, tag)
+    return text if not text or text.endswith("\n") else f"{text}\n"
 
 
 def _attribute(text: str) -> str:
