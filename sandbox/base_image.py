@@ -100,15 +100,17 @@ def pull(docker_url: str | None, say: Callable[[str], None]) -> bool:
     repository, _, tag = REGISTRY_IMAGE.partition(":")
     client = connect(docker_url, timeout=REGISTRY_SECONDS)
     try:
-        pulled = client.pull(repository, tag=tag, stream=True, decode=True)
-        for line in cast(Iterator[dict[str, Any]], pulled):
+        lines = cast(
+            Iterator[dict[str, Any]], client.pull(repository, tag=tag, stream=True, decode=True)
+        )
+        for line in lines:
             if "error" in line:
                 return False
+        return image_exists(client, REGISTRY_IMAGE)
     except (DockerException, requests.RequestException):
         return False
     finally:
         client.close()
-    return image_exists(connect(docker_url), REGISTRY_IMAGE)
 
 
 def build(client: docker.APIClient, root: str, reference: str) -> None:

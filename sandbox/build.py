@@ -20,27 +20,21 @@ import docker
 from sandbox.attach import Late
 from sandbox.attempt import ended_state, remove
 from sandbox.base import EnvironmentFailed, SandboxUnavailable
-from sandbox.base_image import ensure_base_image, image_exists
-from sandbox.container import CHECKOUT, ENVIRONMENT, PROGRAM_ENVIRONMENT, TREE, create_build
+from sandbox.base_image import image_exists
+from sandbox.container import CHECKOUT, PROGRAM_ENVIRONMENT, TREE, create_build
 from sandbox.daemon import LABEL_KIND, UID, docker_errors
 from sandbox.dialogue import Dialogue, Job, Stopped
-from sandbox.environment import Recipe, recipe_of, scm_versions
+from sandbox.environment import Recipe, scm_versions
 from sandbox.limits import Limits
 from sandbox.output import Output
 from sandbox.tree import Tree
 
 INCOMING = "/opt/incoming"
-LAYOUT = "1"
+LAYOUT = "2"
 """Counts changes of the way images are made, so that old ones are not taken for new."""
 LOG_BYTES = 16 * 1024
 BUILD_LIMITS = Limits(seconds=1200, memory_mb=4096, cpus=2, processes=512)
 
-START = (
-    f"python3 -m venv {ENVIRONMENT}",
-    "pip install --upgrade pip",
-    # The root comes last on the path, so that scripts find what is not installed, tests included.
-    f"echo {CHECKOUT} > $(echo {ENVIRONMENT}/lib/python3*/site-packages)/capuchin.pth",
-)
 UNPACK = (
     f"tar -xf {INCOMING}/tree.tar -C {CHECKOUT} --no-same-owner --anchored --exclude=.git",
     f"rm {INCOMING}/tree.tar",
@@ -64,6 +58,10 @@ class BuildOptions:
     ca_bundle: Path | None = None
     index_url: str | None = None
     network: str = "bridge"
+    scope: str = ""
+    """Images are shared only between trees of one scope."""
+    cpus: float = 1
+    """How many processors the daemon has."""
     disk_mb: int = 1024
     """The checkout must fit twice, so that a program under test can write."""
 
@@ -92,7 +90,10 @@ class Build:
         self._run_id = run_id
         self._say = say
         self._stop = threading.Event()
-        known = repr((LAYOUT, base, recipe.digest, options.index_url))
+        self._limits = BUILD_LIMITS.model_copy(
+            update={"cpus": min(BUILD_LIMITS.cpus, options.cpus)}
+        )
+        known = repr((LAYOUT, base, recipe.digest, options.index_url, options.scope))
         self.dependencies = image_name("dependencies", known)
         self.image = image_name("tree", known + tree.digest)
 
@@ -112,7 +113,7 @@ class Build:
         steps = self._recipe.steps
         if not image_exists(self._client, self.dependencies):
             self._say("installing the dependencies")
-            self._layer(self._base, (*START, *UNPACK, *steps, *FORGET), self.dependencies)
+            self._layer(self._base, (*UNPACK, *steps, *FORGET), self.dependencies)
         self._say("installing the repository")
         fits = MEASURE + str(self._options.disk_mb // 2)
         self._layer(self.dependencies, (*UNPACK, *steps, *FINISH, fits), self.image)
@@ -125,7 +126,7 @@ class Build:
             container = create_build(
                 self._client,
                 parent,
-                limits=BUILD_LIMITS,
+                limits=self._limits,
                 profile=self._profile,
                 run_id=self._run_id,
                 network=self._options.network,
@@ -164,7 +165,7 @@ class Build:
         """What goes in: unpacked inside, by the unprivileged user, so that a path cannot escape."""
         files = {"tree.tar": self._tree.tar}
         if self._options.ca_bundle:
-            files["ca.pem"] = self._options.ca_bundle.read_bytes()
+            files["ca.pem"] = read_bundle(self._options.ca_bundle)
         buffer = io.BytesIO()
         with tarfile.open(fileobj=buffer, mode="w") as archive:
             for name, data in files.items():
@@ -195,6 +196,13 @@ class Build:
         self._client.commit(container, repository, tag, changes=changes, pause=False)
 
 
+def read_bundle(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise SandboxUnavailable(f"The CA bundle cannot be read: {error}") from error
+
+
 def judge(end: dict[str, Any] | None, state: dict[str, Any]) -> str | None:
     """What went wrong in the build that ended by itself, in a sentence; None for nothing."""
     if state.get("OOMKilled") or (end and end["oom"]):
@@ -212,29 +220,3 @@ def judge(end: dict[str, Any] | None, state: dict[str, Any]) -> str | None:
 
 def image_name(kind: str, key: str) -> str:
     return f"capuchin/{kind}:{hashlib.sha256(key.encode()).hexdigest()[:24]}"
-
-
-def plan(
-    client: docker.APIClient,
-    tree: Tree,
-    *,
-    setup: tuple[str, ...],
-    options: BuildOptions,
-    docker_url: str | None,
-    profile: str,
-    run_id: str,
-    say: Callable[[str], None],
-) -> Build:
-    """Find out how `tree` is installed and make sure of the base image. Raises as `Build.run`."""
-    recipe = recipe_of(tree, setup=setup)
-    base = ensure_base_image(client, docker_url=docker_url, say=say)
-    return Build(
-        client,
-        tree,
-        recipe,
-        base=base,
-        options=options,
-        profile=profile,
-        run_id=run_id,
-        say=say,
-    )

@@ -18,7 +18,7 @@ TREE: Final = "/opt/tree"
 ENVIRONMENT: Final = "/opt/env"
 INODES: Final = 200_000
 OPEN_FILES: Final = 4096
-SHM_MB: Final = 64
+SHARED_MEMORY: Final = {"/dev/shm": "noexec,nosuid,nodev,size=64m,nr_inodes=10000,mode=1777"}  # noqa: S108
 OWN_PROCESSES: Final = 8
 """Room for process 1 and its helpers on top of what the program under test may start."""
 
@@ -71,21 +71,24 @@ def create_execution(
         tmpfs={
             CHECKOUT: f"exec,nosuid,nodev,{size},{owner},mode=0755",
             "/tmp": f"exec,nosuid,nodev,{size},mode=1777",  # noqa: S108
-            "/dev/shm": f"noexec,nosuid,nodev,size={SHM_MB}m,nr_inodes=10000,mode=1777",  # noqa: S108
+            **SHARED_MEMORY,
         },
     )
-    made = client.create_container(
-        image,
-        user=USER,
-        hostname="sandbox",
-        working_dir="/",
-        stdin_open=True,
-        network_disabled=True,
-        use_config_proxy=False,
-        host_config=host,
-        labels={LABEL_RUN: run_id, LABEL_KIND: "execution"},
+    made = cast(
+        dict[str, Any],
+        client.create_container(
+            image,
+            user=USER,
+            hostname="sandbox",
+            working_dir="/",
+            stdin_open=True,
+            network_disabled=True,
+            use_config_proxy=False,
+            host_config=host,
+            labels={LABEL_RUN: run_id, LABEL_KIND: "execution"},
+        ),
     )
-    return str(cast(dict[str, Any], made)["Id"])
+    return str(made["Id"])
 
 
 def create_build(
@@ -98,15 +101,18 @@ def create_build(
     network: str,
 ) -> str:
     """A container for the steps of a build, on a network and with a disk; its id."""
-    made = client.create_container(
-        image,
-        user=USER,
-        working_dir="/",
-        stdin_open=True,
-        use_config_proxy=False,
-        host_config=client.create_host_config(
-            **common_walls(limits, profile), network_mode=network
+    made = cast(
+        dict[str, Any],
+        client.create_container(
+            image,
+            user=USER,
+            working_dir="/",
+            stdin_open=True,
+            use_config_proxy=False,
+            host_config=client.create_host_config(
+                **common_walls(limits, profile), network_mode=network, tmpfs=SHARED_MEMORY
+            ),
+            labels={LABEL_RUN: run_id, LABEL_KIND: "build"},
         ),
-        labels={LABEL_RUN: run_id, LABEL_KIND: "build"},
     )
-    return str(cast(dict[str, Any], made)["Id"])
+    return str(made["Id"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
@@ -22,7 +23,7 @@ LABEL_KIND: Final = "capuchin.kind"
 DEFAULT_SOCKET: Final = "unix:///var/run/docker.sock"
 
 
-def connect(docker_url: str | None, *, timeout: float = 60) -> docker.APIClient:
+def connect(docker_url: str | None, *, timeout: float = 180) -> docker.APIClient:
     """A client of the daemon at `docker_url`; None is the local socket.
 
     Raises:
@@ -30,7 +31,15 @@ def connect(docker_url: str | None, *, timeout: float = 60) -> docker.APIClient:
     """
     url = docker_url or DEFAULT_SOCKET
     with docker_errors(f"Docker could not be reached at {url}"):
+        if url.startswith("unix://"):
+            knock(url.removeprefix("unix://"))
         return docker.APIClient(base_url=url, version="auto", timeout=int(timeout))
+
+
+def knock(path: str) -> None:
+    """Fail here if nobody listens: the SDK would leave its sockets open."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.connect(path)
 
 
 @contextmanager

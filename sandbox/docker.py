@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
@@ -20,10 +21,12 @@ import docker
 
 from sandbox.attempt import Attempt, remove
 from sandbox.base import Execution, SandboxUnavailable
-from sandbox.build import BuildOptions, plan
+from sandbox.base_image import ensure_base_image
+from sandbox.build import Build, BuildOptions
 from sandbox.container import CHECKOUT, ENVIRONMENT, PROGRAM_ENVIRONMENT, TREE, seccomp_profile
 from sandbox.daemon import LABEL_RUN, connect, docker_errors
 from sandbox.dialogue import Job
+from sandbox.environment import recipe_of
 from sandbox.limits import Limits
 from sandbox.tree import Tree
 from sandbox.waiting import Alone, Shared, stoppable
@@ -64,9 +67,11 @@ class DockerEngine:
         self._docker_url = docker_url
         self._profile = seccomp_profile()
         self._executions = ThreadPoolExecutor(parallel, thread_name_prefix="sandbox")
-        self._chores = ThreadPoolExecutor(4, thread_name_prefix="sandbox-chore")
+        self._builds = ThreadPoolExecutor(parallel, thread_name_prefix="sandbox-build")
+        self._chores = ThreadPoolExecutor(2, thread_name_prefix="sandbox-chore")
         self._guard = threading.Lock()
         self._connected: docker.APIClient | None = None
+        self._cpus = 1.0
         self._single_flight: dict[str, threading.Lock] = {}
 
     async def check(self) -> str:
@@ -82,13 +87,16 @@ class DockerEngine:
         tree: Tree,
         *,
         setup: Sequence[str] = (),
+        scope: str = "",
         run_id: str = "",
         on_progress: Callable[[str], None] | None = None,
     ) -> str:
         """The image of `tree`, installed; made once and found again afterwards.
 
         `setup` are lines for a shell in the build container, instead of what the tree's own files
-        suggest. `on_progress` is called in the event loop with short sentences.
+        suggest. Images are shared only within one `scope`, say a repository: the code of one could
+        otherwise tamper with the environment of another. `on_progress` is called in the event loop
+        with short sentences.
 
         Raises:
             EnvironmentFailed: the repository could not be installed, or holds no Python.
@@ -100,19 +108,22 @@ class DockerEngine:
             if on_progress is not None:
                 loop.call_soon_threadsafe(on_progress, sentence)
 
-        build = await self._chore(
-            lambda: plan(
-                self._client(),
-                tree,
-                setup=tuple(setup),
-                options=self._options,
-                docker_url=self._docker_url,
-                profile=self._profile,
-                run_id=run_id,
-                say=say,
-            )
+        recipe = await self._chore(lambda: recipe_of(tree, setup=setup))
+        client = await self._chore(self._client)
+        base = await loop.run_in_executor(
+            self._builds, lambda: ensure_base_image(client, docker_url=self._docker_url, say=say)
         )
-        return await stoppable(self._chores, Alone(build, self._lock(build.dependencies)))
+        build = Build(
+            client,
+            tree,
+            recipe,
+            base=base,
+            options=replace(self._options, cpus=self._cpus, scope=scope),
+            profile=self._profile,
+            run_id=run_id,
+            say=say,
+        )
+        return await stoppable(self._builds, Alone(build, self._lock(build.dependencies)))
 
     @asynccontextmanager
     async def open(self, image: str, *, run_id: str) -> AsyncGenerator[DockerSandbox, None]:
@@ -135,7 +146,7 @@ class DockerEngine:
 
     async def close(self) -> None:
         """Let go of threads and connections; what still runs is waited for."""
-        for pool in (self._executions, self._chores):
+        for pool in (self._executions, self._builds, self._chores):
             await asyncio.to_thread(pool.shutdown, cancel_futures=True)
         if self._connected is not None:
             self._connected.close()
@@ -143,6 +154,7 @@ class DockerEngine:
     async def execute(self, image: str, job: Job, *, limits: Limits, run_id: str) -> Execution:
         """One execution, when its turn has come. Raises as `Sandbox.run_command` does."""
         client = await self._chore(self._client)
+        limits = limits.model_copy(update={"cpus": min(limits.cpus, self._cpus)})
         attempt = Attempt(client, image, job, limits=limits, profile=self._profile, run_id=run_id)
         return await stoppable(self._executions, attempt)
 
@@ -152,7 +164,11 @@ class DockerEngine:
     def _client(self) -> docker.APIClient:
         with self._guard:
             if self._connected is None:
-                self._connected = connect(self._docker_url)
+                client = connect(self._docker_url)
+                with docker_errors("Docker does not answer"):
+                    # The daemon refuses a container that asks for more processors than there are.
+                    self._cpus = float(client.info()["NCPU"])
+                self._connected = client
             return self._connected
 
     def _lock(self, key: str) -> threading.Lock:
@@ -176,8 +192,10 @@ class DockerEngine:
     def _reap(self, live_runs: frozenset[str], older_than: float) -> int:
         removed = 0
         with docker_errors("Docker could not list containers"):
-            listed: Any = self._client().containers(all=True, filters={"label": LABEL_RUN})
-            found = cast(list[dict[str, Any]], listed)
+            found = cast(
+                list[dict[str, Any]],
+                self._client().containers(all=True, filters={"label": LABEL_RUN}),
+            )
         for container in found:
             run = container["Labels"][LABEL_RUN]
             age = time.time() - container["Created"]

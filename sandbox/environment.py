@@ -94,6 +94,7 @@ def detect(names: Sequence[str], texts: Mapping[str, str]) -> Iterator[str]:
     if package:
         yield f"pip install --editable '.[{extra}]'" if extra else "pip install --editable ."
     if group:
+        yield "pip install --upgrade 'pip>=25.1'"  # older ones do not know groups
         yield f"pip install --group {group}"
     if not (package and (extra or group)):
         for name in requirement_files(texts, package=package):

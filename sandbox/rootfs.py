@@ -31,6 +31,8 @@ LEFT_OUT = (
     "./var/log/*",
 )
 BOOTSTRAP_SECONDS = 900
+WORKPLACE = "/var/tmp"  # noqa: S108 - debootstrap makes device files, which many a /tmp forbids
+SEARCH_PATH = os.pathsep.join([os.defpath, "/usr/local/sbin", "/usr/sbin", "/sbin"])
 MISSING = (
     "No registry answers and the base image cannot be built here: {reason}. Install debootstrap "
     "(`apt-get install debootstrap debian-archive-keyring`) and run this as root or with "
@@ -45,7 +47,7 @@ def import_rootfs(client: docker.APIClient, tag: str, *, say: Callable[[str], No
         SandboxUnavailable: debootstrap is not there, may not run or failed; says what to do.
     """
     root_command = as_root(tag)
-    with tempfile.TemporaryDirectory(prefix="capuchin-rootfs-") as name:
+    with tempfile.TemporaryDirectory(prefix="capuchin-rootfs-", dir=WORKPLACE) as name:
         target = Path(name) / "root"
         say(f"building a Debian {SUITE} root with debootstrap from {mirror()}")
         try:
@@ -62,9 +64,9 @@ def import_rootfs(client: docker.APIClient, tag: str, *, say: Callable[[str], No
             )
 
 
-def as_root(tag: str) -> list[str]:
+def as_root(tag: str, *, path: str = SEARCH_PATH) -> list[str]:
     """The prefix that makes a command run as root: nothing, or `sudo -n`."""
-    if not shutil.which("debootstrap", path=search_path()):
+    if not shutil.which("debootstrap", path=path):
         raise SandboxUnavailable(MISSING.format(reason="debootstrap is not installed", root=tag))
     if os.geteuid() == 0:
         return []
@@ -77,12 +79,8 @@ def as_root(tag: str) -> list[str]:
     raise SandboxUnavailable(MISSING.format(reason="debootstrap needs root", root=tag))
 
 
-def search_path() -> str:
-    return os.pathsep.join([os.defpath, "/usr/local/sbin", "/usr/sbin", "/sbin"])
-
-
 def bootstrap(root_command: list[str], target: Path, tag: str) -> None:
-    program = shutil.which("debootstrap", path=search_path()) or "debootstrap"
+    program = shutil.which("debootstrap", path=SEARCH_PATH) or "debootstrap"
     include = f"--include={','.join(PACKAGES)}"
     argv = [*root_command, program, "--variant=minbase", include, SUITE, str(target), mirror()]
     try:
@@ -98,7 +96,10 @@ def pack(root_command: list[str], target: Path, archive: Path) -> None:
     excludes = [f"--exclude={pattern}" for pattern in LEFT_OUT]
     argv = [*root_command, "tar", "-C", str(target), "--numeric-owner", *excludes, "-cf", "-", "."]
     with archive.open("wb") as out:
-        subprocess.run(argv, check=True, stdout=out)
+        done = subprocess.run(argv, check=False, stdout=out, stderr=subprocess.PIPE)
+    if done.returncode:
+        words = done.stderr.decode(errors="replace").strip()
+        raise SandboxUnavailable(f"The root file system could not be packed: {words[-300:]}")
 
 
 def mirror(apt: Path = Path("/etc/apt")) -> str:

@@ -12,6 +12,7 @@ from sandbox.dialogue import Stopped
 
 T = TypeVar("T")
 Result = TypeVar("Result", covariant=True)
+POLL_SECONDS = 0.2
 
 
 class Stoppable(Protocol[Result]):
@@ -30,12 +31,19 @@ class Alone(Stoppable[Result]):
     def __init__(self, work: Stoppable[Result], lock: threading.Lock) -> None:
         self._work = work
         self._lock = lock
+        self._stopped = threading.Event()
 
     def run(self) -> Result:
-        with self._lock:
+        while not self._lock.acquire(timeout=POLL_SECONDS):
+            if self._stopped.is_set():
+                raise Stopped
+        try:
             return self._work.run()
+        finally:
+            self._lock.release()
 
     def stop(self) -> None:
+        self._stopped.set()
         self._work.stop()
 
 
