@@ -19,7 +19,7 @@ class Refusal(Exception):
         self,
         status: int,
         message: str,
-        errors: list[dict[str, Any]] | None = None,
+        errors: list[Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(f"{status} {message}")
@@ -54,6 +54,11 @@ def invalid(resource: str, field: str, code: str = "invalid", message: str = "")
     if message:
         error["message"] = message
     return Refusal(422, "Validation Failed", [error])
+
+
+def unprocessable(message: str) -> Refusal:
+    """422 whose one error is a bare sentence, as reviews answer it."""
+    return Refusal(422, "Unprocessable Entity", [message])
 
 
 def custom(resource: str, message: str) -> Refusal:

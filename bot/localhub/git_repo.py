@@ -169,6 +169,9 @@ class GitRepo:
 
         Raises GitFailed for a path that git refuses (`..`, `.git`, absolute, empty).
         """
+        for path in files:
+            if not fit_path(path):
+                raise GitFailed(f"{path!r} is no path that git would store")
         index = {"GIT_INDEX_FILE": str(self.path / f"hub-index-{id(files)}")}
         lines = "".join(
             f"0 {'0' * 40}\t{path}\0" if found is None else f"{found[0]} {found[1]}\t{path}\0"
@@ -193,6 +196,12 @@ class GitRepo:
         text = "\n".join(lines) + "\n\n" + message
         command = ("hash-object", "-w", "-t", "commit", "--stdin")
         return run_git(self.path, *command, stdin=text.encode()).decode().strip()
+
+
+def fit_path(path: str) -> bool:
+    """Whether a path may stand in a tree: relative, no empty or dotted step, no `.git`."""
+    steps = path.split("/")
+    return "\0" not in path and all(step.lower() not in ("", ".", "..", ".git") for step in steps)
 
 
 def _plain(name: str) -> bool:

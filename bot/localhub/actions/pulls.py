@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from bot.localhub import events, git_diff
 from bot.localhub.actions import issues, refs
-from bot.localhub.errors import Refusal, custom, invalid
+from bot.localhub.errors import Refusal, custom, invalid, unprocessable
 from bot.localhub.git_run import run_git
 from bot.localhub.git_types import Signature
 from bot.localhub.shapes import people, pulls
@@ -94,9 +94,7 @@ def add_review(hub: LocalHub, pull: Pull, review: Review) -> None:
     own = review.author is pull.author and review.state in ("APPROVED", "CHANGES_REQUESTED")
     if own:
         verb = "approve" if review.state == "APPROVED" else "request changes on"
-        raise Refusal(
-            422, "Unprocessable Entity", [{"message": f"Can not {verb} your own pull request"}]
-        )
+        raise unprocessable(f"Can not {verb} your own pull request")
     pull.reviews.append(review)
     if review.state == "PENDING":
         return

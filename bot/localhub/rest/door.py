@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Mapping
+from email.utils import formatdate
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
@@ -102,6 +103,7 @@ class RestDoor:
     def _dressed(self, answer: Answer) -> Answer:
         headers = {
             "content-type": "application/json; charset=utf-8",
+            "date": formatdate(usegmt=True),
             "x-github-request-id": secrets.token_hex(12).upper(),
             "x-github-media-type": "github.v3; format=json",
             **self._hub.limit.headers(),

@@ -9,7 +9,7 @@ from typing import Any, cast
 from bot.localhub import git_diff
 from bot.localhub.actions import pulls as actions
 from bot.localhub.actions.issues import check_body
-from bot.localhub.errors import Refusal, custom, invalid
+from bot.localhub.errors import invalid, unprocessable
 from bot.localhub.rest.call import Answer, Call, operation, paginate
 from bot.localhub.rest.pulls import ONE, READ, WRITE, found
 from bot.localhub.shapes import pulls as shapes
@@ -43,7 +43,7 @@ async def create(call: Call) -> Answer:
     text = body.get("body") or ""
     check_body(text, "PullRequestReview")
     if not text and event in ("COMMENT", "REQUEST_CHANGES"):
-        raise Refusal(422, "Unprocessable Entity", [{"message": "Body can't be blank"}])
+        raise unprocessable("Body can't be blank")
     commit = str(body.get("commit_id") or pull.head_sha)
     review = Review(call.hub.next_id(), who.actor, text, STATES[event], commit)
     hunks = await asyncio.to_thread(_hunks, pull)
@@ -59,9 +59,9 @@ def _comment(
     path, line, side = str(asked.get("path")), asked.get("line"), asked.get("side", "RIGHT")
     patch = hunks.get(path)
     if patch is None:
-        raise custom("PullRequestReviewComment", "Path could not be resolved")
+        raise unprocessable("Path could not be resolved")
     if not isinstance(line, int) or line not in _lines(patch, side == "RIGHT"):
-        raise custom("PullRequestReviewComment", "Line could not be resolved")
+        raise unprocessable("Line could not be resolved")
     text = str(asked.get("body") or "")
     return ReviewComment(call.hub.next_id(), review, path, line, side, text, patch)
 

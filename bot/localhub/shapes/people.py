@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 from bot.localhub.identity import AppIdentity
 from bot.localhub.state import Installation, User, node_id, now, stamp
@@ -14,7 +15,8 @@ CREATED = "2020-01-01T00:00:00Z"
 
 def user(url: str, account: User) -> Json:
     """`simple-user`."""
-    api = f"{url}/api/v3/users/{account.login}"
+    api = f"{url}/api/v3/users/{quote(account.login)}"
+    page = f"apps/{account.login.removesuffix('[bot]')}" if account.type == "Bot" else account.login
     return {
         "login": account.login,
         "id": account.id,
@@ -22,7 +24,7 @@ def user(url: str, account: User) -> Json:
         "avatar_url": f"{url}/avatars/{account.id}",
         "gravatar_id": "",
         "url": api,
-        "html_url": f"{url}/{account.login}",
+        "html_url": f"{url}/{page}",
         "followers_url": f"{api}/followers",
         "following_url": f"{api}/following{{/other_user}}",
         "gists_url": f"{api}/gists{{/gist_id}}",
