@@ -62,19 +62,32 @@ def check_text(reproduction: Reproduction) -> str:
 
 
 def _body(run: Run, selection: Selection, accounts: Sequence[Account], characters: int) -> str:
-    evidence = selection.evidence
     sections = [
-        f"## What was wrong\n\n{prose(evidence.cause, 3000)}",
-        f"## What changed\n\n{prose(evidence.change, 3000)}",
+        *account_of(selection),
         f"Fixes #{run.issue}",
-        f"## Evidence\n\n{_reproduction(evidence.reproduction, characters)}",
-        _votes(selection),
-        _suite(evidence.suite, characters),
-        f"## Limits\n\n{_limits(selection)}",
-        _cost(accounts),
+        *proof_of(selection, characters),
+        cost(accounts),
         f"<sub>Asked for by @{run.asked_by} · run `{run.id}`</sub>\n{request_marker(run.id)}",
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def account_of(selection: Selection) -> tuple[str, ...]:
+    """What was wrong and what changed: the model's words, made inert."""
+    return (
+        f"## What was wrong\n\n{prose(selection.evidence.cause, 3000)}",
+        f"## What changed\n\n{prose(selection.evidence.change, 3000)}",
+    )
+
+
+def proof_of(selection: Selection, characters: int) -> tuple[str, ...]:
+    """What was run and what came of it; logs cut to `characters` each."""
+    return (
+        f"## Evidence\n\n{_reproduction(selection.evidence.reproduction, characters)}",
+        _votes(selection),
+        _suite(selection.evidence.suite, characters),
+        f"## Limits\n\n{_limits(selection)}",
+    )
 
 
 def _reproduction(test: Reproduction, characters: int) -> str:
@@ -171,7 +184,8 @@ def _limits(selection: Selection) -> str:
     return "\n".join(f"- {sentence}" for sentence in said)
 
 
-def _cost(accounts: Sequence[Account]) -> str:
+def cost(accounts: Sequence[Account]) -> str:
+    """Calls, tokens and money by stage and model; empty when nothing was asked."""
     if not accounts:
         return ""
     rows = [
