@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from enum import StrEnum
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -64,6 +65,8 @@ class Failure(StrEnum):
     MODEL_MISCONFIGURED = "model misconfigured"
     MODEL_REFUSED = "model refused"
     SANDBOX_UNAVAILABLE = "sandbox unavailable"
+    PUBLISH_REFUSED = "publish refused"
+    """The repository's rules forbid the branch or the pull request."""
     GITHUB_UNAVAILABLE = "github unavailable"
     NO_PROGRESS = "no progress"
     """Started again and again without a new checkpoint."""
@@ -118,3 +121,8 @@ class Run(Frozen):
     """For NO_FIX: the reason from the pipeline's closed list; for ENVIRONMENT: the command."""
     dollars: float = 0.0
     """Spent so far at list prices."""
+
+
+def changed(run: Run, **fields: Any) -> Run:
+    """`run` with some fields replaced."""
+    return run.model_copy(update=fields)

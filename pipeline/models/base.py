@@ -18,6 +18,11 @@ class ModelError(Exception):
     └── ContextTooLong      the conversation does not fit the model's window
     """
 
+    def __init__(self, message: str, usage: Usage | None = None) -> None:
+        super().__init__(message)
+        self.usage = usage
+        """Tokens that the service counted before it failed: they are billed all the same."""
+
 
 class ModelUnavailable(ModelError):
     """Overloaded, rate limited, cut off or unreachable, after the SDK's own retries."""

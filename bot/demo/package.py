@@ -1,0 +1,66 @@
+"""The demo's input: the source release of marshmallow 3.0.0, as its makers published it."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import tarfile
+import urllib.error
+import urllib.request
+from pathlib import Path, PurePosixPath
+
+FILE = "marshmallow-3.0.0.tar.gz"
+URL = (
+    "https://files.pythonhosted.org/packages/f5/46/"
+    f"e8659771d3d0b5a255300bdcbaa68577ffd2f8c400dab72336f73f6e8620/{FILE}"
+)
+SHA256 = "fa2d8a4b61d09b0e161a14acc5ad8ab7aaaf1477f3dd52819ddd6c6c8275733a"
+LICENSE = "MIT"
+REPORTED = "https://github.com/marshmallow-code/marshmallow/issues/1357"
+"""Where the bug was once reported and mended."""
+
+_SECONDS = 60
+
+
+class DemoFailed(Exception):
+    """The demo cannot go on; `str(error)` says what to do."""
+
+
+def source_release(cache: Path) -> bytes:
+    """The archive itself, from `cache` or PyPI, its hash checked either way.
+
+    Raises:
+        DemoFailed: it can neither be found nor fetched, or is not the file that was published.
+    """
+    kept = cache / FILE
+    if kept.exists() and _is_it(data := kept.read_bytes()):
+        return data
+    try:
+        with urllib.request.urlopen(URL, timeout=_SECONDS) as response:  # noqa: S310  constant https
+            data = response.read()
+    except (urllib.error.URLError, TimeoutError) as error:
+        raise DemoFailed(
+            f"{FILE} could not be fetched from PyPI; check the network, or put the file at {kept}."
+        ) from error
+    if not _is_it(data):
+        raise DemoFailed(f"What came for {FILE} is not the file that PyPI published; not used.")
+    cache.mkdir(parents=True, exist_ok=True)
+    kept.write_bytes(data)
+    return data
+
+
+def files(archive: bytes) -> dict[str, bytes]:
+    """Path to content of every regular file, without the archive's top folder."""
+    found: dict[str, bytes] = {}
+    with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as tar:
+        for member in tar:
+            path = PurePosixPath(*PurePosixPath(member.name).parts[1:])
+            content = tar.extractfile(member) if member.isfile() else None
+            if content is None or path.is_absolute() or ".." in path.parts:
+                continue
+            found[str(path)] = content.read()
+    return found
+
+
+def _is_it(data: bytes) -> bool:
+    return hashlib.sha256(data).hexdigest() == SHA256

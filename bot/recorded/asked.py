@@ -1,0 +1,194 @@
+"""One question to the recorded service, read from either wire protocol into one shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from pipeline.models.base import Message
+from pipeline.models.wire import CALL_HEADER
+
+MARKS_ALLOWED = 4
+"""Cache marks in one request. https://platform.claude.com/docs/en/build-with-claude/prompt-caching"""
+
+_SECRET_HEADERS = frozenset({"authorization", "x-api-key", "cookie"})
+
+
+class BadQuestion(Exception):
+    """The request is not one that the real service would accept; the text says why."""
+
+
+class _Wire(BaseModel):
+    """Fields that we do not read are let through, as both services add some every month."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+def _as_blocks(value: object) -> object:
+    return [{"type": "text", "text": value}] if isinstance(value, str) else value
+
+
+class Block(_Wire):
+    type: Literal["text"]
+    text: str = Field(min_length=1)
+    cache_control: Mapping[str, Any] | None = None
+
+
+Blocks = Annotated[tuple[Block, ...], BeforeValidator(_as_blocks)]
+
+
+class _Turn(_Wire):
+    role: Literal["user", "assistant"]
+    content: Blocks = Field(min_length=1)
+
+
+class _AnthropicBody(_Wire):
+    model: str = Field(min_length=1)
+    messages: tuple[_Turn, ...] = Field(min_length=1)
+    system: Blocks = ()
+    max_tokens: int | None = Field(default=None, ge=0)
+    stream: bool = False
+    temperature: float | None = None
+
+
+class _ChatTurn(_Wire):
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class _StreamOptions(_Wire):
+    include_usage: bool = False
+
+
+class _ChatBody(_Wire):
+    model: str = Field(min_length=1)
+    messages: tuple[_ChatTurn, ...] = Field(min_length=1)
+    max_tokens: int | None = Field(default=None, ge=1)
+    max_completion_tokens: int | None = Field(default=None, ge=1)
+    stream: bool = False
+    stream_options: _StreamOptions | None = None
+    temperature: float | None = Field(default=None, ge=0, le=2)
+
+
+class Part(_Wire):
+    """A piece of the prompt at whose end a cached prefix may end."""
+
+    text: str
+    """With its role, so that the same words said by another are another prefix."""
+    marked: bool
+
+
+class Asked(BaseModel):
+    """What a test can look at, and what an answer is chosen by."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    protocol: Literal["anthropic", "openai"]
+    call: str
+    """The call header; empty when the client sends none."""
+    model: str
+    """As asked for."""
+    system: str
+    messages: tuple[Message, ...]
+    max_tokens: int | None
+    temperature: float | None
+    stream: bool
+    stream_usage: bool
+    parts: tuple[Part, ...]
+    headers: Mapping[str, str]
+    """Lower-case names; without those that hold a secret."""
+
+    @property
+    def turn(self) -> int:
+        """How many assistant messages came before."""
+        return sum(message.role == "assistant" for message in self.messages)
+
+    @property
+    def last(self) -> str:
+        """The text of the last user message."""
+        texts = [message.text for message in self.messages if message.role == "user"]
+        return texts[-1] if texts else ""
+
+
+def anthropic_question(body: bytes, headers: Mapping[str, str], *, counting: bool = False) -> Asked:
+    """Read `POST /v1/messages`, or `/v1/messages/count_tokens` when `counting`.
+
+    Raises:
+        BadQuestion: Anthropic's service would answer 400.
+    """
+    sent = _parsed(_AnthropicBody, body)
+    blocks = [("system", block) for block in sent.system]
+    blocks += [(turn.role, block) for turn in sent.messages for block in turn.content]
+    if not counting and sent.max_tokens is None:
+        raise BadQuestion("max_tokens: Field required")
+    if sent.temperature is not None:
+        raise BadQuestion("temperature: Extra inputs are not permitted")
+    if sum(block.cache_control is not None for _, block in blocks) > MARKS_ALLOWED:
+        raise BadQuestion(
+            f"A maximum of {MARKS_ALLOWED} blocks with cache_control may be provided."
+        )
+    return Asked(
+        protocol="anthropic",
+        call=headers.get(CALL_HEADER.lower(), ""),
+        model=sent.model,
+        system="".join(block.text for block in sent.system),
+        messages=tuple(
+            Message(role=turn.role, text="".join(block.text for block in turn.content))
+            for turn in sent.messages
+        ),
+        max_tokens=sent.max_tokens,
+        temperature=None,
+        stream=sent.stream,
+        stream_usage=True,
+        parts=tuple(
+            Part(text=f"{role}\n{block.text}", marked=block.cache_control is not None)
+            for role, block in blocks
+        ),
+        headers=_shown(headers),
+    )
+
+
+def chat_question(body: bytes, headers: Mapping[str, str]) -> Asked:
+    """Read `POST /v1/chat/completions`. vLLM caches every prefix, so every part is marked.
+
+    Raises:
+        BadQuestion: a real server would answer 400.
+    """
+    sent = _parsed(_ChatBody, body)
+    said = [turn for turn in sent.messages if turn.role != "system"]
+    return Asked(
+        protocol="openai",
+        call=headers.get(CALL_HEADER.lower(), ""),
+        model=sent.model,
+        system="".join(turn.content for turn in sent.messages if turn.role == "system"),
+        messages=tuple(
+            Message(role="user" if turn.role == "user" else "assistant", text=turn.content)
+            for turn in said
+        ),
+        max_tokens=sent.max_completion_tokens or sent.max_tokens,
+        temperature=sent.temperature,
+        stream=sent.stream,
+        stream_usage=sent.stream_options is not None and sent.stream_options.include_usage,
+        parts=tuple(
+            Part(text=f"{turn.role}\n{turn.content}", marked=True) for turn in sent.messages
+        ),
+        headers=_shown(headers),
+    )
+
+
+def _shown(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name not in _SECRET_HEADERS}
+
+
+B = TypeVar("B", bound=BaseModel)
+
+
+def _parsed(kind: type[B], body: bytes) -> B:
+    try:
+        return kind.model_validate_json(body)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise BadQuestion(f"{where}: {first['msg']}" if where else first["msg"]) from error

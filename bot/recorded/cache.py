@@ -1,0 +1,67 @@
+"""Counts tokens as a service with a prompt cache does: what was read, stored, or neither."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from bot.recorded.asked import Part
+from pipeline.models.base import Usage
+
+CHARACTERS_PER_TOKEN = 4
+"""A rule of thumb for English and code; a recording has no tokenizer."""
+
+MINIMUM_TOKENS = 1024
+"""Shorter prefixes are not cached, as at Anthropic for most models.
+
+https://platform.claude.com/docs/en/build-with-claude/prompt-caching
+"""
+
+KEPT_SECONDS = 300.0
+"""From the last use."""
+
+
+def tokens(text: str) -> int:
+    """An estimate, rounded up."""
+    return -(-len(text) // CHARACTERS_PER_TOKEN)
+
+
+class _Prefix(NamedTuple):
+    digest: str
+    tokens: int
+    marked: bool
+
+
+class PromptCache:
+    """The prefixes that were marked, by model, and until when each is kept."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """`clock` gives seconds that never go back."""
+        self._clock = clock
+        self._until: dict[str, float] = {}
+
+    def count(self, model: str, parts: Sequence[Part]) -> Usage:
+        """The input side of the usage of a prompt; afterwards its marked prefixes are kept."""
+        prefixes = _prefixes(model, parts)
+        marked = [p for p in prefixes if p.marked and p.tokens >= MINIMUM_TOKENS]
+        now = self._clock()
+        reach = marked[-1].tokens if marked else 0
+        hits = [p.tokens for p in prefixes if self._until.get(p.digest, now) > now]
+        read = max((hit for hit in hits if hit <= reach), default=0)
+        for prefix in marked:
+            self._until[prefix.digest] = now + KEPT_SECONDS
+        total = prefixes[-1].tokens if prefixes else 0
+        return Usage(input=total - reach, cache_read=read, cache_write=reach - read)
+
+
+def _prefixes(model: str, parts: Sequence[Part]) -> list[_Prefix]:
+    """One for each part: everything up to its end."""
+    digest, total = hashlib.sha256(model.encode()), 0
+    prefixes: list[_Prefix] = []
+    for part in parts:
+        # Each part's own digest has a fixed length, so no two splits of a text look alike.
+        digest.update(hashlib.sha256(part.text.encode()).digest())
+        total += tokens(part.text)
+        prefixes.append(_Prefix(digest.hexdigest(), total, part.marked))
+    return prefixes

@@ -1,0 +1,137 @@
+"""A recording: answers written beforehand, chosen by stage, sample, turn and content."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Literal
+
+import yaml
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
+
+from bot.recorded.asked import Asked
+
+
+class RecordingError(Exception):
+    """The file is no recording; the text says where and why."""
+
+
+def _as_list(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+Texts = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
+"""One string or a list of them."""
+
+
+def _as_cut(value: object) -> object:
+    return {True: "end", False: None}[value] if isinstance(value, bool) else value
+
+
+Cut = Annotated[Literal["end", "drop"] | None, BeforeValidator(_as_cut)]
+
+
+class Answer(BaseModel):
+    """One entry. It answers a question that meets all its conditions."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    call: str = Field(min_length=1)
+    """`stage/sample`, a stage alone for any sample of it, or a glob such as `testing/*`."""
+    turn: int | None = Field(default=None, ge=0)
+    """How many assistant messages came before."""
+    when: Texts = ()
+    """Each must occur in the last user message."""
+    when_system: Texts = ()
+    """Each must occur in the system prompt."""
+
+    reply: str = ""
+    stop: Literal["end", "length", "refusal", "context"] = "end"
+    """Why the model stopped; `context` means that its window was full."""
+    delay: float = Field(default=0, ge=0, le=60)
+    """Seconds before anything is sent."""
+
+    status: int | None = Field(default=None, ge=400, le=599)
+    """Answer with this HTTP error instead of `reply`."""
+    error: str = "The recording says that this request fails."
+    """The text of that error."""
+    late: bool = False
+    """Send the error inside the stream, after half of `reply`."""
+    cut: Cut = None
+    """Stop after half of `reply`: `end` ends the response properly, `drop` breaks the connection.
+
+    `true` means `end`.
+    """
+    times: int | None = Field(default=None, ge=1)
+    """Fail only so often, then answer with `reply`. None: always."""
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Answer:
+        fails = self.status is not None or self.cut is not None
+        if self.status is not None and self.cut is not None:
+            raise ValueError("has both `status` and `cut`; give one")
+        if self.times is not None and not fails:
+            raise ValueError("has `times`, but neither `status` nor `cut` to count")
+        if self.late and self.status is None:
+            raise ValueError("is `late`, but has no `status` to send")
+        silent = fails or self.stop in ("refusal", "context")
+        if not self.reply.strip() and (not silent or self.times is not None):
+            raise ValueError("has no `reply`")
+        return self
+
+    def fits(self, asked: Asked) -> bool:
+        """Whether every condition is met."""
+        return (
+            _names(self.call, asked.call)
+            and self.turn in (None, asked.turn)
+            and all(words in asked.last for words in self.when)
+            and all(words in asked.system for words in self.when_system)
+        )
+
+
+def _names(pattern: str, call: str) -> bool:
+    return fnmatchcase(call, pattern) or call.partition("/")[0] == pattern
+
+
+class Recording(BaseModel):
+    """The whole file. The first answer that fits is given."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    version: Literal[1]
+    note: str = Field(min_length=1)
+    """Where the answers come from, in a sentence that a person is shown."""
+    answers: tuple[Answer, ...] = Field(min_length=1)
+
+    def choose(self, asked: Asked) -> int | None:
+        """The index of the first answer that fits, or None."""
+        fitting = (i for i, answer in enumerate(self.answers) if answer.fits(asked))
+        return next(fitting, None)
+
+    @classmethod
+    def load(cls, path: Path) -> Recording:
+        """Read a YAML or JSON file.
+
+        Raises:
+            RecordingError: with one line for each thing that is wrong.
+        """
+        try:
+            data: object = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            raise RecordingError(f"{path.name} cannot be read: {error}") from error
+        try:
+            return cls.model_validate(data)
+        except ValidationError as error:
+            lines = [f"{_where(e['loc'])}: {e['msg']}" for e in error.errors()]
+            raise RecordingError(f"{path.name} is no recording.\n" + "\n".join(lines)) from error
+
+
+def _where(loc: tuple[int | str, ...]) -> str:
+    return ".".join(str(part) for part in loc) or "the file"

@@ -1,0 +1,205 @@
+"""The recorded service: both protocols on one port, and a record of what it was asked."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, NamedTuple
+
+import uvicorn
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import JSONResponse, StreamingResponse
+
+from bot.recorded.anthropic_wire import AnthropicWire
+from bot.recorded.asked import Asked, BadQuestion, anthropic_question, chat_question
+from bot.recorded.cache import PromptCache
+from bot.recorded.openai_wire import OpenAIWire
+from bot.recorded.recording import Answer, Recording
+from bot.recorded.told import Told, Wire, named, tell
+
+MODELS = ("recorded-claude-sonnet-4-6",)
+"""What `GET /v1/models` lists; every other name is answered too."""
+
+_AT_ONCE = {"retry-after-ms": "1"}
+"""A recording is never really overloaded: nobody need wait for it."""
+
+
+class Unexpected(NamedTuple):
+    """A question that no answer of the recording fits."""
+
+    call: str
+    turn: int
+    last: str
+    """The last user message, whole."""
+
+
+class RecordedServer:
+    """Answers from `recording`; counts tokens as a service with a prompt cache does."""
+
+    def __init__(
+        self,
+        recording: Recording,
+        *,
+        key: str | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """With a `key`, every other one is refused with 401."""
+        self.recording = recording
+        self.requests: list[Asked] = []
+        """Every question that could be read, oldest first, those answered with errors too."""
+        self.unexpected: list[Unexpected] = []
+        self._key = key
+        self._cache = PromptCache(clock)
+        self._given: Counter[int] = Counter()
+        self._failed: Counter[int] = Counter()
+
+    @property
+    def unused(self) -> tuple[Answer, ...]:
+        """The answers that were never given."""
+        return tuple(a for i, a in enumerate(self.recording.answers) if not self._given[i])
+
+    def app(self) -> FastAPI:
+        """The ASGI application; several of them share one state."""
+        app = FastAPI(openapi_url=None)
+        app.post("/v1/messages")(self._messages)
+        app.post("/v1/messages/count_tokens")(self._count_tokens)
+        app.post("/v1/chat/completions")(self._chat)
+        app.get("/v1/models")(self._models)
+        return app
+
+    @asynccontextmanager
+    async def serve(self, port: int = 0) -> AsyncGenerator[str]:
+        """Serve on the loopback interface; gives the address, without `/v1`. 0: any free port."""
+        with socket.create_server(("127.0.0.1", port), backlog=256) as listener:
+            config = uvicorn.Config(self.app(), lifespan="off", log_config=None, access_log=False)
+            server = _Embedded(config)
+            serving = asyncio.create_task(server.serve(sockets=[listener]))
+            try:
+                yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+            finally:
+                server.should_exit = True
+                await serving
+
+    async def _messages(self, request: Request) -> Response:
+        return await self._answer(AnthropicWire(), request, anthropic_question)
+
+    async def _chat(self, request: Request) -> Response:
+        return await self._answer(OpenAIWire(), request, chat_question)
+
+    async def _count_tokens(self, request: Request) -> Response:
+        wire = AnthropicWire()
+        if not self._is_allowed(request):
+            return _error(wire, 401, "invalid x-api-key")
+        try:
+            asked = anthropic_question(await request.body(), request.headers, counting=True)
+        except BadQuestion as bad:
+            return _error(wire, 400, str(bad))
+        counted = PromptCache(time.monotonic).count(asked.model, asked.parts)
+        return JSONResponse({"input_tokens": counted.input + counted.cache_write})
+
+    async def _models(self, request: Request) -> Response:
+        anthropic = "anthropic-version" in request.headers
+        if not self._is_allowed(request):
+            return _error(AnthropicWire() if anthropic else OpenAIWire(), 401, "invalid key")
+        asked = {named(question.model) for question in self.requests}
+        names = [*MODELS, *sorted(asked.difference(MODELS))]
+        return JSONResponse(_anthropic_models(names) if anthropic else _openai_models(names))
+
+    def _is_allowed(self, request: Request) -> bool:
+        shown = request.headers.get("x-api-key", request.headers.get("authorization", ""))
+        return self._key is None or shown.removeprefix("Bearer ") == self._key
+
+    async def _answer(
+        self, wire: Wire, request: Request, read: Callable[[bytes, Mapping[str, str]], Asked]
+    ) -> Response:
+        if not self._is_allowed(request):
+            return _error(wire, 401, "invalid x-api-key")
+        try:
+            asked = read(await request.body(), request.headers)
+        except BadQuestion as bad:
+            return _error(wire, 400, str(bad))
+        self.requests.append(asked)
+        chosen = self.recording.choose(asked)
+        if chosen is None:
+            self.unexpected.append(Unexpected(asked.call, asked.turn, asked.last))
+            nothing = f"The recording has no answer for call {asked.call!r}, turn {asked.turn}."
+            return _error(wire, 400, nothing)
+        answer = self._as_now(chosen)
+        await asyncio.sleep(answer.delay)
+        if answer.status is not None and not answer.late:
+            return _error(wire, answer.status, answer.error)
+        told = tell(answer, asked, self._cache.count(asked.model, asked.parts), len(self.requests))
+        return _response(wire, told, answer, stream=asked.stream)
+
+    def _as_now(self, chosen: int) -> Answer:
+        """The answer with its fault, or without when that has happened often enough."""
+        answer = self.recording.answers[chosen]
+        self._given[chosen] += 1
+        fails = answer.status is not None or answer.cut is not None
+        if not fails or (answer.times is not None and self._failed[chosen] >= answer.times):
+            return answer.model_copy(update={"status": None, "cut": None, "late": False})
+        self._failed[chosen] += 1
+        return answer
+
+
+class _Embedded(uvicorn.Server):
+    """Leaves SIGINT and SIGTERM to the process that it is a guest of."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+
+class _Dropped(Exception):
+    """Breaks a connection from inside a response."""
+
+
+def _response(wire: Wire, told: Told, answer: Answer, *, stream: bool) -> Response:
+    if not stream:
+        whole = JSONResponse(wire.whole(told))
+        if answer.cut is None:
+            return whole
+        half = bytes(whole.body)[: len(whole.body) // 2]
+        return StreamingResponse(_paced([half], answer), media_type="application/json")
+    parts = wire.streamed(told)
+    half = parts.pieces[: len(parts.pieces) // 2]
+    events = [*parts.begin, *parts.pieces, *parts.end]
+    if answer.late and answer.status is not None:
+        events = [*parts.begin, *half, wire.event(wire.error(answer.status, answer.error))]
+    elif answer.cut is not None:
+        events = [*parts.begin, *half]
+    return StreamingResponse(_paced(events, answer), media_type="text/event-stream")
+
+
+async def _paced(chunks: list[bytes], answer: Answer) -> AsyncGenerator[bytes]:
+    for chunk in chunks:
+        yield chunk
+    if answer.cut == "drop":
+        raise _Dropped
+
+
+def _error(wire: Wire, status: int, message: str) -> Response:
+    return JSONResponse(wire.error(status, message), status_code=status, headers=_AT_ONCE)
+
+
+def _anthropic_models(names: list[str]) -> dict[str, Any]:
+    data = [
+        {
+            "type": "model",
+            "id": name,
+            "display_name": name,
+            "created_at": "2026-01-01T00:00:00Z",
+            "lifecycle": "active",
+        }
+        for name in names
+    ]
+    return {"data": data, "has_more": False, "first_id": names[0], "last_id": names[-1]}
+
+
+def _openai_models(names: list[str]) -> dict[str, Any]:
+    data = [{"id": name, "object": "model", "created": 0, "owned_by": "recorded"} for name in names]
+    return {"object": "list", "data": data}

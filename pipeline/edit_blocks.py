@@ -1,0 +1,91 @@
+"""Search/replace blocks in a model's reply (the edit format of CodeMonkeys, section 2.2)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pipeline.replies import Malformed
+
+_SEARCH = re.compile(r"<{5,9} ?SEARCH\s*")
+_DIVIDER = re.compile(r"={7}\s*")
+_REPLACE = re.compile(r">{5,9} ?REPLACE\s*")
+_DELETE = re.compile(r"<{5,9} ?DELETE(?:\s*>{0,9})?\s*")
+_FENCE = re.compile(r"\s*(```|~~~)[\w+-]*\s*")
+_ORNAMENT = " \t*`#"
+
+
+@dataclass(frozen=True)
+class Block:
+    """One replacement in one file; `deletes` means the whole file goes."""
+
+    path: str
+    lines: tuple[str, ...] = ()
+    """What stands between the SEARCH and the REPLACE marker, dividers included."""
+    deletes: bool = False
+
+    def splits(self) -> list[tuple[list[str], list[str]]]:
+        """Every way to cut `lines` at a divider into what to search and what to put there.
+
+        There is more than one when the code itself has a line of seven equals signs, as
+        reStructuredText headings do. The longest search comes first: if its lines are in the file,
+        it is the one that was meant.
+        """
+        return [
+            (list(self.lines[:at]), list(self.lines[at + 1 :]))
+            for at, line in reversed(list(enumerate(self.lines)))
+            if _DIVIDER.fullmatch(line)
+        ]
+
+
+def parse_blocks(body: str) -> list[Block] | Malformed:
+    """The blocks in the body of an <edit>, in order. A block without a path is for the last one."""
+    blocks: list[Block] = []
+    path = ""
+    lines = body.replace("\r\n", "\n").split("\n")
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        at += 1
+        if _SEARCH.fullmatch(line):
+            block, at = _replacement(path, lines, at, len(blocks) + 1)
+        elif _DELETE.fullmatch(line):
+            block = Block(path, deletes=True)
+        else:
+            path = _path(line) or path
+            continue
+        if isinstance(block, Malformed):
+            return block
+        if not path:
+            return Malformed(
+                f"Block {len(blocks) + 1} has no file: put the path on the line before its SEARCH "
+                "marker."
+            )
+        blocks.append(block)
+    if not blocks:
+        return Malformed(
+            "The <edit> holds no block. A block is a line with the path, then <<<<<<< SEARCH, the "
+            "lines to find, =======, the lines to put in their place, >>>>>>> REPLACE."
+        )
+    return blocks
+
+
+def _replacement(
+    path: str, lines: list[str], start: int, number: int
+) -> tuple[Block | Malformed, int]:
+    for at in range(start, len(lines)):
+        if _REPLACE.fullmatch(lines[at]):
+            block = Block(path, tuple(lines[start:at]))
+            if block.splits():
+                return block, at + 1
+            return Malformed(f"Block {number} ({path}) has no ======= line."), at
+        if _SEARCH.fullmatch(lines[at]):
+            break
+    return Malformed(f"Block {number} ({path}) is not closed with >>>>>>> REPLACE."), len(lines)
+
+
+def _path(line: str) -> str:
+    """The path that a line between blocks names, or nothing for a fence or an empty line."""
+    if _FENCE.fullmatch(line):
+        return ""
+    return line.strip(_ORNAMENT + "\r").removesuffix(":").strip(_ORNAMENT)

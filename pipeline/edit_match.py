@@ -1,0 +1,176 @@
+"""Finding the lines of a search block in a file, and putting others in their place."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+_LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")
+_SIMILAR = 0.6
+"""How alike lines must be to be quoted as what was perhaps meant."""
+
+
+@dataclass(frozen=True)
+class Ambiguous:
+    """The lines are there more than once; `at` holds the line numbers, from 1."""
+
+    at: tuple[int, ...]
+
+
+class Unchanged:
+    """The replacement is what is there already."""
+
+
+class Missing:
+    """The lines are not in the file."""
+
+
+def replace_once(
+    text: str, search: Sequence[str], replacement: Sequence[str]
+) -> str | Ambiguous | Unchanged | Missing:
+    """`text` with the lines `search` replaced, if they are there exactly once.
+
+    Tried in turn, the first that finds anything counts: the very lines; white space at line ends
+    ignored; blank lines around the block ignored; the whole block indented by one and the same
+    prefix more or less, which the replacement then gets too. Lines that both parts share keep the
+    file's bytes; new lines get the file's line ending. A file without a final line break keeps
+    having none.
+    """
+    lines = _LINE.findall(text)
+    bare = [line.rstrip("\r\n") for line in lines]
+    if list(search) == list(replacement):
+        return Unchanged()
+    for find in (_exactly, _trimmed, _without_blank_edges, _shifted):
+        found = find(bare, list(search), list(replacement))
+        if len(found) > 1:
+            return Ambiguous(tuple(start + 1 for start, *_ in found))
+        if found:
+            start, taken, put = found[0]
+            return _splice(lines, start, taken, put)
+    return Missing()
+
+
+def nearest(text: str, search: Sequence[str]) -> tuple[int, str] | None:
+    """The lines of `text` most like `search` and the number of the first, if any are alike."""
+    lines = text.splitlines()
+    wanted = [line.strip() for line in search if line.strip()]
+    if not wanted or not lines:
+        return None
+    anchor = max(wanted, key=len)
+    matcher = difflib.SequenceMatcher(b=anchor, autojunk=False)
+
+    def likeness(at: int) -> float:
+        matcher.set_seq1(lines[at].strip())
+        if matcher.real_quick_ratio() < _SIMILAR or matcher.quick_ratio() < _SIMILAR:
+            return 0
+        return matcher.ratio()
+
+    best = max(range(len(lines)), key=likeness)
+    if likeness(best) < _SIMILAR:
+        return None
+    offset = next(i for i, line in enumerate(search) if line.strip() == anchor)
+    start = max(0, best - offset)
+    return start + 1, "\n".join(lines[start : start + len(search)])
+
+
+Found = list[tuple[int, int, list[str]]]
+"""Where the match begins, how many of the file's lines it takes, and what is put there."""
+
+
+def _exactly(bare: list[str], search: list[str], replacement: list[str]) -> Found:
+    return [(at, len(search), replacement) for at in _positions(bare, search, str)]
+
+
+def _trimmed(bare: list[str], search: list[str], replacement: list[str]) -> Found:
+    return [
+        (at, len(search), _keeping(bare[at : at + len(search)], search, replacement))
+        for at in _positions(bare, search, str.rstrip)
+    ]
+
+
+def _without_blank_edges(bare: list[str], search: list[str], replacement: list[str]) -> Found:
+    inner, put = _inner(search), _inner(replacement)
+    if inner == search or not inner:
+        return []
+    return _trimmed(bare, inner, put)
+
+
+def _shifted(bare: list[str], search: list[str], replacement: list[str]) -> Found:
+    inner, put = _inner(search), _inner(replacement)
+    if not inner:
+        return []
+    found: Found = []
+    for at in _positions(bare, inner, str.strip):
+        there = bare[at : at + len(inner)]
+        moved = _moved(there, inner, put)
+        if moved is not None:
+            found.append((at, len(inner), _keeping(there, _moved(there, inner, inner), moved)))
+    return found
+
+
+def _moved(there: list[str], search: list[str], lines: list[str]) -> list[str] | None:
+    """`lines` with the indentation by which `there` differs from `search`, if it is but one."""
+    real, written = there[0].rstrip(), search[0].rstrip()
+    more = real.removesuffix(written) if real.endswith(written) else None
+    less = written.removesuffix(real) if written.endswith(real) else None
+    for a, b in zip(there, search, strict=True):
+        if not a.strip():
+            continue
+        if more is None or a.rstrip() != more + b.rstrip():
+            more = None
+        if less is None or less + a.rstrip() != b.rstrip():
+            less = None
+    if more is not None:
+        return [more + line if line.strip() else line for line in lines]
+    if less is None or any(line.strip() and not line.startswith(less) for line in lines):
+        return None
+    return [line.removeprefix(less) if line.strip() else line for line in lines]
+
+
+def _keeping(there: list[str], search: list[str] | None, replacement: list[str]) -> list[str]:
+    """`replacement`, with the file's own form of the lines that it shares with `search`."""
+    if search is None:
+        return replacement
+    put: list[str] = []
+    ours = [line.rstrip() for line in search]
+    theirs = [line.rstrip() for line in replacement]
+    for kind, i, j, k, end in difflib.SequenceMatcher(None, ours, theirs, False).get_opcodes():
+        put += there[i:j] if kind == "equal" else replacement[k:end]
+    return put
+
+
+def _splice(lines: list[str], start: int, taken: int, put: list[str]) -> str | Unchanged:
+    """The whole text; a line whose words stay keeps its very bytes."""
+    old = lines[start : start + taken]
+    bare = [line.rstrip("\r\n") for line in old]
+    ending = "\r\n" if sum(line.endswith("\r\n") for line in lines) * 2 > len(lines) else "\n"
+    new: list[str] = []
+    for kind, i, j, k, end in difflib.SequenceMatcher(None, bare, put, False).get_opcodes():
+        if kind == "equal":
+            new += old[i:j]
+        else:
+            new += [line + ending for line in put[k:end]]
+    at_end = start + taken == len(lines)
+    if new and at_end and lines and not lines[-1].endswith("\n"):
+        new = [line if line.endswith("\n") else line + ending for line in new]
+        new[-1] = new[-1].removesuffix("\n").removesuffix("\r")
+    if new == old:
+        return Unchanged()
+    return "".join([*lines[:start], *new, *lines[start + taken :]])
+
+
+def _positions(bare: list[str], search: list[str], form: Callable[[str], str]) -> list[int]:
+    wanted = [form(line) for line in search]
+    there = [form(line) for line in bare]
+    size = len(wanted)
+    if not any(wanted):
+        return []
+    return [at for at in range(len(there) - size + 1) if there[at : at + size] == wanted]
+
+
+def _inner(lines: list[str]) -> list[str]:
+    """`lines` without the blank ones at either end."""
+    filled = [at for at, line in enumerate(lines) if line.strip()]
+    return lines[filled[0] : filled[-1] + 1] if filled else []

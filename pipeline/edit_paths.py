@@ -1,0 +1,80 @@
+"""Which paths an edit may name. A model is hostile: only ordinary files are in reach."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
+
+from pipeline.codebase import SUBMODULE, SYMLINK, File
+
+_LONGEST_PATH = 1024
+_LONGEST_NAME = 255
+
+
+def refusal(path: str, files: Mapping[str, File], never_touch: Iterable[str] = ()) -> str | None:
+    """Why `path` may not be edited, as a sentence for the model; None when it may."""
+    return (
+        _not_a_path(path)
+        or _guarded(path)
+        or _not_a_file(path, files)
+        or _configured(path, never_touch)
+    )
+
+
+def _not_a_path(path: str) -> str | None:
+    if any(unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Zl", "Zp") for letter in path):
+        return f"The path {path!r} holds a control character."
+    if not path or len(path.encode()) > _LONGEST_PATH:
+        return "A path must not be empty nor longer than 1024 bytes."
+    if path.startswith(("/", "~")) or "\\" in path or path[1:2] == ":":
+        return f"The path {path!r} must be relative to the repository's root, with forward slashes."
+    parts = path.split("/")
+    if any(part in ("", ".", "..") for part in parts):
+        return f"The path {path!r} must be plain: no empty part, no `.` and no `..`."
+    if any(len(part.encode()) > _LONGEST_NAME or part != part.strip() for part in parts):
+        return f"The path {path!r} has a part that is too long or begins or ends with a space."
+    return None
+
+
+def _guarded(path: str) -> str | None:
+    # Windows and macOS see .GIT, ".git ", .git::$INDEX_ALLOCATION and GIT~1 as .git too.
+    parts = [part.casefold().split(":")[0].rstrip(" .") for part in path.split("/")]
+    if any(part == ".git" or part.startswith("git~") for part in parts):
+        return f"The path {path!r} is git's own: no edit may touch it."
+    if parts[0] == ".gitmodules":
+        return "No edit may touch .gitmodules."
+    if parts[:2] == [".github", "workflows"]:
+        return f"The path {path!r} is a workflow: no edit may touch .github/workflows."
+    return None
+
+
+def _not_a_file(path: str, files: Mapping[str, File]) -> str | None:
+    for place in (path, *(str(parent) for parent in PurePosixPath(path).parents)):
+        file = files.get(place)
+        if file is None:
+            continue
+        if file.mode == SYMLINK:
+            return f"{place} is a symbolic link: edit the file it stands for."
+        if file.mode == SUBMODULE:
+            return f"{place} is a submodule: it belongs to another repository."
+        if place != path:
+            return f"{place} is a file, so {path} cannot be in it."
+    if path not in files and any(other.startswith(f"{path}/") for other in files):
+        return f"{path} is a folder."
+    return None
+
+
+def _configured(path: str, never_touch: Iterable[str]) -> str | None:
+    for pattern in never_touch:
+        if _matches(path.casefold(), pattern.casefold()):
+            return f"This repository's settings forbid edits of {pattern}, which {path} is."
+    return None
+
+
+def _matches(path: str, pattern: str) -> bool:
+    """Whether a glob covers `path`; `*` crosses slashes, and a folder covers what is in it."""
+    pattern = pattern.removeprefix("/").rstrip("/")
+    forms = {pattern, f"{pattern}/*", pattern.replace("**/", "")}
+    return any(fnmatchcase(path, form) for form in forms if form)

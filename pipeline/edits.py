@@ -1,0 +1,189 @@
+"""An edit as the model writes it, to a diff made by git, or to a sentence the model can act on."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from pipeline.codebase import Codebase
+from pipeline.edit_blocks import Block, parse_blocks
+from pipeline.edit_match import Ambiguous, Missing, Unchanged, nearest, replace_once
+from pipeline.edit_paths import refusal
+from pipeline.patches import patch_of
+from pipeline.replies import Malformed
+from pipeline.text import Text, decoded, shortened
+from pipeline.types import Patch
+
+MAX_FILE_BYTES = 1_000_000
+MAX_DIFF_CHARACTERS = 1_000_000
+_QUOTED = 1500
+"""Characters of a file quoted back in a hint."""
+
+
+async def patch_from_edit(
+    body: str, codebase: Codebase, *, known: Sequence[str] = (), never_touch: Iterable[str] = ()
+) -> Patch | Malformed:
+    """The diff that the body of an <edit> asks for; it applies to `codebase` as it is.
+
+    `known` are the paths the model has seen, where text that is not in the named file is looked
+    for; `never_touch` are globs of paths that may not change.
+    """
+    match parse_blocks(body):
+        case Malformed() as malformed:
+            return malformed
+        case blocks:
+            draft = _Draft(codebase, tuple(known), tuple(never_touch))
+    for number, block in enumerate(blocks, 1):
+        complaint = await draft.apply(block)
+        if complaint:
+            where = f"Block {number} of {len(blocks)}: " if len(blocks) > 1 else ""
+            return Malformed(f"{where}{complaint} Nothing was changed; send the whole edit again.")
+    match draft.changes():
+        case Malformed() as malformed:
+            return malformed
+        case changes:
+            patch = await patch_of(codebase, changes)
+    if not patch.diff:
+        return Malformed("Taken together, the blocks change nothing. Send an edit that does.")
+    if len(patch.diff) > MAX_DIFF_CHARACTERS:
+        return Malformed("The edit is too big. Change only what the issue needs.")
+    return patch
+
+
+@dataclass
+class _Draft:
+    """The files as they stand after the blocks so far."""
+
+    codebase: Codebase
+    known: tuple[str, ...]
+    never_touch: tuple[str, ...]
+    kinds: dict[str, Text] = field(default_factory=dict[str, Text])
+    """How each touched file is encoded."""
+    texts: dict[str, str | None] = field(default_factory=dict[str, str | None])
+    """None for a deleted file."""
+
+    async def apply(self, block: Block) -> str | None:
+        """Make the block's change, or say what is wrong with it."""
+        path = block.path
+        if refused := refusal(path, self.codebase.files, self.never_touch):
+            return refused
+        if path not in self.texts and path in self.codebase.files:
+            kind = decoded(path, await self.codebase.read(path))
+            if kind is None and not block.deletes:
+                return f"{path} is not a text file."
+            self.kinds[path] = kind or Text("")
+            self.texts[path] = self.kinds[path].text
+        text = self.texts.get(path)
+        if block.deletes:
+            if text is None:
+                return self._no_such_file(path)
+            self.texts[path] = None
+            return None
+        if text is None:
+            return self._create(block)
+        return await self._change(block, text)
+
+    def _create(self, block: Block) -> str | None:
+        whole = _whole(block)
+        if whole is None:
+            return self._no_such_file(block.path)
+        self.kinds.setdefault(block.path, Text(""))
+        self.texts[block.path] = whole
+        return None
+
+    async def _change(self, block: Block, text: str) -> str | None:
+        whole = _whole(block)
+        if whole is not None and not text.strip():
+            self.texts[block.path] = whole
+            return None
+        ambiguous: Ambiguous | None = None
+        for search, replacement in block.splits():
+            match replace_once(text, search, replacement):
+                case str(changed):
+                    self.texts[block.path] = changed
+                    return None
+                case Unchanged():
+                    return f"In {block.path} the SEARCH and the REPLACE part are the same."
+                case Ambiguous() as found:
+                    ambiguous = found
+                case Missing():
+                    continue
+        if ambiguous:
+            return _say_ambiguous(block.path, ambiguous)
+        return await self._say_missing(block, text)
+
+    async def _say_missing(self, block: Block, text: str) -> str:
+        search = block.splits()[-1][0]
+        if not any(line.strip() for line in search):
+            return f"{block.path} exists and is not empty: give the lines to replace in SEARCH."
+        for other in self.known:
+            if other == block.path or other not in self.codebase.files:
+                continue
+            there = await self.codebase.text(other)
+            if there is not None and not isinstance(replace_once(there, search, []), Missing):
+                return f"The SEARCH lines are not in {block.path}; they are in {other}."
+        close = nearest(text, search)
+        if close is None:
+            return f"The SEARCH lines are not in {block.path}, nor anything like them."
+        at, lines = close
+        return (
+            f"The SEARCH lines are not in {block.path}. The nearest there, from line {at}:\n"
+            f"{shortened(lines, _QUOTED)}\nCopy the lines exactly."
+        )
+
+    def _no_such_file(self, path: str) -> str:
+        close = difflib.get_close_matches(path, self.codebase.files, n=3, cutoff=0.7)
+        name = path.rsplit("/", 1)[-1]
+        close += [p for p in self.codebase.files if p.rsplit("/", 1)[-1] == name and p not in close]
+        meant = f" Did you mean {' or '.join(close[:3])}?" if close else ""
+        return f"There is no file {path}.{meant} To create a file, leave the SEARCH part empty."
+
+    def changes(self) -> dict[str, bytes | None] | Malformed:
+        """The new content of every touched file."""
+        contents: dict[str, bytes | None] = {}
+        for path, text in self.texts.items():
+            try:
+                data = None if text is None else self.kinds[path].encoded(text)
+            except UnicodeEncodeError:
+                encoding = self.kinds[path].encoding
+                return Malformed(f"{path} is {encoding}, which cannot express your replacement.")
+            if data is not None and len(data) > MAX_FILE_BYTES:
+                return Malformed(f"{path} would be larger than {MAX_FILE_BYTES} bytes.")
+            if data is not None or path in self.codebase.files:
+                contents[path] = data
+        return _without_clashes(contents, self.codebase)
+
+
+def _whole(block: Block) -> str | None:
+    """The content of a whole file, if the block searches for nothing."""
+    for search, content in block.splits():
+        if not any(line.strip() for line in search):
+            return "".join(f"{line}\n" for line in content)
+    return None
+
+
+def _without_clashes(
+    contents: dict[str, bytes | None], codebase: Codebase
+) -> dict[str, bytes | None] | Malformed:
+    """`contents`, unless a new file stands where another needs a folder."""
+    new = [path for path, data in contents.items() if data is not None]
+    for path in new:
+        for other in new:
+            if other.startswith(f"{path}/"):
+                return Malformed(f"{path} cannot be both a file and a folder.")
+    # A file name that differs only by case is one file on other systems.
+    lower = {path.lower(): path for path in codebase.files if contents.get(path, b"") is not None}
+    for path in new:
+        there = lower.get(path.lower(), path)
+        if there != path and path not in codebase.files:
+            return Malformed(f"{path} differs from the existing {there} by case alone.")
+    return contents
+
+
+def _say_ambiguous(path: str, found: Ambiguous) -> str:
+    lines = ", ".join(str(at) for at in found.at[:10])
+    return (
+        f"The SEARCH lines are in {path} {len(found.at)} times (at lines {lines}). Add lines "
+        "around them until they are there once."
+    )

@@ -1,0 +1,184 @@
+"""Turns the chosen edit's script into a test file of the repository, seen failing, then passing."""
+
+from __future__ import annotations
+
+import re
+
+from pydantic import Field
+
+from pipeline.codebase import Codebase
+from pipeline.conventions import Conventions, Runner
+from pipeline.machine import Attempt, Machine, Phase, State
+from pipeline.models.base import Model
+from pipeline.options import Options
+from pipeline.patches import patch_of
+from pipeline.replies import Malformed, tags
+from pipeline.together import together
+from pipeline.types import Frozen, Issue, Patch, Reproduction, SourceFile, TestScript
+from prompts import render
+from sandbox.base import Execution, Sandbox
+
+MAX_FILE_CHARACTERS = 60_000
+_TITLE = 100
+_WORDS = 2000
+_PATIENCE = 2
+"""How often a test file that cannot be imported without the edit is sent back before it is taken:
+an issue that asks for a new name may leave no other way."""
+_NOT_COLLECTED = re.compile(
+    r"error(s)? during collection|ERROR collecting|_FailedTest|Failed to import test module", re.I
+)
+
+
+class Draft(Frozen):
+    """One answer of the model."""
+
+    text: str
+    title: str
+    cause: str
+    change: str
+
+
+class ReproductionState(State):
+    runner: Runner
+    drafts: list[Draft] = Field(default_factory=list[Draft])
+    not_collected: int = 0
+    """How many drafts failed without the edit because they could not be imported."""
+    problem: str = ""
+    """What was wrong with the last draft."""
+    reproduction: Reproduction | None = None
+
+    @property
+    def confirmed(self) -> bool:
+        return self.phase is Phase.APPROVED and self.reproduction is not None
+
+
+class ReproductionMachine(Machine[ReproductionState]):
+    """Replies: `<test_file>`, `<title>`, `<cause>` and `<change>`, all four each time."""
+
+    def __init__(
+        self,
+        model: Model,
+        sandbox: Sandbox,
+        codebase: Codebase,
+        options: Options,
+        *,
+        issue: Issue,
+        conventions: Conventions,
+        patch: Patch,
+        script: TestScript,
+        example: SourceFile | None,
+    ) -> None:
+        super().__init__(model, call="reproduction", attempts=options.attempts)
+        self._sandbox = sandbox
+        self._codebase = codebase
+        self._seconds = options.execution_seconds
+        self._issue = issue
+        self._conventions = conventions
+        self._patch = patch
+        self._script = script
+        self._example = example
+        added = re.findall(r"^\+\+\+ b/(.*?)\t?$", patch.diff, re.MULTILINE)
+        self._path = conventions.fresh_path(issue.title, [*codebase.files, *added])
+
+    @property
+    def system(self) -> str:
+        return render("reproduction/system")
+
+    def start(self) -> ReproductionState:
+        pending = render(
+            "reproduction/write",
+            issue=self._issue,
+            diff=self._patch.diff,
+            script=self._script.text,
+            path=self._path,
+            runner=self._conventions.runner,
+            command=" ".join(self._conventions.command_for(self._path)),
+            example=self._example,
+        )
+        return ReproductionState(pending=pending, runner=self._conventions.runner)
+
+    async def read(self, state: ReproductionState, reply: str) -> Attempt | Malformed:
+        match tags(reply, "test_file", "title", "cause", "change"):
+            case Malformed() as malformed:
+                return malformed
+            case blocks:
+                draft = Draft(
+                    text=blocks["test_file"].rstrip() + "\n",
+                    title=_line(blocks["title"], _TITLE),
+                    cause=blocks["cause"].strip()[:_WORDS],
+                    change=blocks["change"].strip()[:_WORDS],
+                )
+        empty = [name for name, value in draft if not value.strip()]
+        if empty:
+            return Malformed(f"The <{empty[0].replace('text', 'test_file')}> block is empty.")
+        if len(draft.text) > MAX_FILE_CHARACTERS or "\0" in draft.text:
+            return Malformed("The test file is too long or holds a NUL. Keep to what is needed.")
+        state.drafts.append(draft)
+        return Attempt.REVISED
+
+    async def execute(self, state: ReproductionState) -> str | None:
+        text = state.drafts[-1].text
+        data = text.encode("utf-8", "replace")
+        diff = (await patch_of(self._codebase, {self._path: data})).diff
+        conventions = self._conventions.model_copy(update={"runner": state.runner})
+        command = conventions.command_for(self._path)
+        before, after = await together(
+            self._sandbox.run_command(command, diffs=diffs, seconds=self._seconds)
+            for diffs in ((diff,), (self._patch.diff, diff))
+        )
+        if state.runner == "pytest" and "No module named pytest" in after.output:
+            state.runner = "unittest"
+            state.problem = "pytest is not installed here. Write the test with unittest alone."
+        else:
+            state.problem = self._problem(state, before, after)
+        if not state.problem:
+            state.reproduction = Reproduction(
+                path=self._path,
+                text=data.decode("utf-8"),
+                diff=diff,
+                command=command,
+                before=before,
+                after=after,
+            )
+            return None
+        return render(
+            "reproduction/review",
+            problem=state.problem,
+            before=before,
+            after=after,
+            runner=state.runner,
+        )
+
+    def _problem(self, state: ReproductionState, before: Execution, after: Execution) -> str:
+        """What is wrong with the last draft, as a sentence; empty when nothing is."""
+        if not after.passed:
+            return "The test file does not pass with the edit."
+        if not _ran(state.runner, after.output):
+            return "The test file passes with the edit only because no test in it ran."
+        if before.exit_code is None:
+            return "Without the edit the test file does not end by itself."
+        if before.passed:
+            return "The test file passes without the edit, so it does not show the issue."
+        if before.exit_code not in (1, 2):
+            return "Without the edit the test file could not be run."
+        if before.exit_code == 2 or _NOT_COLLECTED.search(before.output):
+            state.not_collected += 1
+            if state.not_collected <= _PATIENCE:
+                return (
+                    "Without the edit the test file cannot even be imported. Move what only the "
+                    "edit adds into the test functions, so that the test itself fails."
+                )
+        return ""
+
+
+def _ran(runner: Runner, output: str) -> bool:
+    """Whether at least one test passed."""
+    if runner == "pytest":
+        return bool(re.search(r"\b[1-9]\d* passed\b", output))
+    return bool(re.search(r"^.* \.\.\. (?:.*\W)?ok$", output, re.MULTILINE))
+
+
+def _line(text: str, characters: int) -> str:
+    """`text` as one printable line."""
+    printable = "".join(c if c.isprintable() else " " for c in text)
+    return " ".join(printable.split())[:characters].rstrip(" .")

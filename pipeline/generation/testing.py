@@ -1,0 +1,80 @@
+"""Writes a script that reports the issue on the unedited code (CodeMonkeys, section 2.2)."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from pipeline.machine import Attempt, Machine, State
+from pipeline.models.base import Message, Model
+from pipeline.options import Options
+from pipeline.replies import Malformed, Tag, only_tag
+from pipeline.types import Issue, TestScript
+from prompts import render
+from sandbox.base import Execution, Sandbox
+
+NOT_FIXED = 2
+"""The exit code by which a script says that the issue is not fixed."""
+
+
+class TestingState(State):
+    __test__ = False
+
+    scripts: list[str] = Field(default_factory=list[str])
+    runs: list[Execution] = Field(default_factory=list[Execution])
+    """`runs[i]` is `scripts[i]` on the unedited code."""
+
+    def best(self) -> tuple[TestScript, Execution] | None:
+        """The last script that reports the issue; else the last that ran; None if none did."""
+        ran = list(zip(self.scripts, self.runs, strict=False))
+        reporting = [pair for pair in ran if pair[1].exit_code == NOT_FIXED]
+        if not ran:
+            return None
+        script, run = (reporting or ran)[-1]
+        return TestScript(text=script), run
+
+
+class TestingMachine(Machine[TestingState]):
+    """Replies: `<script>` with a whole script, then `<script>` again or `<approve/>`."""
+
+    __test__ = False
+
+    def __init__(
+        self, model: Model, sandbox: Sandbox, issue: Issue, options: Options, *, sample: int
+    ) -> None:
+        super().__init__(
+            model,
+            call=f"testing/{sample}",
+            attempts=options.attempts,
+            temperature=options.temperature,
+        )
+        self._sandbox = sandbox
+        self._issue = issue
+        self._seconds = options.execution_seconds
+
+    @property
+    def system(self) -> str:
+        return render("testing/system", seconds=f"{self._seconds:g}")
+
+    def start(self) -> TestingState:
+        shared = Message(role="user", text=render("shared/issue", issue=self._issue))
+        return TestingState(messages=[shared], pending=render("testing/write"))
+
+    async def read(self, state: TestingState, reply: str) -> Attempt | Malformed:
+        allowed = ("script", "approve") if state.runs else ("script",)
+        match only_tag(reply, *allowed):
+            case Malformed() as malformed:
+                return malformed
+            case Tag("approve"):
+                if state.runs[-1].exit_code != NOT_FIXED:
+                    return Malformed(render("testing/not_failing", run=state.runs[-1]))
+                return Attempt.APPROVED
+            case tag:
+                if not tag.body.strip():
+                    return Malformed("The <script> block is empty. Send the whole script.")
+                state.scripts.append(tag.body + "\n")
+                return Attempt.REVISED
+
+    async def execute(self, state: TestingState) -> str:
+        run = await self._sandbox.run_script(state.scripts[-1], seconds=self._seconds)
+        state.runs.append(run)
+        return render("testing/review", run=run)

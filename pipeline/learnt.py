@@ -1,0 +1,47 @@
+"""What an honest no says it learnt: sentences for the maintainer."""
+
+from __future__ import annotations
+
+from pipeline.errors import BudgetSpent
+from pipeline.text import shortened
+from pipeline.types import SuiteReport, VoteTable
+from sandbox.base import Execution
+
+NO_PYTHON = "There is no Python file in this repository, and the tests I write are in Python."
+NO_CONTEXT = "No source file that I can read has anything to do with the issue."
+NO_SCRIPT = "The model never gave a script that could be run."
+NO_EDIT = "A script that reproduces the issue was run, but no edit came in a form that applies."
+
+_SHOWN = 10
+_OUTPUT = 1500
+
+
+def budget(spent: BudgetSpent) -> str:
+    return f"The next step could have gone beyond the ceiling: {spent}"
+
+
+def votes(table: VoteTable) -> tuple[str, ...]:
+    """How the scripts went on the unedited code, and the best edit with them."""
+    tests = len(table.tests)
+    reporting = sum(run.exit_code == 2 for run in table.base)
+    best = table.order()[0]
+    facts = [
+        f"{reporting} of {tests} scripts report the issue on the code as it is.",
+        f"{len(table.leaders(len(table.candidates)))} different edits were tried; the best passes "
+        f"{table.votes(best)} of {tests} scripts.",
+    ]
+    if table.base:
+        facts.append(f"The first script on the code as it is: {_ended(table.base[0])}")
+    return tuple(facts)
+
+
+def broken(report: SuiteReport) -> str:
+    names = ", ".join(report.broken[:_SHOWN])
+    more = len(report.broken) - _SHOWN
+    rest = f" and {more} more" if more > 0 else ""
+    return f"An edit that solves the issue breaks tests that pass now: {names}{rest}."
+
+
+def _ended(run: Execution) -> str:
+    how = f"exit code {run.exit_code}" if run.exit_code is not None else run.ending.value
+    return f"{how}.\n{shortened(run.output.strip(), _OUTPUT)}".strip()

@@ -1,0 +1,167 @@
+"""The loop that testing, editing, selection, ranking and the reproduction test share.
+
+    ASKING ──reply──▶ read ──malformed──▶ ASKING (with a hint)
+                       │
+                       ├──new work──▶ EXECUTING ──▶ ASKING (with a report), or APPROVED
+                       └──approval──▶ APPROVED
+
+A machine is data (`State`, saved after every step) and four answers: what to ask first, how to read
+a reply, what to run, how to report the run. The loop owns the rest: attempts, limits, checkpoints.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel, Field
+
+from pipeline.errors import BudgetSpent
+from pipeline.models.base import ContextTooLong, Message, Model, ModelRefused, Usage
+from pipeline.replies import Malformed
+from pipeline.store import Store
+
+
+class Phase(StrEnum):
+    ASKING = "asking"
+    EXECUTING = "executing"
+    APPROVED = "approved"
+    OUT_OF_ATTEMPTS = "out of attempts"
+    OUT_OF_CONTEXT = "out of context"
+    REFUSED = "refused"
+    OUT_OF_BUDGET = "out of budget"
+    """Never saved: with a higher ceiling the machine goes on where it stood."""
+
+    @property
+    def final(self) -> bool:
+        """Whether the machine has ended. Every end leaves usable work, if there is any."""
+        return self not in (Phase.ASKING, Phase.EXECUTING)
+
+
+class Attempt(StrEnum):
+    """What one model reply was."""
+
+    MALFORMED = "malformed"
+    REVISED = "revised"
+    APPROVED = "approved"
+
+
+class State(BaseModel):
+    """Where a machine stands. Subclasses add the work done so far."""
+
+    phase: Phase = Phase.ASKING
+    pending: str
+    """The user message to send next. Saved, so that a resumed run asks the very same question."""
+    messages: list[Message] = Field(default_factory=list[Message])
+    """The conversation so far. It may open with a user message that several machines share: the
+    first question is then a second one, so that a cache can end between the two."""
+    attempts: list[Attempt] = Field(default_factory=list[Attempt])
+    """One for each model reply."""
+    usage: Usage = Usage()
+
+
+S = TypeVar("S", bound=State)
+
+
+class Machine(ABC, Generic[S]):
+    """One conversation with a model that ends in approved work, or in the best there is.
+
+    `call` labels its model calls; `attempts` is how many replies it may use up, malformed ones
+    included (CodeMonkeys, section 2.2, footnote 3).
+    """
+
+    def __init__(
+        self, model: Model, *, call: str, attempts: int, temperature: float | None = None
+    ) -> None:
+        self.model = model
+        self.call = call
+        self.attempts = attempts
+        self.temperature = temperature
+
+    @property
+    @abstractmethod
+    def system(self) -> str: ...
+
+    @abstractmethod
+    def start(self) -> S: ...
+
+    @abstractmethod
+    async def read(self, state: S, reply: str) -> Attempt | Malformed:
+        """Record in `state` what the reply asks for. Runs nothing that it brings."""
+
+    @abstractmethod
+    async def execute(self, state: S) -> str | None:
+        """Run what the last reply asked for, record it, and word the report to the model.
+
+        None ends the machine: the work is accepted as it is.
+        """
+
+    async def step(self, before: S) -> S:
+        """One transition, with at most one model call or one batch of executions.
+
+        Works on a copy, so that a step that fails leaves nothing half done.
+        """
+        state = before.model_copy(deep=True)
+        if state.phase is Phase.EXECUTING:
+            report = await self.execute(state)
+            state.pending = report or ""
+            state.phase = Phase.APPROVED if report is None else Phase.ASKING
+        else:
+            await self._ask(state)
+        return state
+
+    async def _ask(self, state: S) -> None:
+        if len(state.attempts) >= self.attempts:
+            state.phase = Phase.OUT_OF_ATTEMPTS
+            return
+        asked = [*state.messages, Message(role="user", text=state.pending)]
+        try:
+            reply = await self.model.complete(
+                self.system, asked, call=self.call, temperature=self.temperature
+            )
+        except ContextTooLong:
+            state.phase = Phase.OUT_OF_CONTEXT
+            return
+        except ModelRefused:
+            state.phase = Phase.REFUSED
+            return
+        # No provider takes an empty message back.
+        text = reply.text if reply.text.strip() else "(empty reply)"
+        state.messages = [*asked, Message(role="assistant", text=text)]
+        state.usage = state.usage + reply.usage
+        match await self.read(state, reply.text):
+            case Malformed(hint):
+                state.attempts.append(Attempt.MALFORMED)
+                state.pending = _cut_off(hint) if reply.stopped == "length" else hint
+            case Attempt.APPROVED:
+                state.attempts.append(Attempt.APPROVED)
+                state.phase = Phase.APPROVED
+            case attempt:
+                state.attempts.append(attempt)
+                state.phase = Phase.EXECUTING
+
+
+async def drive(machine: Machine[S], kind: type[S], store: Store, key: str) -> S:
+    """Run `machine` to its end, from its last checkpoint if it has one.
+
+    Raises what the model and the sandbox raise, and BudgetSpent.
+    """
+    state = await store.load(key, kind) or machine.start()
+    while not state.phase.final:
+        state = await machine.step(state)
+        await store.save(key, state)
+    return state
+
+
+async def drive_on_budget(machine: Machine[S], kind: type[S], store: Store, key: str) -> S:
+    """As `drive`, but a spent budget is an end like others: what was done so far still counts."""
+    try:
+        return await drive(machine, kind, store, key)
+    except BudgetSpent:
+        state = await store.load(key, kind) or machine.start()
+        return state.model_copy(update={"phase": Phase.OUT_OF_BUDGET})
+
+
+def _cut_off(hint: str) -> str:
+    return f"Your reply was cut off because it was too long. Be briefer. {hint}"

@@ -1,0 +1,179 @@
+"""The OpenAI SDK behind `Model`, for vLLM and every other server that speaks chat completions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+import httpx2
+import openai
+from openai.types import CompletionUsage
+from openai.types.chat import ChatCompletionChunk, ChatCompletionMessageParam
+
+from pipeline.models.base import (
+    Message,
+    ModelError,
+    ModelMisconfigured,
+    ModelProfile,
+    ModelRefused,
+    ModelUnavailable,
+    Reply,
+    Usage,
+)
+from pipeline.models.wire import (
+    CONNECT_SECONDS,
+    SDK_RETRIES,
+    SILENCE_SECONDS,
+    call_headers,
+    checked_key,
+    failure,
+    sendable,
+)
+
+NO_KEY = "EMPTY"
+"""What vLLM's own documentation sends to a server that asks for no key."""
+
+_TOO_LONG = (
+    "context_length_exceeded",  # OpenAI's code
+    "context length is",  # OpenAI's and most of vLLM's sentences
+    "maximum model length",  # vLLM's engine
+    "available context size",  # llama.cpp
+)
+
+
+class OpenAIChatModel:
+    """`Model` over `POST {base_url}/chat/completions`. Close it with `aclose()`.
+
+    What a reasoning model thinks (`reasoning_content`) is left out of the reply's text.
+    """
+
+    def __init__(
+        self,
+        profile: ModelProfile,
+        *,
+        base_url: str,
+        api_key: str = NO_KEY,
+        silence_seconds: float = SILENCE_SECONDS,
+        sdk_retries: int = SDK_RETRIES,
+    ) -> None:
+        """Raises ModelMisconfigured when `api_key` is no key. `base_url` ends in `/v1`."""
+        self._profile = profile
+        self._service = f"{profile.provider}:{profile.name} at {urlsplit(base_url).hostname}"
+        self._client = openai.AsyncOpenAI(
+            api_key=checked_key(self._service, api_key),
+            base_url=base_url,
+            timeout=httpx2.Timeout(silence_seconds, connect=CONNECT_SECONDS),
+            max_retries=sdk_retries,
+        )
+
+    @property
+    def profile(self) -> ModelProfile:
+        return self._profile
+
+    async def aclose(self) -> None:
+        await self._client.close()
+
+    async def complete(
+        self,
+        system: str,
+        messages: Sequence[Message],
+        *,
+        call: str,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+    ) -> Reply:
+        """See `Model.complete`."""
+        heard = _Heard()
+        try:
+            await self._listen(heard, system, messages, call, temperature, max_tokens)
+        except openai.APIStatusError as error:
+            raise self._failure(error) from error
+        except (openai.APIError, httpx2.TransportError, json.JSONDecodeError) as error:
+            raise ModelUnavailable(
+                f"{self._service} cannot be reached, or hung up.", heard.usage
+            ) from error
+        return self._reply(heard)
+
+    async def _listen(
+        self,
+        heard: _Heard,
+        system: str,
+        messages: Sequence[Message],
+        call: str,
+        temperature: float | None,
+        max_tokens: int | None,
+    ) -> None:
+        sampled = self._profile.sampling and temperature is not None
+        stream = await self._client.chat.completions.create(
+            model=self._profile.name,
+            messages=_conversation(system, messages),
+            max_tokens=max_tokens or self._profile.max_output,
+            temperature=temperature if sampled else openai.omit,
+            stream=True,
+            stream_options={"include_usage": True},
+            extra_headers=call_headers(call),
+        )
+        async with stream:
+            if not stream.response.headers.get("content-type", "").startswith("text/event-stream"):
+                raise ModelMisconfigured(f"{self._service} does not speak chat completions.")
+            async for chunk in stream:
+                heard.hear(chunk)
+
+    def _reply(self, heard: _Heard) -> Reply:
+        if heard.finish_reason is None:
+            raise ModelUnavailable(f"{self._service} stopped in mid-answer.", heard.usage)
+        if heard.refused or heard.finish_reason == "content_filter":
+            raise ModelRefused(f"{self._service} declined to answer.", heard.usage)
+        return Reply(
+            text=sendable("".join(heard.text)),
+            usage=heard.usage or Usage(),
+            model=sendable(heard.model),
+            stopped="length" if heard.finish_reason == "length" else "end",
+        )
+
+    def _failure(self, error: openai.APIStatusError) -> ModelError:
+        said = f"{error.code} {error.message}".lower()
+        too_long = any(words in said for words in _TOO_LONG)
+        return failure(self._service, error.status_code, too_long=too_long)
+
+
+@dataclass
+class _Heard:
+    """What a stream has said so far."""
+
+    model: str = ""
+    text: list[str] = field(default_factory=list[str])
+    usage: Usage | None = None
+    finish_reason: str | None = None
+    refused: bool = False
+
+    def hear(self, chunk: ChatCompletionChunk) -> None:
+        self.model = chunk.model or self.model
+        if chunk.usage is not None:
+            self.usage = _usage(chunk.usage)
+        for choice in chunk.choices[:1]:
+            self.text.append(choice.delta.content or "")
+            self.refused = self.refused or bool(choice.delta.refusal)
+            self.finish_reason = choice.finish_reason or self.finish_reason
+
+
+def _usage(counted: CompletionUsage) -> Usage:
+    details = counted.prompt_tokens_details
+    cached = (details.cached_tokens if details else None) or 0
+    return Usage(
+        input=counted.prompt_tokens - cached, output=counted.completion_tokens, cache_read=cached
+    )
+
+
+def _conversation(system: str, messages: Sequence[Message]) -> list[ChatCompletionMessageParam]:
+    start: list[ChatCompletionMessageParam] = []
+    if system:
+        start.append({"role": "system", "content": sendable(system)})
+    for message in messages:
+        if message.role == "user":
+            start.append({"role": "user", "content": sendable(message.text)})
+        else:
+            start.append({"role": "assistant", "content": sendable(message.text)})
+    return start

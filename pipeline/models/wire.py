@@ -1,0 +1,75 @@
+"""What both clients do alike at the edge: keys, headers, text, and what an HTTP status means."""
+
+from __future__ import annotations
+
+from pipeline.models.base import (
+    ContextTooLong,
+    ModelError,
+    ModelMisconfigured,
+    ModelUnavailable,
+)
+
+CALL_HEADER = "X-Capuchin-Call"
+"""Names the question on every request, for gateways, logs and recordings."""
+
+SILENCE_SECONDS = 600.0
+"""How long a service may send nothing; both SDKs' own default."""
+
+CONNECT_SECONDS = 10.0
+
+SDK_RETRIES = 2
+"""Both SDKs' own default; they obey `retry-after`."""
+
+_PASSING = frozenset({408, 409, 425, 429, 499})
+"""Client errors that both SDKs retry, or that say that somebody hung up."""
+
+_MEANING = {
+    401: "does not accept the key",
+    402: "wants a payment first",
+    403: "does not allow this key to use the model",
+    404: "does not know the model or the address",
+    429: "limits our rate",
+    529: "is overloaded",
+}
+
+
+def failure(service: str, status: int, *, too_long: bool = False) -> ModelError:
+    """The error for an answer with HTTP `status`; its text never quotes the answer's body."""
+    if status == 413 or (too_long and status == 400):
+        return ContextTooLong(f"The conversation is too long for {service}.")
+    if status in _PASSING or status >= 500:
+        return ModelUnavailable(f"{service} {_MEANING.get(status, 'failed')} (HTTP {status}).")
+    return ModelMisconfigured(
+        f"{service} {_MEANING.get(status, 'does not accept our request')} (HTTP {status})."
+    )
+
+
+def checked_key(service: str, key: str) -> str:
+    """`key` itself.
+
+    Raises:
+        ModelMisconfigured: it is empty or cannot be put in a header.
+    """
+    if not key:
+        raise ModelMisconfigured(f"No key is set for {service}.")
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise ModelMisconfigured(
+            f"The key for {service} holds a space, a line break or a foreign character."
+        )
+    return key
+
+
+def call_headers(call: str) -> dict[str, str]:
+    """The header that names the question.
+
+    Raises:
+        ValueError: `call` is not printable ASCII.
+    """
+    if not (call.isascii() and call.isprintable()):
+        raise ValueError(f"not the name of a call: {call!r}")
+    return {CALL_HEADER: call}
+
+
+def sendable(text: str) -> str:
+    """`text` with half surrogates replaced: undecodable bytes of a file leave them behind."""
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,85 @@
+"""Turns changed contents into a diff made by git, so that it always applies to the base commit."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from pipeline.codebase import Codebase
+from pipeline.git import git
+from pipeline.types import Patch
+
+_DIFF = (
+    "diff-tree",
+    "-p",
+    "--binary",
+    "--full-index",
+    "--no-renames",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--no-color",
+    "--src-prefix=a/",
+    "--dst-prefix=b/",
+)
+
+
+async def patch_of(codebase: Codebase, changes: Mapping[str, bytes | None]) -> Patch:
+    """The diff from `codebase` to it with `changes` made; None deletes a file.
+
+    The new objects go to a scratch repository that borrows the codebase's; its own stays as it is.
+    A changed file that is not UTF-8 appears as a binary patch, since a diff here is text.
+    """
+    with tempfile.TemporaryDirectory(prefix="capuchin-patch-") as folder:
+        scratch = Path(folder)
+        await asyncio.to_thread(_prepare, scratch, codebase, changes)
+        index = [await _entry(scratch, codebase, path, data) for path, data in changes.items()]
+        await git(scratch, "read-tree", codebase.commit)
+        await git(scratch, "update-index", "-z", "--index-info", input=b"".join(index))
+        tree = (await git(scratch, "write-tree")).decode().strip()
+        diff = await git(scratch, *_DIFF, codebase.commit, tree)
+    return Patch(diff=diff.decode("utf-8"))
+
+
+def _prepare(scratch: Path, codebase: Codebase, changes: Mapping[str, bytes | None]) -> None:
+    sha256 = len(codebase.commit) == 64
+    config = f"[core]\n\tbare = true\n\trepositoryformatversion = {int(sha256)}\n"
+    if sha256:
+        config += "[extensions]\n\tobjectFormat = sha256\n"
+    for place in ("refs", "objects/info", "info"):
+        (scratch / place).mkdir(parents=True)
+    objects = codebase.git_dir.absolute() / "objects"
+    (scratch / "HEAD").write_text("ref: refs/heads/none\n")
+    (scratch / "config").write_text(config)
+    (scratch / "objects/info/alternates").write_text(f"{objects}\n")
+    # These come before any .gitattributes: no attribute of the repository hides a change.
+    lines = ["* !diff !text !eol !filter\n"]
+    lines += [f"{_pattern(path)} -diff\n" for path, data in changes.items() if not _utf8(data)]
+    (scratch / "info/attributes").write_text("".join(lines), encoding="utf-8")
+
+
+async def _entry(scratch: Path, codebase: Codebase, path: str, data: bytes | None) -> bytes:
+    if data is None:
+        blob, mode = "0" * len(codebase.commit), "0"
+    else:
+        output = await git(scratch, "hash-object", "-w", "--no-filters", "--stdin", input=data)
+        old = codebase.files.get(path)
+        blob, mode = output.decode().strip(), old.mode if old else "100644"
+    return f"{mode} {blob}\t{path}\0".encode()
+
+
+def _utf8(data: bytes | None) -> bool:
+    try:
+        (data or b"").decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _pattern(path: str) -> str:
+    """An attribute pattern for exactly this path."""
+    plain = re.sub(r"([\\*?\[\]])", r"\\\1", path)
+    quoted = plain.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"/{quoted}"'

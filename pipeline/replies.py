@@ -1,0 +1,132 @@
+"""Reading a model's reply: exactly one block of the right kind, or what to mend."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+TAGS = (
+    "script",
+    "approve",
+    "edit",
+    "choice",
+    "test_file",
+    "title",
+    "cause",
+    "change",
+    "ranking",
+    "relevance",
+    "summary",
+)
+"""Every tag that a template may ask for."""
+
+_FENCE = re.compile(r"\s*(```+|~~~+)[^\n`]*\n(.*?)\n?\s*\1\s*", re.DOTALL)
+_THINKING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Malformed:
+    """The reply broke the format; `hint` is sent back to the model as it is."""
+
+    hint: str
+
+
+@dataclass(frozen=True)
+class Tag:
+    name: str
+    body: str
+    """Without the line breaks around it, and without a code fence around all of it."""
+
+
+def only_tag(reply: str, *allowed: str) -> Tag | Malformed:
+    """The one block of an allowed kind in `reply`.
+
+    A tag counts when it begins a line (behind white space and a code fence at most), so that prose
+    may mention a tag. A block ends at the first closing tag of its name that begins a line, else
+    at the first one that ends a line; a tag inside a block is that block's content.
+    `<approve/>` and `<approve></approve>` are the same. A leading `<think>` block is dropped.
+    When no tag begins a line, one whole block inside a line is taken.
+    """
+    found = _blocks(reply, allowed) or _inline(reply, allowed)
+    wanted = " or ".join(f"<{name}>" for name in allowed)
+    if not found:
+        return _missing(reply, allowed, wanted)
+    if len(found) > 1:
+        names = ", ".join(f"<{tag.name}>" for tag in found)
+        return Malformed(
+            f"Your reply holds {len(found)} blocks ({names}), so nothing was done. "
+            f"Answer with exactly one {wanted} block."
+        )
+    return found[0]
+
+
+def tags(reply: str, *names: str) -> dict[str, str] | Malformed:
+    """The body of each named block; every one must be there exactly once."""
+    found = _blocks(reply, names)
+    for name in names:
+        count = sum(tag.name == name for tag in found)
+        if count == 0:
+            return _missing(reply, (name,), f"<{name}>")
+        if count > 1:
+            return Malformed(
+                f"Your reply holds {count} <{name}> blocks. Answer with exactly one of each: "
+                + ", ".join(f"<{each}>" for each in names)
+                + "."
+            )
+    return {tag.name: tag.body for tag in found}
+
+
+def unfenced(text: str) -> str:
+    """`text` without a Markdown code fence around the whole of it."""
+    fence = _FENCE.fullmatch(text)
+    return fence.group(2) if fence else text
+
+
+def _missing(reply: str, allowed: tuple[str, ...], wanted: str) -> Malformed:
+    for name in allowed:
+        if re.search(rf"^\s*<{name}>", reply, re.MULTILINE):
+            return Malformed(
+                f"Your reply opens <{name}> and never closes it with </{name}> on a line of its "
+                "own. If it was cut off, write less around the block."
+            )
+    return Malformed(
+        f"Your reply holds no {wanted} block, so nothing was done. Answer with exactly one, "
+        "its tags on lines of their own."
+    )
+
+
+def _blocks(reply: str, allowed: tuple[str, ...]) -> list[Tag]:
+    """Blocks in the order of the reply."""
+    reply = _THINKING.sub("", reply).replace("\r\n", "\n")
+    found: list[Tag] = []
+    at = 0
+    names = "|".join(map(re.escape, allowed))
+    opening = re.compile(rf"^[ \t]*(?:[`*]{{1,3}})?<({names})\s*(/?)>", re.MULTILINE)
+    while match := opening.search(reply, at):
+        at = match.end()
+        name = match.group(1)
+        if match.group(2):
+            found.append(Tag(name, ""))
+        elif end := _closing(reply, name, at):
+            found.append(Tag(name, unfenced(reply[at : end[0]]).strip("\n")))
+            at = end[1]
+    return found
+
+
+def _inline(reply: str, allowed: tuple[str, ...]) -> list[Tag]:
+    """Blocks within one line, as in `I take <choice>2</choice>.`"""
+    names = "|".join(map(re.escape, allowed))
+    found = re.findall(rf"<({names})>([^<\n]+)</\1>", _THINKING.sub("", reply))
+    return [Tag(name, body.strip()) for name, body in found]
+
+
+def _closing(reply: str, name: str, start: int) -> tuple[int, int] | None:
+    """Where the closing tag begins and ends."""
+    same_line = re.compile(rf"[^\n]*?(</{name}>)[`* \t]*(?=\n|\Z)").match(reply, start)
+    if same_line:
+        return same_line.start(1), same_line.end()
+    for pattern in (rf"^[ \t]*</{name}>", rf"</{name}>[`* \t]*$"):
+        match = re.compile(pattern, re.MULTILINE).search(reply, start)
+        if match:
+            return match.start(), match.end()
+    return None

@@ -1,0 +1,118 @@
+"""Chooses between the finalists by scripts that tell them apart (CodeMonkeys, section 2.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import Field
+
+from pipeline.machine import Attempt, Machine, State
+from pipeline.models.base import Model
+from pipeline.options import Options
+from pipeline.replies import Malformed, Tag, only_tag
+from pipeline.together import together
+from pipeline.types import Frozen, Issue, SourceFile, VoteTable
+from prompts import render
+from sandbox.base import Execution, Sandbox
+
+
+class Round(Frozen):
+    """One script of the selection machine on everything."""
+
+    script: str
+    base: Execution
+    runs: tuple[Execution, ...]
+    """One for each finalist, in their order."""
+
+
+class SelectingState(State):
+    script: str = ""
+    """The newest script."""
+    rounds: list[Round] = Field(default_factory=list[Round])
+    chosen: int = 0
+    """Index of a finalist. They come best voted first, so saying nothing means the first."""
+
+
+class SelectingMachine(Machine[SelectingState]):
+    """Replies: `<script>`, then `<script>` or `<choice>` with a candidate's number, from 1."""
+
+    def __init__(
+        self,
+        model: Model,
+        sandbox: Sandbox,
+        options: Options,
+        *,
+        issue: Issue,
+        table: VoteTable,
+        finalists: Sequence[int],
+        files: Sequence[SourceFile],
+    ) -> None:
+        """`finalists` are candidates of `table`, best first; `files` those that they change."""
+        super().__init__(model, call="selecting", attempts=options.selection_attempts)
+        self._sandbox = sandbox
+        self._seconds = options.execution_seconds
+        self._issue = issue
+        self._table = table
+        self._finalists = finalists
+        self._files = files
+
+    @property
+    def system(self) -> str:
+        return render("selecting/system", seconds=f"{self._seconds:g}")
+
+    def start(self) -> SelectingState:
+        table = self._table
+        candidates = [
+            {
+                "diff": table.candidates[c].patch.diff,
+                "cells": [_cell(run) for run in table.runs[c]],
+            }
+            for c in self._finalists
+        ]
+        test = table.candidates[self._finalists[0]].test or table.tests[0]
+        pending = render(
+            "selecting/write",
+            issue=self._issue,
+            files=self._files,
+            candidates=candidates,
+            base=[_cell(run) for run in table.base],
+            script=test.text,
+        )
+        return SelectingState(pending=pending)
+
+    async def read(self, state: SelectingState, reply: str) -> Attempt | Malformed:
+        allowed = ("script", "choice") if state.rounds else ("script",)
+        match only_tag(reply, *allowed):
+            case Malformed() as malformed:
+                return malformed
+            case Tag("choice", body):
+                return self._choose(state, body)
+            case tag:
+                if not tag.body.strip():
+                    return Malformed("The <script> block is empty. Send the whole script.")
+                state.script = tag.body + "\n"
+                return Attempt.REVISED
+
+    def _choose(self, state: SelectingState, body: str) -> Attempt | Malformed:
+        number = body.strip().lower().removeprefix("candidate").strip(" #.")
+        count = len(self._finalists)
+        if number not in map(str, range(1, count + 1)):
+            return Malformed(
+                f"There is no candidate {number[:40]!r}: answer with a number from 1 to {count} "
+                "inside <choice>."
+            )
+        state.chosen = int(number) - 1
+        return Attempt.APPROVED
+
+    async def execute(self, state: SelectingState) -> str:
+        edits = [(self._table.candidates[c].patch.diff,) for c in self._finalists]
+        base, *runs = await together(
+            self._sandbox.run_script(state.script, diffs=diffs, seconds=self._seconds)
+            for diffs in ((), *edits)
+        )
+        state.rounds.append(Round(script=state.script, base=base, runs=tuple(runs)))
+        return render("selecting/review", base=base, runs=runs)
+
+
+def _cell(run: Execution) -> str:
+    return str(run.exit_code) if run.exit_code is not None else run.ending.value

@@ -1,0 +1,78 @@
+"""Runs every test on every candidate and on the unedited code (CodeMonkeys, section 2.3)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from pipeline.bounded import bounded
+from pipeline.store import Store
+from pipeline.types import Candidate, Frozen, TestScript, VoteTable
+from sandbox.base import Execution, Sandbox
+
+_SIDE_BY_SIDE = 8
+"""Executions in flight at once; the sandbox may allow fewer."""
+
+
+class Row(Frozen):
+    """All tests with one edit."""
+
+    runs: tuple[Execution, ...]
+
+
+async def vote(
+    candidates: Sequence[Candidate], *, sandbox: Sandbox, store: Store, seconds: float
+) -> VoteTable:
+    """The table of all candidates and their distinct tests.
+
+    Identical edits share a row and identical tests a column, each run once; every row is saved
+    under `votes/<digest>` as soon as it is whole. Candidates without a usable test add none.
+    """
+    texts = dict.fromkeys(c.test.text for c in candidates if c.test)
+    tests = tuple(TestScript(text=text) for text in texts)
+    rows: dict[str, Row] = {}
+    for diff in dict.fromkeys(["", *(c.patch.diff for c in candidates)]):
+        rows[diff] = await _row(diff, tests, sandbox, store, seconds)
+    return VoteTable(
+        candidates=tuple(candidates),
+        tests=tests,
+        base=rows[""].runs,
+        runs=tuple(rows[c.patch.diff].runs for c in candidates),
+    )
+
+
+def reporting(table: VoteTable) -> list[int]:
+    """The tests that report the issue on the unedited code."""
+    return [t for t, run in enumerate(table.base) if run.exit_code == 2]
+
+
+def finalists(table: VoteTable, count: int) -> tuple[int, ...]:
+    """The first `count` distinct candidates that pass at least one test reporting the issue."""
+    tests = reporting(table)
+    leaders = table.leaders(len(table.candidates))
+    fit = [c for c in leaders if any(table.runs[c][t].passed for t in tests)]
+    return tuple(fit[:count])
+
+
+def confidence(table: VoteTable, candidate: int) -> float:
+    """The share of the tests reporting the issue that the candidate passes, from 0 to 1."""
+    tests = reporting(table)
+    return sum(table.runs[candidate][t].passed for t in tests) / len(tests) if tests else 0.0
+
+
+async def _row(
+    diff: str, tests: Sequence[TestScript], sandbox: Sandbox, store: Store, seconds: float
+) -> Row:
+    parts = "\0".join([diff, *(test.text for test in tests)])
+    digest = hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    key = f"votes/{digest}"
+    row = await store.load(key, Row)
+    if row is None:
+        diffs = (diff,) if diff else ()
+        runs = await bounded(
+            _SIDE_BY_SIDE,
+            (sandbox.run_script(test.text, diffs=diffs, seconds=seconds) for test in tests),
+        )
+        row = Row(runs=tuple(runs))
+        await store.save(key, row)
+    return row

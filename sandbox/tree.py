@@ -1,0 +1,58 @@
+"""A checkout as one value: an archive of its files, and a name for exactly those files."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import tarfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The files of one commit, without its history."""
+
+    tar: bytes = field(repr=False)
+    """A ustar or pax archive of regular files and symbolic links, as `git archive` makes it."""
+    digest: str
+    """The git tree id, or the SHA-256 of the archive, in hexadecimal."""
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[0-9a-f]{40,64}", self.digest):
+            raise ValueError("A tree's digest is 40 to 64 hexadecimal digits.")
+
+
+def tree_of_directory(directory: Path) -> Tree:
+    """The tree of a plain directory: regular files, symbolic links and modes; no `.git`.
+
+    The same files give the same digest, whatever their times and owners.
+    """
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for path in sorted(walk(directory)):
+            member = archive.gettarinfo(path, arcname=path.relative_to(directory).as_posix())
+            member.uid = member.gid = 0
+            member.uname = member.gname = ""
+            member.mtime = 0
+            member.mode = 0o755 if member.mode & 0o100 else 0o644
+            if member.isreg():
+                with path.open("rb") as source:
+                    archive.addfile(member, source)
+            else:
+                archive.addfile(member)
+    data = buffer.getvalue()
+    return Tree(tar=data, digest=hashlib.sha256(data).hexdigest())
+
+
+def walk(directory: Path) -> list[Path]:
+    found: list[Path] = []
+    for folder, folders, files in os.walk(directory):
+        folders[:] = [name for name in folders if name != ".git"]
+        here = Path(folder)
+        links = [here / name for name in folders if (here / name).is_symlink()]
+        found += links
+        found += [p for name in files if (p := here / name).is_symlink() or p.is_file()]
+    return found

@@ -1,0 +1,37 @@
+"""`python -m tests.benchmarks [--only NAME]`: run, print the table, write build/bench.json."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from tests.benchmarks import checkout, pickup, webhook, whole_run
+from tests.benchmarks.table import Row, render, write
+
+BENCHMARKS: dict[str, Callable[[], Awaitable[list[Row]]]] = {
+    "webhook": webhook.measure,
+    "pickup": pickup.measure,
+    "checkout": checkout.measure,
+    "run": whole_run.measure,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make bench")
+    parser.add_argument("--only", choices=BENCHMARKS, help="one benchmark")
+    only: str | None = parser.parse_args().only
+    rows: list[Row] = []
+    for name, measure in BENCHMARKS.items():
+        if only in (None, name):
+            sys.stderr.write(f"bench: {name}\n")
+            rows += asyncio.run(measure())
+    sys.stdout.write(render(rows) + "\n")
+    write(rows, Path("build/bench.json"))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

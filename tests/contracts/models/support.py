@@ -1,0 +1,68 @@
+"""Both real clients, each over a real socket to the recorded service."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any, Literal, NamedTuple
+
+from bot.recorded.recording import Recording
+from bot.recorded.server import RecordedServer
+from pipeline.models.anthropic import AnthropicModel
+from pipeline.models.base import Message, ModelProfile, Reply
+from pipeline.models.openai_chat import OpenAIChatModel
+from pipeline.models.profiles import look_up
+from pipeline.models.spec import ModelSpec
+
+Kind = Literal["anthropic", "openai"]
+Client = AnthropicModel | OpenAIChatModel
+
+KEY = "sk-recorded-0123456789"
+NAME = "claude-haiku-4-5"
+
+
+class Serving(NamedTuple):
+    """A client and the service at its other end."""
+
+    model: Client
+    server: RecordedServer
+    url: str
+
+    async def ask(self, text: str = "Hello?", *, call: str = "testing/0", **options: Any) -> Reply:
+        return await self.model.complete("Be brief.", [user(text)], call=call, **options)
+
+
+def user(text: str) -> Message:
+    return Message(role="user", text=text)
+
+
+def assistant(text: str) -> Message:
+    return Message(role="assistant", text=text)
+
+
+def recording(*answers: dict[str, Any]) -> Recording:
+    written = [{"call": "*", **answer} for answer in answers]
+    return Recording.model_validate({"version": 1, "note": "Made up.", "answers": written})
+
+
+def profile(kind: Kind) -> ModelProfile:
+    return look_up(ModelSpec(provider=kind, name=NAME, base_url="http://127.0.0.1/v1")).profile
+
+
+def client(kind: Kind, url: str, *, api_key: str = KEY, **options: Any) -> Client:
+    """A client of the service at `url`, which does not end in `/v1`."""
+    if kind == "anthropic":
+        return AnthropicModel(profile(kind), api_key=api_key, base_url=url, **options)
+    return OpenAIChatModel(profile(kind), api_key=api_key, base_url=f"{url}/v1", **options)
+
+
+@asynccontextmanager
+async def serving(kind: Kind, *answers: dict[str, Any], **options: Any) -> AsyncGenerator[Serving]:
+    """The client `kind` against a service that gives `answers` to any call."""
+    server = RecordedServer(recording(*answers), key=KEY)
+    async with server.serve() as url:
+        model = client(kind, url, **options)
+        try:
+            yield Serving(model, server, url)
+        finally:
+            await model.aclose()

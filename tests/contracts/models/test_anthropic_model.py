@@ -1,0 +1,70 @@
+"""What only Anthropic's client does: cache marks, and errors in the middle of a stream."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.models.anthropic import AnthropicModel
+from pipeline.models.base import (
+    ContextTooLong,
+    ModelMisconfigured,
+    ModelUnavailable,
+    Usage,
+)
+from tests.contracts.models.support import KEY, assistant, profile, serving, user
+
+LONG = "The quick brown monkey jumps over the lazy dog. " * 200
+
+
+async def test_the_system_prompt_and_the_last_two_user_messages_are_marked() -> None:
+    said = [user("1"), assistant("2"), user("3"), assistant("4"), user("5")]
+    async with serving("anthropic", {"reply": "6"}) as at:
+        await at.model.complete("Be brief.", said, call="editing/0")
+    marked = [part.text for part in at.server.requests[0].parts if part.marked]
+    assert marked == ["system\nBe brief.", "user\n3", "user\n5"]
+
+
+async def test_a_turn_reads_what_the_turn_before_it_stored() -> None:
+    said = [user(LONG)]
+    async with serving("anthropic", {"reply": "yes"}) as at:
+        usages = [(await at.model.complete("Brief.", said, call="editing/0")).usage]
+        for _ in range(2):
+            said += [assistant("yes"), user(LONG)]
+            usages.append((await at.model.complete("Brief.", said, call="editing/0")).usage)
+    stored = usages[0].cache_write
+    assert usages[0] == Usage(input=0, output=1, cache_read=0, cache_write=stored)
+    assert usages[1].cache_read == stored
+    assert usages[2].cache_read == stored + usages[1].cache_write
+    assert [usage.input for usage in usages] == [0, 0, 0]
+
+
+async def test_the_tokens_of_a_broken_answer_are_not_lost() -> None:
+    async with serving("anthropic", {"cut": "end", "reply": "half of this"}) as at:
+        with pytest.raises(ModelUnavailable) as caught:
+            await at.ask("four")
+    assert caught.value.usage is not None
+    assert caught.value.usage.input > 0
+
+
+async def test_a_window_that_fills_up_in_mid_answer_is_a_context_too_long() -> None:
+    async with serving("anthropic", {"stop": "context", "reply": "So"}) as at:
+        with pytest.raises(ContextTooLong) as caught:
+            await at.ask()
+    assert caught.value.usage is not None
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404])
+async def test_an_error_in_mid_answer_means_what_its_type_says(status: int) -> None:
+    answer = {"status": status, "late": True, "reply": "half of this"}
+    async with serving("anthropic", answer) as at:
+        with pytest.raises(ModelMisconfigured, match=f"HTTP {status}"):
+            await at.ask()
+
+
+async def test_a_temperature_that_the_service_does_not_take_is_the_operators_mistake() -> None:
+    wrong = profile("anthropic").model_copy(update={"sampling": True})
+    async with serving("anthropic", {"reply": "yes"}) as at:
+        model = AnthropicModel(wrong, api_key=KEY, base_url=at.url)
+        with pytest.raises(ModelMisconfigured):
+            await model.complete("", [user("Hello?")], call="testing/0", temperature=0.5)
+        await model.aclose()

@@ -1,0 +1,184 @@
+"""A scripted model and a sandbox of plain subprocesses: both hold state and keep the contracts."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import sys
+import tarfile
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from pipeline.git import GitFailed, git
+from pipeline.models.base import Message, ModelProfile, Price, Reply, Usage
+from pipeline.store import DirStore
+from sandbox.base import Ending, Execution, PatchRejected
+from sandbox.tree import Tree
+
+Answer = str | Exception | Callable[[Sequence[Message]], str]
+
+
+@dataclass
+class ScriptedModel:
+    """Answers by the call's name and the turn of its conversation; the last answer repeats.
+
+    An unexpected call fails the test.
+    """
+
+    answers: Mapping[str, Sequence[Answer]]
+    window: int = 200_000
+    asked: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
+    conversations: dict[str, list[Message]] = field(default_factory=dict[str, list[Message]])
+    systems: dict[str, str] = field(default_factory=dict[str, str])
+    running: Counter[str] = field(default_factory=Counter[str])
+    most_running: Counter[str] = field(default_factory=Counter[str])
+    """By stage: how many calls were in flight at once, at most."""
+
+    @property
+    def profile(self) -> ModelProfile:
+        return ModelProfile(
+            provider="openai",
+            name="scripted",
+            window=self.window,
+            max_output=4000,
+            sampling=True,
+            price=Price(),
+        )
+
+    async def complete(
+        self,
+        system: str,
+        messages: Sequence[Message],
+        *,
+        call: str,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+    ) -> Reply:
+        assert messages[-1].role == "user"
+        assert all(message.text for message in messages)
+        stage = call.split("/")[0]
+        turn = sum(message.role == "assistant" for message in messages)
+        self.asked.append((call, turn))
+        self.conversations[call] = list(messages)
+        self.systems[call] = system
+        self.running[stage] += 1
+        self.most_running[stage] = max(self.most_running[stage], self.running[stage])
+        await asyncio.sleep(0)
+        self.running[stage] -= 1
+        assert call in self.answers, f"unexpected call {call}"
+        answers = self.answers[call]
+        answer = answers[min(turn, len(answers) - 1)]
+        if isinstance(answer, Exception):
+            raise answer
+        text = answer if isinstance(answer, str) else answer(messages)
+        return Reply(text=text, usage=Usage(input=10, output=5), model="scripted")
+
+
+@dataclass
+class SubprocessSandbox:
+    """Runs things for real in a fresh checkout, with no walls; equal runs are remembered."""
+
+    tree: Tree
+    results: dict[tuple[object, ...], Execution] = field(
+        default_factory=dict[tuple[object, ...], Execution]
+    )
+    runs: list[tuple[tuple[str, ...], tuple[str, ...]]] = field(
+        default_factory=list[tuple[tuple[str, ...], tuple[str, ...]]]
+    )
+    """Every run that was asked for: what, with which diffs."""
+
+    async def run_script(
+        self, script: str, *, diffs: Sequence[str] = (), seconds: float | None = None
+    ) -> Execution:
+        return await self._run(("script", script), (sys.executable, "-c", script), diffs, seconds)
+
+    async def run_command(
+        self,
+        argv: Sequence[str],
+        *,
+        diffs: Sequence[str] = (),
+        seconds: float | None = None,
+        output_bytes: int | None = None,
+    ) -> Execution:
+        program = sys.executable if argv[0] == "python" else argv[0]
+        return await self._run(tuple(argv), (program, *argv[1:]), diffs, seconds)
+
+    async def _run(
+        self,
+        what: tuple[str, ...],
+        argv: Sequence[str],
+        diffs: Sequence[str],
+        seconds: float | None,
+    ) -> Execution:
+        self.runs.append((what, tuple(diffs)))
+        key = (what, tuple(diffs))
+        if key not in self.results:
+            self.results[key] = await self._really(argv, diffs, seconds or 100)
+        return self.results[key]
+
+    async def _really(self, argv: Sequence[str], diffs: Sequence[str], seconds: float) -> Execution:
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            with tarfile.open(fileobj=io.BytesIO(self.tree.tar)) as tar:
+                tar.extractall(root, filter="fully_trusted")
+            await git(None, "init", "-q", folder)
+            for diff in diffs:
+                try:
+                    await git(None, "apply", "-", input=diff.encode(), cwd=root)
+                except GitFailed as failed:
+                    raise PatchRejected(failed.words) from failed
+            return await _execute(argv, root, seconds)
+
+
+async def _execute(argv: Sequence[str], root: Path, seconds: float) -> Execution:
+    process = await asyncio.create_subprocess_exec(
+        *argv,
+        cwd=root,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    try:
+        output, _ = await asyncio.wait_for(process.communicate(), seconds)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        return Execution(exit_code=None, output="", seconds=seconds, ending=Ending.TIMEOUT)
+    text = output.decode("utf-8", "replace")
+    return Execution(exit_code=process.returncode, output=text, seconds=0.1)
+
+
+class Killed(Exception):
+    """The process died."""
+
+
+class DyingStore(DirStore):
+    """A store whose worker dies instead of saving for the n-th time, counted from 1."""
+
+    def __init__(self, root: Path, dies_at: int) -> None:
+        super().__init__(root)
+        self._left = dies_at
+
+    async def save(self, key: str, value: BaseModel) -> None:
+        self._left -= 1
+        if self._left <= 0:
+            raise Killed
+        await super().save(key, value)
+
+
+class CountingStore(DirStore):
+    """Remembers what was saved, in order."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.saved: list[str] = []
+
+    async def save(self, key: str, value: BaseModel) -> None:
+        self.saved.append(key)
+        await super().save(key, value)

@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from pipeline.errors import BudgetSpent
+from pipeline.models.base import (
+    Message,
+    ModelMisconfigured,
+    ModelProfile,
+    ModelUnavailable,
+    Price,
+    Reply,
+    Usage,
+)
+from pipeline.models.metered import Ledger, Meter, Metered
+from pipeline.models.throttled import Throttled
+from pipeline.store import DirStore
+from pipeline.together import together
+from pipeline.types import Account
+
+SAID = [Message(role="user", text="Hello?")]
+DOLLAR = Usage(output=1_000_000)
+
+
+class Scripted:
+    """Answers what it is told to, each reply for a dollar, and watches how many ask at a time."""
+
+    profile = ModelProfile(
+        provider="anthropic",
+        name="scripted",
+        window=1000,
+        max_output=100,
+        sampling=False,
+        price=Price(output=1),
+    )
+
+    def __init__(self, *outcomes: str | Exception) -> None:
+        self.outcomes = list(outcomes)
+        self.asked: list[str] = []
+        self.inside = self.most_inside = 0
+
+    async def complete(
+        self,
+        system: str,
+        messages: Sequence[Message],
+        *,
+        call: str,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+    ) -> Reply:
+        self.asked.append(call)
+        self.inside += 1
+        self.most_inside = max(self.most_inside, self.inside)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        self.inside -= 1
+        outcome = self.outcomes.pop(0) if self.outcomes else "yes"
+        if isinstance(outcome, Exception):
+            raise outcome
+        return Reply(text=outcome, usage=DOLLAR, model="recorded-scripted")
+
+
+async def _metered(model: Scripted, root: Path, ceiling: float = 10) -> tuple[Metered, Meter]:
+    meter = await Meter.open(DirStore(root), ceiling)
+    return Metered(model, meter), meter
+
+
+async def test_calls_are_counted_by_stage_and_by_the_name_that_answered(tmp_path: Path) -> None:
+    metered, meter = await _metered(Scripted(), tmp_path)
+    for call in ("testing/0", "testing/1", "ranking/0"):
+        await metered.complete("", SAID, call=call)
+    name = "recorded-scripted"
+    assert meter.accounts() == (
+        Account(stage="testing", model=name, calls=2, usage=DOLLAR + DOLLAR, dollars=2),
+        Account(stage="ranking", model=name, calls=1, usage=DOLLAR, dollars=1),
+    )
+    assert metered.profile is Scripted.profile
+
+
+async def test_nothing_is_sent_once_the_ceiling_is_reached(tmp_path: Path) -> None:
+    model = Scripted()
+    metered, _ = await _metered(model, tmp_path, ceiling=2)
+    await metered.complete("", SAID, call="testing/0")
+    await metered.complete("", SAID, call="testing/1")
+    with pytest.raises(BudgetSpent) as caught:
+        await metered.complete("", SAID, call="testing/2")
+    assert (caught.value.spent, caught.value.ceiling) == (2, 2)
+    assert str(caught.value) == "$2.00 of $2.00 are spent."
+    assert model.asked == ["testing/0", "testing/1"]
+
+
+async def test_spending_survives_a_crash(tmp_path: Path) -> None:
+    metered, _ = await _metered(Scripted(), tmp_path, ceiling=1)
+    await metered.complete("", SAID, call="testing/0")
+    again, meter = await _metered(Scripted(), tmp_path, ceiling=1)
+    assert meter.ledger.dollars == 1
+    with pytest.raises(BudgetSpent):
+        await again.complete("", SAID, call="testing/1")
+
+
+async def test_a_failed_call_costs_what_the_service_had_counted(tmp_path: Path) -> None:
+    model = Scripted(ModelUnavailable("cut", DOLLAR), ModelMisconfigured("no"))
+    metered, meter = await _metered(model, tmp_path)
+    for _ in range(2):
+        with pytest.raises((ModelUnavailable, ModelMisconfigured)):
+            await metered.complete("", SAID, call="testing/0")
+    (account,) = meter.accounts()
+    assert (account.model, account.calls, account.dollars) == ("scripted", 1, 1)
+
+
+async def test_calls_side_by_side_leave_the_whole_ledger_in_the_store(tmp_path: Path) -> None:
+    metered, meter = await _metered(Scripted(), tmp_path, ceiling=100)
+    await together(metered.complete("", SAID, call=f"relevance/{i}") for i in range(20))
+    kept = await DirStore(tmp_path).load("ledger", Ledger)
+    assert kept == meter.ledger
+    assert meter.ledger.dollars == 20
+
+
+async def test_two_models_share_one_purse(tmp_path: Path) -> None:
+    first, meter = await _metered(Scripted(), tmp_path, ceiling=1)
+    second = Metered(Scripted(), meter)
+    await first.complete("", SAID, call="relevance/0")
+    with pytest.raises(BudgetSpent):
+        await second.complete("", SAID, call="testing/0")
+
+
+async def test_no_more_calls_run_at_a_time_than_are_allowed() -> None:
+    model = Scripted()
+    throttled = Throttled(model, 3)
+    await together(throttled.complete("", SAID, call=f"testing/{i}") for i in range(10))
+    assert model.most_inside == 3
+    assert len(model.asked) == 10
+
+
+async def test_models_with_the_same_slots_share_them() -> None:
+    model, slots = Scripted(), asyncio.Semaphore(2)
+    pair = [Throttled(model, slots), Throttled(model, slots)]
+    await together(pair[i % 2].complete("", SAID, call=f"testing/{i}") for i in range(8))
+    assert model.most_inside == 2
+
+
+async def test_what_passes_by_itself_is_waited_out() -> None:
+    model = Scripted(ModelUnavailable("busy"), ModelUnavailable("busy"), "yes")
+    throttled = Throttled(model, 1, waits=(0, 0))
+    reply = await throttled.complete("", SAID, call="testing/0")
+    assert reply.text == "yes"
+    assert throttled.profile is Scripted.profile
+
+
+async def test_a_service_that_stays_down_is_given_up_after_the_last_wait() -> None:
+    model = Scripted(*[ModelUnavailable("busy")] * 9)
+    throttled = Throttled(model, 1, waits=(0, 0))
+    with pytest.raises(ModelUnavailable):
+        await throttled.complete("", SAID, call="testing/0")
+    assert len(model.asked) == 3
+    assert model.inside == 0
+
+
+async def test_what_retrying_cannot_help_is_not_retried() -> None:
+    model = Scripted(ModelMisconfigured("bad key"))
+    with pytest.raises(ModelMisconfigured):
+        await Throttled(model, 1, waits=(0, 0)).complete("", SAID, call="testing/0")
+    assert len(model.asked) == 1
+
+
+async def test_every_attempt_of_a_retried_call_is_checked_and_counted(tmp_path: Path) -> None:
+    model = Scripted(*[ModelUnavailable("cut", DOLLAR)] * 9)
+    metered, meter = await _metered(model, tmp_path, ceiling=2)
+    with pytest.raises(BudgetSpent):
+        await Throttled(metered, 1, waits=(0,) * 5).complete("", SAID, call="testing/0")
+    assert meter.ledger.dollars == 2
+    assert len(model.asked) == 2

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import pytest
+
+from pipeline.models.anthropic import AnthropicModel
+from pipeline.models.base import ModelMisconfigured, Price, Usage
+from pipeline.models.build import build_model
+from pipeline.models.openai_chat import OpenAIChatModel
+from pipeline.models.profiles import look_up, price_table
+from pipeline.models.spec import parse_spec
+
+MILLION = Usage(input=1_000_000, output=1_000_000, cache_read=1_000_000, cache_write=1_000_000)
+
+
+@pytest.mark.parametrize(
+    ("name", "dollars"),
+    [
+        ("claude-sonnet-4-6", 3 + 15 + 0.30 + 3.75),
+        ("claude-sonnet-4-5-20250929", 3 + 15 + 0.30 + 3.75),
+        ("claude-opus-4-5", 5 + 25 + 0.50 + 6.25),
+        ("claude-haiku-4-5", 1 + 5 + 0.10 + 1.25),
+    ],
+)
+def test_a_known_model_costs_its_list_price(name: str, dollars: float) -> None:
+    known = look_up(parse_spec(f"anthropic:{name}"))
+    assert known.priced == "list"
+    assert known.profile.price.of(MILLION) == pytest.approx(dollars)
+    assert price_table().date in known.note
+
+
+@pytest.mark.parametrize(
+    "text", ["anthropic:{}", "openai:{}@http://127.0.0.1:8000/v1", "anthropic:{}@http://localhost"]
+)
+def test_a_recording_is_priced_as_what_it_stands_for_and_keeps_its_name(text: str) -> None:
+    known = look_up(parse_spec(text.format("recorded-claude-sonnet-4-6")))
+    live = look_up(parse_spec("anthropic:claude-sonnet-4-6"))
+    assert known.profile.price == live.profile.price
+    assert known.profile.name == "recorded-claude-sonnet-4-6"
+
+
+def test_a_model_on_a_server_of_ones_own_is_free() -> None:
+    known = look_up(parse_spec("openai:Qwen/Qwen3@http://vllm:8000/v1"))
+    assert known.priced == "local"
+    assert known.profile.price.of(MILLION) == 0
+    assert known.profile.sampling
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "anthropic:claude-of-tomorrow",
+        "anthropic:qwen@http://gateway:8000",
+        "openai:gpt-7@https://api.openai.com/v1",
+        "openai:gpt-7@https://API.OpenAI.com./v1",
+    ],
+)
+def test_an_unknown_paid_model_is_dearer_than_every_known_one(text: str) -> None:
+    known = look_up(parse_spec(text))
+    assert known.priced == "unknown"
+    assert "is not known" in known.note
+    dearest = max(facts.price.of(MILLION) for facts in price_table().models.values())
+    assert known.profile.price.of(MILLION) > dearest
+
+
+def test_a_host_that_only_ends_alike_is_not_a_paid_one() -> None:
+    assert look_up(parse_spec("openai:m@http://myopenai.com/v1")).priced == "local"
+
+
+def test_the_table_is_sane() -> None:
+    table = price_table()
+    for facts in (*table.models.values(), table.unknown, table.local):
+        assert facts.max_output < facts.window
+        assert facts.price.cache_read <= facts.price.input <= facts.price.output
+
+
+async def test_a_spec_becomes_its_client() -> None:
+    first = build_model(parse_spec("anthropic:claude-sonnet-4-6"), api_key="k")
+    second = build_model(parse_spec("openai:m@http://127.0.0.1:1/v1"), api_key="")
+    assert isinstance(first, AnthropicModel)
+    assert isinstance(second, OpenAIChatModel)
+    await first.aclose()
+    await second.aclose()
+
+
+async def test_what_the_operator_knows_better_overrules_the_table() -> None:
+    model = build_model(
+        parse_spec("openai:m@http://127.0.0.1:1/v1"),
+        api_key="",
+        window=131_072,
+        max_output=16_384,
+        price=Price(output=1),
+    )
+    assert (model.profile.window, model.profile.max_output) == (131_072, 16_384)
+    assert model.profile.price == Price(output=1)
+    await model.aclose()
+
+
+def test_anthropics_service_needs_a_key() -> None:
+    with pytest.raises(ModelMisconfigured, match="No key is set for anthropic:m"):
+        build_model(parse_spec("anthropic:m"), api_key="")

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pipeline.selection.voting import confidence, finalists, reporting, vote
+from pipeline.store import DirStore
+from pipeline.types import Candidate, Patch, TestScript
+from sandbox.base import Execution
+
+Asked = list[tuple[str, tuple[str, ...]]]
+
+
+@dataclass
+class TableSandbox:
+    """Looks exit codes up by script and edit."""
+
+    codes: dict[tuple[str, str], int]
+    asked: Asked = field(default_factory=Asked)
+    running: int = 0
+    most_running: int = 0
+
+    async def run_script(
+        self, script: str, *, diffs: Sequence[str] = (), seconds: float | None = None
+    ) -> Execution:
+        self.asked.append((script, tuple(diffs)))
+        self.running += 1
+        self.most_running = max(self.most_running, self.running)
+        await asyncio.sleep(0)
+        self.running -= 1
+        code = self.codes.get((script, "".join(diffs)), 1)
+        return Execution(exit_code=code, output="", seconds=0)
+
+    async def run_command(
+        self,
+        argv: Sequence[str],
+        *,
+        diffs: Sequence[str] = (),
+        seconds: float | None = None,
+        output_bytes: int | None = None,
+    ) -> Execution:
+        raise AssertionError("no command is run for votes")
+
+
+def candidate(sample: int, diff: str, test: str | None) -> Candidate:
+    script = TestScript(text=test) if test else None
+    return Candidate(sample=sample, patch=Patch(diff=diff), test=script)
+
+
+async def test_every_distinct_edit_meets_every_distinct_test_once(tmp_path: Path) -> None:
+    sandbox = TableSandbox({("t", ""): 2, ("u", ""): 0, ("t", "A"): 0, ("u", "A"): 0})
+    candidates = [
+        candidate(0, "A", "t"),
+        candidate(1, "B", "u"),
+        candidate(2, "A", "t"),
+        candidate(3, "C", None),
+    ]
+    table = await vote(candidates, sandbox=sandbox, store=DirStore(tmp_path), seconds=1)
+    assert sorted(sandbox.asked) == sorted(
+        (test, (diff,) if diff else ()) for test in "tu" for diff in ("", "A", "B", "C")
+    )
+    assert [table.votes(c) for c in range(4)] == [2, 0, 2, 0]
+    assert reporting(table) == [0]
+    assert finalists(table, 3) == (0,)
+    assert confidence(table, 0) == 1
+    assert confidence(table, 1) == 0
+
+
+async def test_rows_are_saved_one_by_one_and_not_run_again(tmp_path: Path) -> None:
+    first = TableSandbox({})
+    await vote([candidate(0, "A", "t")], sandbox=first, store=DirStore(tmp_path), seconds=1)
+    second = TableSandbox({})
+    both = [candidate(0, "A", "t"), candidate(1, "B", None)]
+    await vote(both, sandbox=second, store=DirStore(tmp_path), seconds=1)
+    assert second.asked == [("t", ("B",))]
+
+
+async def test_an_edit_that_passes_only_what_passes_anyway_is_no_finalist(tmp_path: Path) -> None:
+    sandbox = TableSandbox({("t", ""): 2, ("u", ""): 0, ("u", "A"): 0, ("t", "B"): 0})
+    candidates = [candidate(0, "A", "t"), candidate(1, "B", "u")]
+    table = await vote(candidates, sandbox=sandbox, store=DirStore(tmp_path), seconds=1)
+    assert finalists(table, 3) == (1,)
+
+
+async def test_finalists_are_led_by_votes_then_by_shortness(tmp_path: Path) -> None:
+    codes = {(t, d): 0 for t in "tu" for d in ("AA", "A", "BBB")} | {("u", "BBB"): 2}
+    codes |= {("t", ""): 2, ("u", ""): 2}
+    candidates = [candidate(0, "BBB", "t"), candidate(1, "AA", "u"), candidate(2, "A", "u")]
+    table = await vote(candidates, sandbox=TableSandbox(codes), store=DirStore(tmp_path), seconds=1)
+    assert finalists(table, 2) == (2, 1)
+    assert confidence(table, 0) == 0.5
+
+
+async def test_not_too_many_run_side_by_side(tmp_path: Path) -> None:
+    sandbox = TableSandbox({})
+    candidates = [candidate(n, "A", f"t{n}") for n in range(30)]
+    await vote(candidates, sandbox=sandbox, store=DirStore(tmp_path), seconds=1)
+    assert sandbox.most_running == 8
+
+
+async def test_without_any_test_there_is_an_empty_table(tmp_path: Path) -> None:
+    table = await vote(
+        [candidate(0, "A", None)], sandbox=TableSandbox({}), store=DirStore(tmp_path), seconds=1
+    )
+    assert (table.tests, table.base, reporting(table), finalists(table, 3)) == ((), (), [], ())
+    assert confidence(table, 0) == 0
