@@ -62,6 +62,16 @@ class Settings(BaseModel):
     """A worker silent for this long has lost its run to another."""
     sweep_seconds: float = Field(default=5, ge=0.2)
     """How often workers look for runs that nobody works on."""
+    stop_seconds: float = Field(default=25, ge=0)
+    """How long a worker told to stop lets steps under way end; then it hands its runs over."""
+    patience_seconds: float = Field(default=6 * 3600, ge=0)
+    """How long a run waits for a model, Docker or GitHub that does not answer, before it fails."""
+    missed_seconds: float = Field(default=600, ge=0.2)
+    """How often GitHub is asked for labelled issues whose webhook never came."""
+    host: str = "127.0.0.1"
+    """Address that `serve` listens on."""
+    port: int = Field(default=8000, ge=0, le=65535)
+    """Port that `serve` listens on."""
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> Settings:
