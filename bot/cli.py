@@ -14,6 +14,7 @@ from typing import Final
 from bot.settings import SettingsError
 
 COMMANDS: Final[Mapping[str, str]] = {
+    "demo": "bot.demo.command",
     "serve": "bot.cli_serve",
     "worker": "bot.cli_worker",
     "fix": "bot.cli_fix",

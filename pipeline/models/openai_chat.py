@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from itertools import groupby
 from dataclasses import dataclass, field
+from itertools import groupby
 from urllib.parse import urlsplit
 
 import httpx2
