@@ -21,9 +21,9 @@ _LARGEST = 200_000
 """Bytes; a test file larger than this is not read to learn from."""
 _READ = 2000
 """How many files with a test's name are read."""
-_HOLDS_TESTS = re.compile(r"^\s*(async )?def test|\bTestCase\b", re.MULTILINE)
-_PYTEST_USE = re.compile(r"^\s*(import pytest|from pytest)|^(async )?def test_|@pytest\.", re.M)
-_UNITTEST_USE = re.compile(r"^\s*(import unittest|from unittest)|\bTestCase\b", re.M)
+_HOLDS_TESTS = re.compile(r"^[ \t]*(async )?def test|\bTestCase\b", re.MULTILINE)
+_PYTEST_USE = re.compile(r"^[ \t]*(import pytest|from pytest)|^(async )?def test_|@pytest\.", re.M)
+_UNITTEST_USE = re.compile(r"^[ \t]*(import unittest|from unittest)|\bTestCase\b", re.M)
 _PYTEST = ("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=")
 
 
@@ -147,4 +147,4 @@ async def _configures_pytest(codebase: Codebase) -> bool:
     if "pytest.ini" in texts or ".pytest.ini" in texts:
         return True
     sections = "\n".join(texts.values())
-    return bool(re.search(r"^\s*\[(tool:|tool\.)?pytest[.\]]", sections, re.MULTILINE))
+    return bool(re.search(r"^[ \t]*\[(tool:|tool\.)?pytest[.\]]", sections, re.MULTILINE))

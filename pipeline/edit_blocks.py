@@ -10,8 +10,10 @@ from pipeline.replies import Malformed
 _SEARCH = re.compile(r"<{5,9} ?SEARCH\s*")
 _DIVIDER = re.compile(r"={7}\s*")
 _REPLACE = re.compile(r">{5,9} ?REPLACE\s*")
-_DELETE = re.compile(r"<{5,9} ?DELETE(?:\s*>{0,9})?\s*")
+_DELETE = re.compile(r"<{5,9} ?DELETE(?: ?>{5,9})?")
 _FENCE = re.compile(r"\s*(```|~~~)[\w+-]*\s*")
+_MOST_DIVIDERS = 20
+"""Places at which one block is tried to be cut; more are tried for nothing but to waste time."""
 _ORNAMENT = " \t*`#"
 
 
@@ -31,10 +33,10 @@ class Block:
         reStructuredText headings do. The longest search comes first: if its lines are in the file,
         it is the one that was meant.
         """
+        dividers = [at for at, line in enumerate(self.lines) if _DIVIDER.fullmatch(line)]
         return [
             (list(self.lines[:at]), list(self.lines[at + 1 :]))
-            for at, line in reversed(list(enumerate(self.lines)))
-            if _DIVIDER.fullmatch(line)
+            for at in reversed(dividers[:_MOST_DIVIDERS])
         ]
 
 
@@ -49,7 +51,7 @@ def parse_blocks(body: str) -> list[Block] | Malformed:
         at += 1
         if _SEARCH.fullmatch(line):
             block, at = _replacement(path, lines, at, len(blocks) + 1)
-        elif _DELETE.fullmatch(line):
+        elif _DELETE.fullmatch(line.rstrip()):
             block = Block(path, deletes=True)
         else:
             path = _path(line) or path

@@ -10,6 +10,10 @@ from dataclasses import dataclass
 _LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")
 _SIMILAR = 0.6
 """How alike lines must be to be quoted as what was perhaps meant."""
+_COMPARED = 300
+"""Characters of a line that are compared for likeness, which takes the square of their number."""
+_MOST_PAIRS = 4_000_000
+"""Lines sought times lines put, beyond which they are not compared one by one."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +63,11 @@ def nearest(text: str, search: Sequence[str]) -> tuple[int, str] | None:
     if not wanted or not lines:
         return None
     anchor = max(wanted, key=len)
-    matcher = difflib.SequenceMatcher(b=anchor, autojunk=False)
+    start_of = anchor[:_COMPARED]
+    matcher = difflib.SequenceMatcher(b=start_of, autojunk=False)
 
     def likeness(at: int) -> float:
-        matcher.set_seq1(lines[at].strip())
+        matcher.set_seq1(lines[at].strip()[:_COMPARED])
         if matcher.real_quick_ratio() < _SIMILAR or matcher.quick_ratio() < _SIMILAR:
             return 0
         return matcher.ratio()
@@ -136,7 +141,7 @@ def _keeping(there: list[str], search: list[str] | None, replacement: list[str])
     put: list[str] = []
     ours = [line.rstrip() for line in search]
     theirs = [line.rstrip() for line in replacement]
-    for kind, i, j, k, end in difflib.SequenceMatcher(None, ours, theirs, False).get_opcodes():
+    for kind, i, j, k, end in _steps(ours, theirs):
         put += there[i:j] if kind == "equal" else replacement[k:end]
     return put
 
@@ -147,7 +152,7 @@ def _splice(lines: list[str], start: int, taken: int, put: list[str]) -> str | U
     bare = [line.rstrip("\r\n") for line in old]
     ending = "\r\n" if sum(line.endswith("\r\n") for line in lines) * 2 > len(lines) else "\n"
     new: list[str] = []
-    for kind, i, j, k, end in difflib.SequenceMatcher(None, bare, put, False).get_opcodes():
+    for kind, i, j, k, end in _steps(bare, put):
         if kind == "equal":
             new += old[i:j]
         else:
@@ -159,6 +164,14 @@ def _splice(lines: list[str], start: int, taken: int, put: list[str]) -> str | U
     if new == old:
         return Unchanged()
     return "".join([*lines[:start], *new, *lines[start + taken :]])
+
+
+def _steps(old: list[str], new: list[str]) -> list[tuple[str, int, int, int, int]]:
+    """How `old` becomes `new`, as difflib says it."""
+    if len(old) * len(new) > _MOST_PAIRS:
+        return [("replace", 0, len(old), 0, len(new))]
+    steps = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    return [(kind, i, j, k, end) for kind, i, j, k, end in steps]
 
 
 def _positions(bare: list[str], search: list[str], form: Callable[[str], str]) -> list[int]:

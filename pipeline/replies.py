@@ -20,7 +20,7 @@ TAGS = (
 )
 """Every tag that a template may ask for."""
 
-_FENCE = re.compile(r"\s*(```+|~~~+)[^\n`]*\n(.*?)\n?\s*\1\s*", re.DOTALL)
+_FENCE = re.compile(r"(```+|~~~+)[^\n`]*")
 _THINKING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 
 
@@ -78,13 +78,16 @@ def tags(reply: str, *names: str) -> dict[str, str] | Malformed:
 
 def unfenced(text: str) -> str:
     """`text` without a Markdown code fence around the whole of it."""
-    fence = _FENCE.fullmatch(text)
-    return fence.group(2) if fence else text
+    lines = text.strip().split("\n")
+    fence = _FENCE.fullmatch(lines[0])
+    if fence is None or len(lines) < 2 or lines[-1].strip() != fence.group(1):
+        return text
+    return "\n".join(lines[1:-1])
 
 
 def _missing(reply: str, allowed: tuple[str, ...], wanted: str) -> Malformed:
     for name in allowed:
-        if re.search(rf"^\s*<{name}>", reply, re.MULTILINE):
+        if re.search(rf"^[ \t]*<{name}>", reply, re.MULTILINE):
             return Malformed(
                 f"Your reply opens <{name}> and never closes it with </{name}> on a line of its "
                 "own. If it was cut off, write less around the block."
@@ -102,12 +105,17 @@ def _blocks(reply: str, allowed: tuple[str, ...]) -> list[Tag]:
     at = 0
     names = "|".join(map(re.escape, allowed))
     opening = re.compile(rf"^[ \t]*(?:[`*]{{1,3}})?<({names})\s*(/?)>", re.MULTILINE)
+    unclosed: set[str] = set()
     while match := opening.search(reply, at):
         at = match.end()
         name = match.group(1)
         if match.group(2):
             found.append(Tag(name, ""))
-        elif end := _closing(reply, name, at):
+        elif name in unclosed:
+            continue
+        elif (end := _closing(reply, name, at)) is None:
+            unclosed.add(name)  # nor will a later one find its end
+        else:
             found.append(Tag(name, unfenced(reply[at : end[0]]).strip("\n")))
             at = end[1]
     return found

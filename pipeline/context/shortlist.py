@@ -14,8 +14,8 @@ LENGTH = 40
 """How many files are put before the solver for ranking."""
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}")
-_PATH = re.compile(r"[\w./\\-]+\.\w{1,5}\b")
-_DEFINED = re.compile(r"^\s*(?:async\s+)?(?:def|class)\s+(\w+)", re.MULTILINE)
+_PATH = re.compile(r"[\w./\\-]{1,200}\.\w{1,5}\b")
+_DEFINED = re.compile(r"^[ \t]*(?:async )?(?:def|class) +(\w+)", re.MULTILINE)
 _COMMON = """
     the and for with not that this from are you have has was can when which should would will but
     issue bug error expected actual python version import class def self none true false return

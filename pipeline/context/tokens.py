@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_PIECE = re.compile(r"[A-Za-z]+|[0-9]|[^\S\n]*\n\s*|[^\x00-\x7f]+|[^\w\s]|_")
+_PIECE = re.compile(r"[A-Za-z]+|[0-9]|\s+|[^\x00-\x7f]+|[^\w\s]|_")
 
 
 def estimate(text: str) -> int:
@@ -18,6 +18,8 @@ def estimate(text: str) -> int:
 
 
 def _weight(piece: str) -> int:
+    if piece.isspace():
+        return (len(piece) > 1 or piece == "\n") + len(piece) // 16
     if piece[0].isascii():
         return (len(piece) + 3) // 4 if piece[0].isalpha() else 1
     return (len(piece.encode("utf-8", "replace")) + 1) // 2

@@ -175,7 +175,9 @@ def _ran(runner: Runner, output: str) -> bool:
     """Whether at least one test passed."""
     if runner == "pytest":
         return bool(re.search(r"\b[1-9]\d* passed\b", output))
-    return bool(re.search(r"^.* \.\.\. (?:.*\W)?ok$", output, re.MULTILINE))
+    counts = re.findall(r"^Ran (\d+) test", output, re.MULTILINE)
+    skipped = re.findall(r"^OK \(skipped=(\d+)\)", output, re.MULTILINE)
+    return bool(counts) and int(counts[-1]) > (int(skipped[-1]) if skipped else 0)
 
 
 def _line(text: str, characters: int) -> str:

@@ -14,6 +14,8 @@ from sandbox.base import Execution, Sandbox
 OUTPUT_BYTES = 8 * 1024 * 1024
 """Enough for the names of some eighty thousand tests."""
 
+_LINE = 1000
+"""Characters of a line that are read: no name is longer, but what a program prints may be."""
 _HEADER = "short test summary info"
 _PYTEST = re.compile(r"^(PASSED|FAILED|ERROR|XPASS|XFAIL) (\S.*?)\s*$", re.MULTILINE)
 _COUNT = re.compile(r"\b(\d+) passed\b")
@@ -97,6 +99,7 @@ def parse(output: str) -> tuple[set[str], set[str]]:
     """
     passed: set[str] = set()
     failed: set[str] = set()
+    output = "\n".join(line[:_LINE] for line in output.split("\n"))
     _, header, summary = output.rpartition(_HEADER)
     if header:
         rows = [(kind, name) for kind, name in _PYTEST.findall(summary)]
