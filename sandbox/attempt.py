@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import docker
 from docker.errors import DockerException, ImageNotFound
-from requests import RequestException
 
 from sandbox.attach import Late
 from sandbox.base import Ending, Execution, SandboxUnavailable
@@ -130,5 +129,5 @@ def remove(client: docker.APIClient, container: str) -> None:
     """Kill and remove; what cannot be removed now is left to the reaper, by its label."""
     try:
         client.remove_container(container, force=True, v=True)
-    except (DockerException, RequestException) as error:
+    except (DockerException, OSError) as error:
         log.warning("container %s was not removed: %s", container[:12], error)

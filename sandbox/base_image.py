@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import docker
-import requests
 from docker.errors import DockerException, ImageNotFound
 
 from sandbox import rootfs
@@ -107,7 +106,7 @@ def pull(docker_url: str | None, say: Callable[[str], None]) -> bool:
             if "error" in line:
                 return False
         return image_exists(client, REGISTRY_IMAGE)
-    except (DockerException, requests.RequestException):
+    except (DockerException, OSError):
         return False
     finally:
         client.close()

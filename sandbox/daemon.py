@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import Final
 
 import docker
-import requests
 from docker.errors import APIError, DockerException
 
 from sandbox.base import SandboxUnavailable
@@ -20,6 +19,13 @@ LABEL_RUN: Final = "capuchin.run"
 LABEL_KIND: Final = "capuchin.kind"
 """`build` or `execution` on containers; `base`, `dependencies` or `tree` on images."""
 
+NOBODY_THERE: Final = (
+    "Connection refused",
+    "No such file",
+    "Connection aborted",
+    "Connection reset",
+    "Max retries exceeded",
+)
 DEFAULT_SOCKET: Final = "unix:///var/run/docker.sock"
 
 
@@ -46,11 +52,13 @@ def knock(path: str) -> None:
 def docker_errors(doing: str) -> Generator[None]:
     """Whatever Docker or the way to it answers badly becomes `SandboxUnavailable`.
 
+    The SDK lets the errors of `requests` through, which are `OSError`s.
+
     `doing` is a sentence without its stop that says what failed; the cause and the mend are added.
     """
     try:
         yield
-    except (DockerException, requests.RequestException, OSError) as error:
+    except (DockerException, OSError) as error:
         raise SandboxUnavailable(f"{doing}: {cause(error)}") from error
 
 
@@ -61,7 +69,6 @@ def cause(error: Exception) -> str:
         return "permission denied. Run as a member of the `docker` group or as root."
     if isinstance(error, APIError):
         return str(error.explanation or text)
-    refused = ("Connection refused", "No such file", "Connection aborted", "Cannot connect")
-    if any(word in text for word in refused) or isinstance(error, requests.ConnectionError):
+    if any(word in text for word in NOBODY_THERE):
         return "no daemon answers. Install and start Docker (`systemctl start docker`)."
     return text[:500]

@@ -122,8 +122,9 @@ def requirement_files(texts: Mapping[str, str], *, package: bool) -> list[str]:
     files = [name for name in sorted(texts) if REQUIREMENTS.fullmatch(name)]
     files = [name for name in files if "constraints" not in name]
     general = [] if package else [name for name in files if GENERAL.fullmatch(name)]
-    tests = [name for name in files if re.search(r"test|dev", name) and name not in general]
-    return general + tests
+    files = [name for name in files if name not in general]
+    tests = [name for name in files if "test" in name]
+    return general + (tests or [name for name in files if "dev" in name])
 
 
 def extras_of(project: Mapping[str, Any], texts: Mapping[str, str]) -> set[str]:

@@ -58,7 +58,12 @@ PYTEST = "pip install pytest"
             [EDITABLE, "pip install --requirement ./dev-requirements.txt", PYTEST],
         ),
         (
-            {"setup.py": "", "requirements/base.txt": "a", "requirements/test.txt": "b"},
+            {
+                "setup.py": "",
+                "requirements/base.txt": "a",
+                "requirements/test.txt": "b",
+                "requirements/dev.txt": "c",
+            },
             [EDITABLE, "pip install --requirement ./requirements/test.txt", PYTEST],
         ),
     ],
