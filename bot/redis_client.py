@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final, TypeVar, cast
 
 import redis.exceptions
-from redis.asyncio import Redis
+from redis.asyncio import ConnectionPool, Redis
+from redis.asyncio.connection import AbstractConnection
 
 from bot.settings import SettingsError
 
@@ -35,9 +36,31 @@ def open_redis(url: str, *, timeout: float) -> Redis:
         SettingsError: `url` is not the address of a Redis.
     """
     try:
-        return Redis.from_url(url, socket_timeout=timeout, socket_connect_timeout=timeout)
+        pool = ConnectionPool.from_url(url, socket_timeout=timeout, socket_connect_timeout=timeout)
     except ValueError as error:
         raise SettingsError(f"CAPUCHIN_REDIS_URL: {error}") from None
+    pool.connection_class = type("Connection", (_Cancellable, pool.connection_class), {})
+    return Redis.from_pool(pool)
+
+
+class _Cancellable(AbstractConnection):
+    """A connection whose user can be cancelled at any moment.
+
+    redis-py writes under `asyncio.wait_for`, which before Python 3.12 may swallow a cancellation
+    (https://github.com/python/cpython/issues/86296): a worker then never ends, and a run whose
+    lease was lost goes on.
+    """
+
+    async def send_packed_command(
+        self, command: bytes | str | Iterable[bytes], check_health: bool = True
+    ) -> None:
+        timeout = self.socket_timeout
+        self.socket_timeout = None  # the connection is this task's alone until the answer
+        try:
+            async with asyncio.timeout(timeout):
+                await super().send_packed_command(command, check_health)
+        finally:
+            self.socket_timeout = timeout
 
 
 async def run_script(

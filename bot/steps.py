@@ -42,9 +42,9 @@ class Steps:
         self._closing = True
         while True:
             self._changed.clear()
-            timeout = None if self._under_way else QUIET_SECONDS
             try:
-                await asyncio.wait_for(self._changed.wait(), timeout)
+                async with asyncio.timeout(None if self._under_way else QUIET_SECONDS):
+                    await self._changed.wait()
             except TimeoutError:
                 return
 
