@@ -39,7 +39,7 @@ class GitRepo:
     def create(cls, path: Path, default_branch: str) -> GitRepo:
         """Makes an empty bare repository. Raises GitFailed for a bad branch name."""
         path.mkdir(parents=True)
-        run_git(path, "check-ref-format", f"refs/heads/{default_branch}")
+        run_git(path, "check-ref-format", "--branch", default_branch)
         run_git(path, "init", "--quiet", "--bare", f"--initial-branch={default_branch}", ".")
         with (path / "config").open("a", encoding="utf-8") as config:
             for key, value in SETTINGS.items():

@@ -62,7 +62,7 @@ class Comment:
     """A comment on an issue or in a pull request's conversation."""
 
     id: int
-    issue: Issue
+    issue: Issue = field(repr=False)
     author: User
     body: str
     reactions: list[Reaction] = field(default_factory=list[Reaction])
@@ -86,7 +86,7 @@ class Issue:
 
     id: int
     number: int
-    repo: Repo
+    repo: Repo = field(repr=False)
     title: str
     body: str | None
     author: User
@@ -133,7 +133,7 @@ class ReviewComment:
     """A comment on a line of a pull request's diff."""
 
     id: int
-    review: Review
+    review: Review = field(repr=False)
     path: str
     line: int
     side: str
@@ -197,7 +197,7 @@ class Installation:
     account: User
     permissions: dict[str, str]
     events: tuple[str, ...]
-    repos: list[Repo] = field(default_factory=list["Repo"])
+    repos: list[Repo] = field(default_factory=list["Repo"], repr=False)
     created_at: datetime = field(default_factory=now)
 
 

@@ -90,7 +90,9 @@ class Webhooks:
     async def _post(self, url: str, delivery: Delivery) -> None:
         async with self._line:
             if self._client is None:
-                self._client = httpx.AsyncClient(timeout=PATIENCE_S, trust_env=False)
+                self._client = httpx.AsyncClient(
+                    timeout=PATIENCE_S, trust_env=False, verify=url.startswith("https:")
+                )
             try:
                 answer = await self._client.post(
                     url, content=delivery.body, headers=delivery.headers

@@ -38,11 +38,20 @@ class RestDoor:
         raw = await request.body()
         path = _raw_path(request)
         token: Token | None = None
+        answered = False
         try:
             token = self._bearer(request)
             answer = await self._answer(request, path, raw, token)
+            answered = True
         except Refusal as refusal:
             answer = Answer(refusal.status, refusal.body(), refusal.headers)
+            answered = True
+        except asyncio.CancelledError:
+            answered = True
+            raise
+        finally:
+            if not answered:
+                self._hub.unexpected.append(f"{request.method} {path} broke the hub")
         answer = self._dressed(answer)
         self._record(request, path, raw, answer, token)
         return Response(answer.content(), answer.status, dict(answer.headers))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.contracts.github.conftest import World
@@ -11,7 +13,12 @@ async def test_an_issue_is_opened_shown_changed_and_closed(world: World) -> None
     asked = {"title": "total() subtracts", "body": "b", "labels": ["bug"], "assignees": ["alice"]}
     made = (await world.call("POST", "~/issues", asked)).json()
     assert made["user"]["login"] == "capuchin[bot]"
-    change = {"title": "t", "state": "closed", "state_reason": "not_planned", "labels": []}
+    change: dict[str, Any] = {
+        "title": "t",
+        "state": "closed",
+        "state_reason": "not_planned",
+        "labels": [],
+    }
     changed = (await world.call("PATCH", f"~/issues/{made['number']}", change)).json()
     shown = (await world.call("GET", f"~/issues/{made['number']}")).json()
     assert (changed["title"], shown["state"], shown["state_reason"]) == (
@@ -28,8 +35,8 @@ async def test_an_issue_is_opened_shown_changed_and_closed(world: World) -> None
 
 async def test_issues_are_listed_by_state_and_label_newest_first(world: World) -> None:
     for number in range(3):
-        issue = await world.hub.open_issue(world.repo, f"issue {number}", None, "bob")
-    await world.hub.add_label(issue, "capuchin", "alice")  # pyright: ignore[reportPossiblyUnboundVariable]
+        await world.hub.open_issue(world.repo, f"issue {number}", None, "bob")
+    await world.hub.add_label(world.repo.issues[3], "capuchin", "alice")
     await world.hub.close_issue(world.repo.issues[1], "alice")
     listed = (await world.call("GET", "~/issues")).json()
     assert [issue["number"] for issue in listed] == [3, 2]

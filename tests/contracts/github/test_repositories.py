@@ -90,12 +90,6 @@ async def test_a_permission_of_nobody_and_of_a_bot_is_404(world: World) -> None:
         assert (await world.call("GET", path)).status_code == 404
 
 
-def test_a_role_that_does_not_exist_is_refused() -> None:
-    from bot.localhub.state import ROLES
-
-    assert "owner" not in ROLES
-
-
 async def test_the_history_is_listed_whole_by_path_and_by_branch(world: World) -> None:
     await world.hub.commit(world.repo, "fix", {"shop.py": "fixed\n"}, "Fix it", "alice")
     listed = (await world.call("GET", "~/commits", sha="fix", path="shop.py")).json()
