@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 
 from bot.localhub.actions import refs
@@ -180,13 +180,13 @@ def _environment(request: Request, asked: Asked) -> dict[str, str]:
 
 
 async def _feed(request: Request, process: asyncio.subprocess.Process) -> None:
-    """Gives git the body. git may stop reading early: then the rest is not wanted."""
+    """Gives git the body. Either side may end early: then there is nothing left to give."""
     assert process.stdin is not None
     try:
         async for chunk in request.stream():
             process.stdin.write(chunk)
             await process.stdin.drain()
-    except (BrokenPipeError, ConnectionResetError):
+    except (BrokenPipeError, ConnectionResetError, ClientDisconnect):
         return
     finally:
         process.stdin.close()

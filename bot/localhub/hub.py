@@ -24,6 +24,7 @@ from bot.localhub.webhooks import Delivery, Webhooks
 class LocalHub(Registry):
     """State and doors. A verb changes the state, sends the webhooks and waits for their answers.
 
+    `root` is a folder of its own, empty or not there yet: git repositories are made in it.
     `requests` is every REST and git request in order; `unexpected` names those the hub does not
     know, which a test should find empty; `on_exchange` hears of each request as it is answered.
     """

@@ -20,7 +20,7 @@ class Registry:
     """Names are found whatever their case, as on GitHub. Folders are named by number."""
 
     def __init__(self, root: Path, app: AppIdentity) -> None:
-        self.root = root
+        self.root = root.resolve()
         self.app = app
         self.users: dict[str, User] = {}
         self.repos: dict[str, Repo] = {}

@@ -5,8 +5,11 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import cast
 
 import jwt
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from bot.localhub.errors import Refusal
 from bot.localhub.identity import AppIdentity
@@ -73,6 +76,9 @@ class Tokens:
 
     def __init__(self, app: AppIdentity) -> None:
         self._app = app
+        self._key = cast(
+            "RSAPublicKey", serialization.load_pem_public_key(app.public_key_pem.encode())
+        )
         self._tokens: dict[str, Token] = {}
 
     def for_installation(
@@ -113,7 +119,7 @@ class Tokens:
         try:
             claims = jwt.decode(
                 value,
-                self._app.public_key_pem,
+                self._key,
                 algorithms=["RS256"],
                 leeway=CLOCK_SLACK_S,
                 options={"require": ["exp", "iat", "iss"], "verify_iss": False},
