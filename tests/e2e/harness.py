@@ -1,4 +1,4 @@
-"""The running bot and verbs to act on it: everything real but GitHub and the model, which hold state."""
+"""The running bot and verbs to act on it; all is real but GitHub and the model, which hold state."""
 
 from __future__ import annotations
 

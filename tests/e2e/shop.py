@@ -8,7 +8,9 @@ TITLE = "total() subtracts"
 BODY = "`total(1, 2)` in shop/till.py gives -1 and not 3."
 FILES = {
     "shop/__init__.py": "",
-    "shop/till.py": "def total(a, b):\n    return a - b\n\n\ndef count(items):\n    return len(items)\n",
+    "shop/till.py": (
+        "def total(a, b):\n    return a - b\n\n\ndef count(items):\n    return len(items)\n"
+    ),
     "tests/test_till.py": (
         "from shop.till import count\n\n\ndef test_count():\n    assert count([1, 2]) == 2\n"
     ),
