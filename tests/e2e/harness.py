@@ -1,4 +1,4 @@
-"""The running bot and verbs to act on it; all is real but GitHub and the model, which hold state."""
+"""The running bot and verbs to act on it; all real but GitHub and the model, which hold state."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from bot.recorded.server import RecordedServer
 from bot.runs import Runs
 from bot.server import create_app
 from bot.settings import Settings
-from bot.types import Run
-from sandbox.daemon import LABEL_RUN, connect
+from bot.types import RepoRef, Run
+from sandbox.daemon import connect
 from tests.docker import containers_of
 from tests.e2e import shop
 from tests.hub import ref_of, settings_for
@@ -48,14 +48,13 @@ class BotHarness:
         llm = RecordedServer(recording)
         async with AsyncExitStack() as stack:
             url = await stack.enter_async_context(llm.serve())
-            settings = settings_for(
-                hub,
-                solver_model="anthropic:recorded-claude-sonnet-4-6",
-                anthropic_api_key="recorded",
-                anthropic_base_url=url,
-                sweep_seconds=0.2,
-                **fields,
-            )
+            usual = {
+                "solver_model": "anthropic:recorded-claude-sonnet-4-6",
+                "anthropic_api_key": "recorded",
+                "anthropic_base_url": url,
+                "sweep_seconds": 0.2,
+            }
+            settings = settings_for(hub, **{**usual, **fields})
             app = create_app(settings)
             server = await stack.enter_async_context(serving(app, "127.0.0.1", 0))
             hub.webhook_url = f"{server}/webhook"
@@ -92,11 +91,12 @@ class BotHarness:
 
     async def solved(self, issue: Issue) -> Run:
         """Settle; the issue's run as it ended."""
-        await self.settle()
-        return await self.last_run(issue)
+        return await self.solved_as(ref_of(issue.repo), issue.number)
 
-    async def last_run(self, issue: Issue) -> Run:
-        run = await self.runs.last(ref_of(issue.repo), issue.number)
+    async def solved_as(self, repo: RepoRef, issue: int) -> Run:
+        """As `solved`, for a repository that may be gone by now."""
+        await self.settle()
+        run = await self.runs.last(repo, issue)
         assert run is not None
         self._seen.append(run)
         return run
@@ -117,7 +117,6 @@ class BotHarness:
     def _assert_no_containers(self) -> None:
         daemon = connect(None)
         try:
-            assert LABEL_RUN
             assert all(containers_of(daemon, run.id) == [] for run in self._seen)
         finally:
             daemon.close()
