@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -123,7 +124,7 @@ class _Draft:
             there = await self.codebase.text(other)
             if there is not None and not isinstance(replace_once(there, search, []), Missing):
                 return f"The SEARCH lines are not in {block.path}; they are in {other}."
-        close = nearest(text, search)
+        close = await asyncio.to_thread(nearest, text, search)
         if close is None:
             return f"The SEARCH lines are not in {block.path}, nor anything like them."
         at, lines = close

@@ -67,17 +67,13 @@ async def git(
     Raises:
         GitFailed: the status is not in `accept`.
     """
-    where = [f"--git-dir={git_dir}"] if git_dir is not None else []
-    settings = [word for pair in (*_CONFIG, *config) for word in ("-c", pair)]
     process = await asyncio.create_subprocess_exec(
-        _binary(),
-        *where,
-        *settings,
+        *_command(git_dir, config),
         *args,
         stdin=asyncio.subprocess.PIPE if input is not None else asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env={**_ENVIRONMENT, "PATH": f"{Path(_binary()).parent}:{_SYSTEM_PATH}", **(env or {})},
+        env=_environment(env or {}),
         cwd=cwd,
         pass_fds=pass_fds,
         start_new_session=True,
@@ -92,6 +88,17 @@ async def git(
         words = complaint.decode("utf-8", "replace").strip()[-_WORDS:]
         raise GitFailed(args[0] if args else "", status, words)
     return output
+
+
+def _command(git_dir: Path | None, config: Sequence[str]) -> list[str]:
+    where = [f"--git-dir={git_dir}"] if git_dir is not None else []
+    settings = [word for pair in (*_CONFIG, *config) for word in ("-c", pair)]
+    return [_binary(), *where, *settings]
+
+
+def _environment(more: Mapping[str, str]) -> dict[str, str]:
+    path = f"{Path(_binary()).parent}:{_SYSTEM_PATH}"
+    return {**_ENVIRONMENT, "PATH": path, **more}
 
 
 def _binary() -> str:

@@ -10,6 +10,7 @@ from sandbox.base import Execution
 NO_PYTHON = "There is no Python file in this repository, and the tests I write are in Python."
 NO_CONTEXT = "No source file that I can read has anything to do with the issue."
 NO_SCRIPT = "The model never gave a script that could be run."
+NO_TEST_FILE = "The model never gave a test file that could be run."
 NO_EDIT = "A script that reproduces the issue was run, but no edit came in a form that applies."
 
 _SHOWN = 10

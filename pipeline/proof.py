@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipeline import learnt
 from pipeline.codebase import Codebase
 from pipeline.conventions import Conventions, detect
 from pipeline.generation.reproduction import ReproductionMachine, ReproductionState
@@ -56,8 +57,8 @@ class Prover:
         key = f"reproduction/{choice.candidate}"
         state = await drive(machine, ReproductionState, self._store, key)
         if not state.confirmed or state.reproduction is None:
-            learnt = (state.problem,) if state.problem else ()
-            return NoFix(reason="reproduction not confirmed", learnt=learnt)
+            problem = state.problem or learnt.NO_TEST_FILE
+            return NoFix(reason="reproduction not confirmed", learnt=(problem,))
         draft = state.drafts[-1]
         evidence = Evidence(
             votes=table,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 
 from pipeline.codebase import Codebase
@@ -52,10 +53,8 @@ class ContextFinder:
 
     async def _relevant(self, sources: Sources, issue: Issue) -> list[Verdict]:
         """What is worth ranking: the relevant, then what could not be judged; tests last."""
-        words = shortlist(sources.files, issue)
-        if self._scout is None:
-            found = words
-        else:
+        found: list[Verdict] = []
+        if self._scout is not None:
             verdicts = await judge(sources.files, issue, scout=self._scout, store=self._store)
             found = [v for v in verdicts if v.answer == "relevant"]
             found += [
@@ -63,8 +62,9 @@ class ContextFinder:
                 for v in verdicts
                 if v.answer == "unknown"
             ]
-            # A scout that finds nothing at all is more likely wrong than right.
-            found = found or words
+        if not found:
+            # No scout; or one that finds nothing at all, and is more likely wrong than right.
+            found = await asyncio.to_thread(shortlist, sources.files, issue)
         return sorted(found, key=lambda verdict: is_test(verdict.path))
 
     async def _pack(self, sources: Sources, verdicts: Sequence[Verdict], issue: Issue) -> Context:

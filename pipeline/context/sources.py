@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -51,7 +52,7 @@ async def sources_of(codebase: Codebase) -> Sources:
     files: list[SourceFile] = []
     for start in range(0, len(small), _CHUNK):
         contents = await codebase.read_all(file.path for file in small[start : start + _CHUNK])
-        _sort_out(contents, files, dropped)
+        await asyncio.to_thread(_sort_out, contents, files, dropped)
     return Sources(tuple(files), tuple(dropped))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 from collections.abc import Sequence
@@ -68,7 +69,7 @@ class Suite:
             seconds=self._seconds,
             output_bytes=OUTPUT_BYTES,
         )
-        run = outcome(execution, self._command)
+        run = await asyncio.to_thread(outcome, execution, self._command)
         await self._store.save(key, run)
         return run
 
