@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Mapping
 from typing import Any, cast
 
 import docker
@@ -34,14 +35,14 @@ class Attempt:
         *,
         limits: Limits,
         profile: str,
-        run_id: str,
+        labels: Mapping[str, str],
     ) -> None:
         self._client = client
         self._image = image
         self._job = job
         self._limits = limits
         self._profile = profile
-        self._run_id = run_id
+        self._labels = labels
         self._stop = threading.Event()
         self._dialogue = Dialogue(
             client,
@@ -71,7 +72,7 @@ class Attempt:
                 self._image,
                 limits=self._limits,
                 profile=self._profile,
-                run_id=self._run_id,
+                labels=self._labels,
             )
         except ImageNotFound as error:
             raise SandboxUnavailable(

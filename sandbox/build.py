@@ -10,7 +10,7 @@ import hashlib
 import io
 import tarfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from sandbox.attempt import ended_state, remove
 from sandbox.base import EnvironmentFailed, SandboxUnavailable
 from sandbox.base_image import image_exists
 from sandbox.container import CHECKOUT, PROGRAM_ENVIRONMENT, TREE, create_build
-from sandbox.daemon import LABEL_KIND, UID, docker_errors
+from sandbox.daemon import LABEL_KIND, LABEL_OWNER, UID, docker_errors
 from sandbox.dialogue import Dialogue, Job, Stopped
 from sandbox.environment import Recipe, scm_versions
 from sandbox.limits import Limits
@@ -30,7 +30,7 @@ from sandbox.output import Output
 from sandbox.tree import Tree
 
 INCOMING = "/opt/incoming"
-LAYOUT = "3"
+LAYOUT = "4"
 """Counts changes of the way images are made, so that old ones are not taken for new."""
 LOG_BYTES = 16 * 1024
 BUILD_LIMITS = Limits(seconds=1200, memory_mb=4096, cpus=2, processes=512)
@@ -79,7 +79,7 @@ class Build:
         base: str,
         options: BuildOptions,
         profile: str,
-        run_id: str,
+        labels: Mapping[str, str],
         say: Callable[[str], None],
     ) -> None:
         self._client = client
@@ -88,7 +88,7 @@ class Build:
         self._base = base
         self._options = options
         self._profile = profile
-        self._run_id = run_id
+        self._labels = labels
         self._say = say
         self._stop = threading.Event()
         self._limits = BUILD_LIMITS.model_copy(
@@ -129,7 +129,7 @@ class Build:
                 parent,
                 limits=self._limits,
                 profile=self._profile,
-                run_id=self._run_id,
+                labels=self._labels,
                 network=self._options.network,
             )
             try:
@@ -190,9 +190,10 @@ class Build:
         repository, _, tag = image.partition(":")
         kind = repository.rpartition("/")[2]
         changes = [
-            "CMD []",
             f"LABEL {LABEL_KIND}={kind}",
             f"LABEL capuchin.tree={self._tree.digest}",
+            # What somebody starts from the image by hand is not ours to reap.
+            f'LABEL {LABEL_OWNER}=""',
         ]
         self._client.commit(container, repository, tag, changes=changes, pause=False)
 

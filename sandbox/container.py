@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import resources
 from typing import Any, Final, cast
 
 import docker
 from docker.types import Ulimit
 
-from sandbox.daemon import LABEL_KIND, LABEL_RUN, UID, USER
+from sandbox.daemon import LABEL_KIND, UID, USER
 from sandbox.limits import Limits
 
 CHECKOUT: Final = "/testbed"
@@ -59,7 +60,7 @@ def common_walls(limits: Limits, profile: str) -> dict[str, Any]:
 
 
 def create_execution(
-    client: docker.APIClient, image: str, *, limits: Limits, profile: str, run_id: str
+    client: docker.APIClient, image: str, *, limits: Limits, profile: str, labels: Mapping[str, str]
 ) -> str:
     """A container for one execution, not yet started; its id."""
     size = f"size={limits.disk_mb}m,nr_inodes={INODES}"
@@ -85,7 +86,7 @@ def create_execution(
             network_disabled=True,
             use_config_proxy=False,
             host_config=host,
-            labels={LABEL_RUN: run_id, LABEL_KIND: "execution"},
+            labels={**labels, LABEL_KIND: "execution"},
         ),
     )
     return str(made["Id"])
@@ -97,7 +98,7 @@ def create_build(
     *,
     limits: Limits,
     profile: str,
-    run_id: str,
+    labels: Mapping[str, str],
     network: str,
 ) -> str:
     """A container for the steps of a build, on a network and with a disk; its id."""
@@ -112,7 +113,7 @@ def create_build(
             host_config=client.create_host_config(
                 **common_walls(limits, profile), network_mode=network, tmpfs=SHARED_MEMORY
             ),
-            labels={LABEL_RUN: run_id, LABEL_KIND: "build"},
+            labels={**labels, LABEL_KIND: "build"},
         ),
     )
     return str(made["Id"])

@@ -16,6 +16,8 @@ UID: Final = 10001
 USER: Final = f"{UID}:{UID}"
 LABEL_RUN: Final = "capuchin.run"
 """On every container: the run it works for, empty when it works for none."""
+LABEL_OWNER: Final = "capuchin.owner"
+"""On every container: the installation that it belongs to, and that alone may reap it."""
 LABEL_KIND: Final = "capuchin.kind"
 """`build` or `execution` on containers; `base`, `dependencies` or `tree` on images."""
 

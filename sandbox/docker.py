@@ -24,7 +24,7 @@ from sandbox.base import Execution, SandboxUnavailable
 from sandbox.base_image import ensure_base_image
 from sandbox.build import Build, BuildOptions
 from sandbox.container import CHECKOUT, ENVIRONMENT, PROGRAM_ENVIRONMENT, TREE, seccomp_profile
-from sandbox.daemon import LABEL_RUN, connect, docker_errors
+from sandbox.daemon import LABEL_OWNER, LABEL_RUN, connect, docker_errors
 from sandbox.dialogue import Job
 from sandbox.environment import recipe_of
 from sandbox.limits import Limits
@@ -49,8 +49,10 @@ class DockerEngine:
         index_url: str | None = None,
         docker_url: str | None = None,
         build_network: str = "bridge",
+        owner: str = "capuchin",
     ) -> None:
-        """`build_network` is the Docker network that installations may use; executions have none.
+        """`owner` names the installation, when several share a Docker daemon: each reaps its own.
+        `build_network` is the Docker network that installations may use; executions have none.
 
         Raises:
             ValueError: `index_url` carries a password, which the code being installed could read.
@@ -65,6 +67,7 @@ class DockerEngine:
             disk_mb=limits.disk_mb,
         )
         self._docker_url = docker_url
+        self._owner = owner
         self._profile = seccomp_profile()
         self._executions = ThreadPoolExecutor(parallel, thread_name_prefix="sandbox")
         self._builds = ThreadPoolExecutor(parallel, thread_name_prefix="sandbox-build")
@@ -120,7 +123,7 @@ class DockerEngine:
             base=base,
             options=replace(self._options, cpus=self._cpus, scope=scope),
             profile=self._profile,
-            run_id=run_id,
+            labels=self._labels(run_id),
             say=say,
         )
         return await stoppable(self._builds, Alone(build, self._lock(build.dependencies)))
@@ -135,7 +138,7 @@ class DockerEngine:
             await sandbox.close()
 
     async def reap(self, *, live_runs: Collection[str], older_than: float = 0) -> int:
-        """Remove the containers of runs that no longer live; how many there were.
+        """Remove our containers of runs that no longer live; how many there were.
 
         `older_than`, in seconds, spares what a run started after `live_runs` was written down.
 
@@ -155,7 +158,8 @@ class DockerEngine:
         """One execution, when its turn has come. Raises as `Sandbox.run_command` does."""
         client = await self._chore(self._client)
         limits = limits.model_copy(update={"cpus": min(limits.cpus, self._cpus)})
-        attempt = Attempt(client, image, job, limits=limits, profile=self._profile, run_id=run_id)
+        labels = self._labels(run_id)
+        attempt = Attempt(client, image, job, limits=limits, profile=self._profile, labels=labels)
         return await stoppable(self._executions, attempt)
 
     async def _chore(self, work: Callable[[], T]) -> T:
@@ -170,6 +174,9 @@ class DockerEngine:
                     self._cpus = float(client.info()["NCPU"])
                 self._connected = client
             return self._connected
+
+    def _labels(self, run_id: str) -> dict[str, str]:
+        return {LABEL_RUN: run_id, LABEL_OWNER: self._owner}
 
     def _lock(self, key: str) -> threading.Lock:
         with self._guard:
@@ -194,7 +201,9 @@ class DockerEngine:
         with docker_errors("Docker could not list containers"):
             found = cast(
                 list[dict[str, Any]],
-                self._client().containers(all=True, filters={"label": LABEL_RUN}),
+                self._client().containers(
+                    all=True, filters={"label": f"{LABEL_OWNER}={self._owner}"}
+                ),
             )
         for container in found:
             run = container["Labels"][LABEL_RUN]

@@ -21,6 +21,9 @@ from sandbox.tree import Tree, tree_of_directory
 
 __all__ = ["ca_bundle", "daemon", "engine", "prepared", "run_id", "sandbox"]
 
+OWNER = f"tests-{uuid.uuid4().hex}"
+"""Nobody else on this daemon reaps our containers, nor we theirs."""
+
 PACKAGE = {
     "pyproject.toml": """\
 [build-system]
@@ -66,7 +69,7 @@ def ca_bundle() -> Path | None:
 @pytest.fixture(scope="session")
 def engine(ca_bundle: Path | None) -> Iterator[DockerEngine]:
     limits = Limits(seconds=30, memory_mb=256, disk_mb=64, processes=64)
-    engine = DockerEngine(limits=limits, ca_bundle=ca_bundle)
+    engine = DockerEngine(limits=limits, ca_bundle=ca_bundle, owner=OWNER)
     yield engine
     asyncio.run(engine.close())
 
@@ -94,16 +97,10 @@ def daemon() -> Iterator[docker.APIClient]:
     client.close()
 
 
-def runs(daemon: docker.APIClient) -> set[str]:
-    """Every run that has a container, the neighbours' included."""
-    found = cast(list[dict[str, Any]], daemon.containers(all=True, filters={"label": LABEL_RUN}))
-    return {container["Labels"][LABEL_RUN] for container in found}
-
-
-def containers_of(daemon: docker.APIClient, run_id: str) -> list[str]:
+def containers_of(daemon: docker.APIClient, run_id: str, **filters: str) -> list[str]:
     found = cast(
         list[dict[str, Any]],
-        daemon.containers(all=True, filters={"label": f"{LABEL_RUN}={run_id}"}),
+        daemon.containers(all=True, filters={"label": f"{LABEL_RUN}={run_id}", **filters}),
     )
     return [container["Id"] for container in found]
 
@@ -112,9 +109,8 @@ async def until_started(daemon: docker.APIClient, run_id: str) -> str:
     """The container of `run_id`, as soon as it runs."""
     async with asyncio.timeout(20):
         while True:
-            for container in containers_of(daemon, run_id):
-                if daemon.inspect_container(container)["State"]["Running"]:
-                    return container
+            for container in containers_of(daemon, run_id, status="running"):
+                return container
             await asyncio.sleep(0.02)
 
 

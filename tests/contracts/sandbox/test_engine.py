@@ -14,9 +14,9 @@ import pytest
 from docker.errors import NotFound
 
 from sandbox.base import PatchRejected, SandboxUnavailable
-from sandbox.daemon import LABEL_RUN
+from sandbox.daemon import LABEL_OWNER, LABEL_RUN
 from sandbox.docker import DockerEngine, DockerSandbox
-from tests.docker import containers_of, make_tree, runs, until_started
+from tests.docker import OWNER, containers_of, make_tree, until_started
 
 SLEEP = ["sleep", "1000"]
 
@@ -96,20 +96,20 @@ async def test_a_rejected_diff_can_be_asked_again(sandbox: DockerSandbox) -> Non
             await sandbox.run_script("print()", diffs=["nonsense"])
 
 
-async def test_reaping_removes_the_containers_of_dead_runs_only(
+async def test_reaping_removes_our_containers_of_dead_runs_only(
     engine: DockerEngine, prepared: str, daemon: docker.APIClient, run_id: str
 ) -> None:
-    mine = [f"{run_id}-dead", f"{run_id}-live"]
-    for run in mine:
-        daemon.create_container(prepared, labels={LABEL_RUN: run})
-    others = runs(daemon)
+    dead, live, foreign = (f"{run_id}-{name}" for name in ("dead", "live", "foreign"))
+    for run, owner in ((dead, OWNER), (live, OWNER), (foreign, "somebody else")):
+        daemon.create_container(prepared, labels={LABEL_RUN: run, LABEL_OWNER: owner})
     try:
-        assert await engine.reap(live_runs=others - {mine[0]}, older_than=600) == 0
-        assert await engine.reap(live_runs=others - {mine[0]}) == 1
-        assert [len(containers_of(daemon, run)) for run in mine] == [0, 1]
+        assert await engine.reap(live_runs=[live], older_than=600) == 0
+        assert await engine.reap(live_runs=[live]) == 1
+        left = [len(containers_of(daemon, run)) for run in (dead, live, foreign)]
+        assert left == [0, 1, 1]
     finally:
-        for container in containers_of(daemon, mine[1]):
-            daemon.remove_container(container)
+        for run in (live, foreign):
+            daemon.remove_container(containers_of(daemon, run)[0])
 
 
 HOST = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
+from typing import Any, cast
 
 import docker
 import pytest
@@ -34,24 +35,29 @@ async def test_setup_lines_replace_detection_and_progress_is_told(
     image = await engine.prepare(
         tree,
         setup=["echo 'X = 7' > made.py", "id -u > who"],
+        scope=run_id,
         run_id=run_id,
         on_progress=said.append,
     )
     async with engine.open(image, run_id=run_id) as sandbox:
         run = await sandbox.run_script("import app; print(app.made.X, open('who').read())")
+    parent = str(cast(dict[str, Any], daemon.inspect_image(image))["Parent"])
+    daemon.remove_image(image)
+    daemon.remove_image(parent, force=True)
     assert run.output == "7 10001\n\n"
     assert said == ["installing the dependencies", "installing the repository"]
     assert containers_of(daemon, run_id) == []
 
 
 async def test_a_new_tree_with_the_same_dependencies_reuses_them(
-    engine: DockerEngine, tmp_path: Path
+    engine: DockerEngine, tmp_path: Path, daemon: docker.APIClient
 ) -> None:
     said: list[str] = []
     for number in range(2):
         # A digest of its own, so that the image is new whatever ran here before.
         tree = make_tree(tmp_path / str(number), {"app.py": f"# {time.time_ns()}"})
-        await engine.prepare(tree, setup=["true"], on_progress=said.append)
+        image = await engine.prepare(tree, setup=["true"], on_progress=said.append)
+        daemon.remove_image(image)
     assert said[-1] == "installing the repository"
     assert said.count("installing the dependencies") <= 1
 
@@ -63,13 +69,16 @@ async def test_images_are_not_shared_between_scopes(engine: DockerEngine, tmp_pa
     assert one != two
 
 
-async def test_two_at_once_build_once(engine: DockerEngine, tmp_path: Path) -> None:
+async def test_two_at_once_build_once(
+    engine: DockerEngine, tmp_path: Path, daemon: docker.APIClient
+) -> None:
     said: list[str] = []
     tree = make_tree(tmp_path, {"app.py": f"# {time.time_ns()}"})
     images = await together(
         engine.prepare(tree, setup=["true"], on_progress=said.append) for _ in range(3)
     )
     assert len(set(images)) == 1
+    daemon.remove_image(images[0])
     assert said.count("installing the repository") == 1
 
 
