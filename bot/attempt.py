@@ -6,13 +6,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 from bot.errors import LeaseLost, TryLater
 from bot.lease import Lease
 from bot.redis_client import patiently
 from bot.runs import Runs
-from bot.types import Failure, Run, RunStatus, now
+from bot.types import Failure, Run, RunStatus, changed, now
 
 Work = Callable[[Run, Lease], Awaitable[Run]]
 """Does a run, and returns its record with a final status, the maintainer told.
@@ -140,11 +140,6 @@ class Attempt:
         """A worker that is told to stop is no fault of the run's: the start does not count."""
         await self.lease.give_back(_unpunished(changed(run, status=RunStatus.QUEUED)))
         logger.info("Run %s: handed back", run.id)
-
-
-def changed(run: Run, **fields: Any) -> Run:
-    """`run` with some fields replaced."""
-    return run.model_copy(update=fields)
 
 
 def _waiting(run: Run, later: TryLater, *, since: object) -> Run:

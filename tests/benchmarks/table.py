@@ -36,7 +36,10 @@ def render(rows: Sequence[Row]) -> str:
         for r in rows
     ]
     widths = [max(len(line[i]) for line in [head, *body]) for i in range(len(head))]
-    lines = ["  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)) for line in [head, *body]]
+    lines = [
+        "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True))
+        for line in [head, *body]
+    ]
     return "\n".join(line.rstrip() for line in lines)
 
 
