@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import os
+import signal
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -68,6 +70,8 @@ class GitDoor:
             if refusal.status == 401:
                 headers["www-authenticate"] = 'Basic realm="GitHub"'
             response = Response(refusal.message, refusal.status, headers, "text/plain")
+        except ClientDisconnect:
+            response = Response("The client hung up.", 400)
         self._record(request, response.status_code, token)
         return response
 
@@ -125,15 +129,18 @@ class GitDoor:
         return Response(body, streamed.status_code, dict(streamed.headers))
 
     async def _backend(self, request: Request, asked: Asked) -> StreamingResponse:
+        """The body is read whole first: http-backend spins for ever on one that breaks off."""
+        body = await request.body()
         process = await asyncio.create_subprocess_exec(
             git_binary(),
             "http-backend",
-            env=_environment(request, asked),
+            env=_environment(request, asked, len(body)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
         )
-        feeding = asyncio.get_running_loop().create_task(_feed(request, process))
+        feeding = asyncio.get_running_loop().create_task(_feed(body, process))
         assert process.stdout is not None
         status, headers = await _head(process.stdout)
         return StreamingResponse(_body(process, feeding), status, headers)
@@ -156,14 +163,13 @@ class GitDoor:
         )
 
 
-def _environment(request: Request, asked: Asked) -> dict[str, str]:
+def _environment(request: Request, asked: Asked, length: int) -> dict[str, str]:
     """CGI's variables. The path is made of a number and a word of `SERVICES`, never of the URL."""
     path = asked.repo.git.path
     passed = {
         "HTTP_CONTENT_ENCODING": "content-encoding",
         "HTTP_GIT_PROTOCOL": "git-protocol",
         "GIT_PROTOCOL": "git-protocol",
-        "CONTENT_LENGTH": "content-length",
         "CONTENT_TYPE": "content-type",
     }
     found = {name: request.headers.get(header, "") for name, header in passed.items()}
@@ -175,18 +181,18 @@ def _environment(request: Request, asked: Asked) -> dict[str, str]:
         QUERY_STRING=request.url.query,
         REMOTE_USER=asked.token.actor.login,
         REMOTE_ADDR="127.0.0.1",
+        CONTENT_LENGTH=str(length),
         **{name: value for name, value in found.items() if value},
     )
 
 
-async def _feed(request: Request, process: asyncio.subprocess.Process) -> None:
-    """Gives git the body. Either side may end early: then there is nothing left to give."""
+async def _feed(body: bytes, process: asyncio.subprocess.Process) -> None:
+    """Gives git the body. git may stop reading early: then the rest is not wanted."""
     assert process.stdin is not None
     try:
-        async for chunk in request.stream():
-            process.stdin.write(chunk)
-            await process.stdin.drain()
-    except (BrokenPipeError, ConnectionResetError, ClientDisconnect):
+        process.stdin.write(body)
+        await process.stdin.drain()
+    except (BrokenPipeError, ConnectionResetError):
         return
     finally:
         process.stdin.close()
@@ -215,16 +221,11 @@ async def _body(
     finally:
         feeding.cancel()
         if process.returncode is None:
-            process.kill()
-            await process.wait()
+            # git runs http-backend and that runs receive-pack: all of them are of one session.
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 async def _chunks(response: StreamingResponse) -> AsyncGenerator[bytes, None]:
     async for chunk in response.body_iterator:
-        yield (
-            chunk
-            if isinstance(chunk, bytes)
-            else bytes(chunk)
-            if not isinstance(chunk, str)
-            else chunk.encode()
-        )
+        assert isinstance(chunk, bytes)
+        yield chunk

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
 from pathlib import Path
 
 import httpx
@@ -162,3 +164,20 @@ async def test_git_requests_are_noted(hub: LocalHub, repo: Repo, tmp_path: Path)
         ("git", "/acme/shop.git/info/refs", "alice"),
         ("git", "/acme/shop.git/git-upload-pack", "alice"),
     }
+
+
+async def test_a_client_that_hangs_up_in_the_middle_leaves_nothing_running(
+    hub: LocalHub, repo: Repo
+) -> None:
+    token = installation_token(hub, repo)
+    credentials = base64.b64encode(f"x:{token}".encode()).decode()
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(hub.url.rsplit(":", 1)[1]))
+    head = "POST /acme/shop.git/git-receive-pack HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n"
+    writer.write(f"{head}Authorization: Basic {credentials}\r\n\r\n0000".encode())
+    await writer.drain()
+    noted = asyncio.Event()
+    hub.on_exchange = lambda _exchange: noted.set()
+    writer.close()
+    await asyncio.wait_for(noted.wait(), 5)
+    assert reader.at_eof() or await reader.read() == b""
+    assert repo.branches() == ["main"]
