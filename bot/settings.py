@@ -53,7 +53,7 @@ class Settings(BaseModel):
     sandbox_memory_mb: int = Field(default=2048, ge=64)
     """Memory of one execution."""
     build_ca_bundle: Path | None = None
-    """CA certificates for installing repositories behind a TLS-inspecting proxy."""
+    """CA certificates for installing repositories; empty: those that this machine trusts."""
     build_index_url: str = ""
     """Package index for installing repositories; empty means PyPI."""
     worker_runs: int = Field(default=2, ge=1)
