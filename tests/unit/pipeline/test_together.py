@@ -1,4 +1,4 @@
-"""Several jobs at once: the first failure is told, nobody is left running, no cancellation leaks."""
+"""Several jobs at once: a failure is told, nobody is left running, no cancellation leaks."""
 
 from __future__ import annotations
 
