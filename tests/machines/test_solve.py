@@ -301,6 +301,14 @@ async def test_an_import_that_needs_the_edit_is_sent_back_and_taken_in_the_end(s
     assert sum(call == "reproduction" for call, _ in model.asked) == 3
 
 
+async def test_a_test_command_that_names_no_test_still_shows_which_passed(shop: Shop) -> None:
+    model = ScriptedModel(simple(GOOD_EDIT, APPROVE))
+    command = ("python", "-m", "pytest", "-q")
+    selection = await solved(shop, model, test_command=command)
+    assert selection.evidence.suite is not None
+    assert len(selection.evidence.suite.before.passed) == 2
+
+
 async def test_a_unittest_repository_gets_a_unittest_file(tmp_path: Path) -> None:
     case = (
         "import unittest\n\nfrom shop.till import count\n\n\nclass CountTest(unittest.TestCase):\n"
