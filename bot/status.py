@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from bot import comments
 from bot.errors import LeaseLost
@@ -86,13 +86,14 @@ async def closed(repo: Repository, lease: Lease, run: Run, told: str, label: str
     won = run.status is RunStatus.OPENED_PULL_REQUEST
     comment = await Status(repo, lease).write(run, told)
     run = changed(run, comment_id=comment)
-    try:
-        await lease.require()
+    # What a locked issue forbids is left out; the record says how the run ended.
+    await lease.require()
+    with suppress(Forbidden):
         await repo.issues.react(run.issue, "rocket" if won else "confused")
-        await lease.require()
+    await lease.require()
+    with suppress(Forbidden):
         await repo.issues.unreact(run.issue, "eyes")
-        await lease.require()
+    await lease.require()
+    with suppress(Forbidden):
         await repo.issues.remove_label(run.issue, label)
-    except Forbidden:  # locked or archived: the record alone says how it ended
-        pass
     return run
