@@ -27,7 +27,6 @@ from pipeline.git import GitFailed
 from pipeline.models.metered import LEDGER_KEY, Ledger
 from pipeline.types import Issue, NoFix, Selection
 
-
 ISSUE_KEY = "issue"
 
 
