@@ -82,6 +82,7 @@ class LabelledFacts(Fact):
     event: str
     label: str = Field(default="", validation_alias=AliasPath("label", "name"))
     actor: str | None = Field(default=None, validation_alias=AliasPath("actor", "login"))
+    actor_type: str = Field(default="User", validation_alias=AliasPath("actor", "type"))
     created_at: datetime | None = None
 
 

@@ -121,13 +121,13 @@ class Issues:
                 yield found
 
     async def labelled_by(self, number: int, label: str) -> tuple[str, datetime] | None:
-        """Login of who last put the label on the issue, and when."""
+        """Login of who last put the label on the issue, and when; None when that was a bot."""
         last: tuple[str, datetime] | None = None
         async for event in self._scope.pages("issues", number, "events"):
             found = LabelledFacts.model_validate(event)
             named = found.event == "labeled" and found.label.lower() == label.lower()
             if named and found.actor and found.created_at:
-                last = (found.actor, found.created_at)
+                last = None if found.actor_type == "Bot" else (found.actor, found.created_at)
         return last
 
     def is_own(self, login: str) -> bool:
