@@ -18,6 +18,9 @@ from bot.settings import Settings
 from bot.store import RedisStore
 from bot.types import Failure, Labelled, RepoRef, Run, RunStatus, now
 from bot.worker import Worker
+from pipeline.git import GitFailed
+from pipeline.models.base import Usage
+from pipeline.models.metered import Meter
 from pipeline.together import together
 
 REPO = RepoRef(owner="acme", name="shop", installation=1)
@@ -151,6 +154,30 @@ async def test_what_never_comes_back_fails_the_run_after_a_while(
     assert (run.status, run.failure) == (RunStatus.FAILED, Failure.SANDBOX_UNAVAILABLE)
     assert told.failures == [Failure.SANDBOX_UNAVAILABLE]
     assert run.starts > 1
+
+
+async def test_paying_for_what_never_comes_back_is_no_progress(
+    settings: Settings, runs: Runs, told: Told
+) -> None:
+    async def paying(run: Run, lease: Lease) -> Run:
+        meter = await Meter.open(RedisStore.of(lease), 1000)
+        await meter.add("testing/0", "m", Usage(input=1), 0.01)
+        raise TryLater(Failure.MODEL_UNAVAILABLE, after=0.1)
+
+    patience = settings.model_copy(update={"patience_seconds": 0.5})
+    run = await settled(patience, runs, paying, told)
+    assert (run.status, run.failure) == (RunStatus.FAILED, Failure.MODEL_UNAVAILABLE)
+
+
+async def test_a_fault_of_our_own_is_not_waited_out_for_hours(
+    settings: Settings, runs: Runs, told: Told, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def damaged(run: Run, lease: Lease) -> Run:
+        raise TryLater(Failure.INTERNAL, after=0) from GitFailed("fetch", 128, "bad object")
+
+    run = await settled(settings, runs, damaged, told)
+    assert (run.failure, run.starts) == (Failure.NO_PROGRESS, 6)
+    assert "bad object" in caplog.text
 
 
 async def test_a_failure_that_cannot_be_told_is_told_later_and_the_work_not_repeated(
