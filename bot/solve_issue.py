@@ -113,7 +113,10 @@ class SolveIssue:
         store = RedisStore.of(lease)
         issue = await store.load(ISSUE_KEY, Issue)
         if issue is None:
-            said = [comment async for comment in repo.issues.comments(run.issue)]
+            said = [
+                comment
+                async for comment in repo.issues.comments(run.issue, count=may.issue.comments)
+            ]
             issue = issue_text(may.facts.full_name, may.issue, said, repo.identity.login)
             await store.save(ISSUE_KEY, issue)
         return issue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
 
 from bot import comments
 from bot.errors import LeaseLost
@@ -15,6 +16,10 @@ from bot.types import Run, RunStatus, changed
 
 EDIT_SECONDS = 5.0
 """Progress is shown at most this often: GitHub limits how much an App may write."""
+
+
+_CLOCKS_APART = timedelta(hours=1)
+"""By how much GitHub's clock and ours may differ, at most."""
 
 
 class Status:
@@ -39,7 +44,8 @@ class Status:
             if run.comment_id is not None and await issues.edit_comment(run.comment_id, text):
                 return run.comment_id
             marker = comments.status_marker(run.id)
-            comment = await issues.comment_once(run.issue, marker, text)
+            since = run.created_at - _CLOCKS_APART
+            comment = await issues.comment_once(run.issue, marker, text, since=since)
             if comment.body != text:
                 await issues.edit_comment(comment.id, text)
         except Forbidden:  # locked, or the repository was archived

@@ -21,7 +21,8 @@ class IssueFacts(Fact):
     state: str
     author: str = Field(default="ghost", validation_alias=AliasPath("user", "login"))
     html_url: str = ""
-    locked: bool = False
+    comments: int = 0
+    """How many there are."""
     pull_request: dict[str, Any] | None = None
     """Set when the "issue" is a pull request."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from bot.errors import LeaseLost, TryLater
@@ -294,3 +296,18 @@ async def test_a_locked_issue_takes_no_reactions_and_is_solved_all_the_same(
     run = await office.do(await office.lease(repo, issue))
     assert run.status is RunStatus.OPENED_PULL_REQUEST
     assert (len(repo.pulls), issue.reactions, issue.labels) == (1, [], [])
+
+
+async def test_of_a_very_long_thread_the_end_is_read_and_one_comment_is_written(
+    office: Office, hub: LocalHub
+) -> None:
+    repo, issue = await office.prepare()
+    for number in range(620):
+        await hub.comment(issue, f"number {number}", "mallory")
+    for comment in issue.comments:
+        comment.created_at -= timedelta(days=30)
+        comment.updated_at -= timedelta(days=30)
+    lease = await office.die_after(2, await office.lease(repo, issue))
+    await office.do(lease)
+    assert office.workshop.jobs[0].issue.discussion[-1] == "mallory: number 619"
+    assert len(issue.comments) == 621
