@@ -29,6 +29,8 @@ from sandbox.base import SandboxError
 
 FIXED, FAILED, USAGE, NO_FIX, OUT_OF_BUDGET = 0, 1, 2, 3, 4
 ISSUE_BYTES = 1024 * 1024
+OWNER = "capuchin fix"
+"""Whose the containers are: no worker knows this run, and so none may reap them."""
 Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 
 
@@ -138,7 +140,7 @@ async def _fix(order: Order, settings: Settings) -> int:
     checkout = await mirrors.checkout(remote, "local/repository", "HEAD", base=start.base_commit)
     codebase = await Codebase.open(checkout.git_dir, checkout.base)
     job = await _job(order, codebase, start)
-    engine = engine_of(settings)
+    engine = engine_of(settings, owner=OWNER)
     try:
         outcome = await Workshop(settings, engine).solve(job, store, steps=Steps(), say=say)
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import hashlib
 import io
 import json
@@ -17,6 +18,7 @@ from bot import cli_fix
 from bot.recorded.recording import Answer
 from bot.recorded.server import RecordedServer
 from bot.settings import Settings
+from bot.workshop import engine_of
 from tests.e2e import shop
 from tests.e2e.harness import host_certificates
 from tests.unit.bot_publish import local_git
@@ -176,3 +178,17 @@ async def test_changes_that_are_not_committed_are_left_out_and_told(
     (desk.repo / "new.py").write_text("x = 1\n")
     assert await desk.fix() == cli_fix.NO_FIX
     assert "not committed are left out" in capsys.readouterr().err
+
+
+async def test_a_worker_on_the_same_machine_does_not_take_its_containers(desk: Desk) -> None:
+    desk.commit(shop.FILES)
+    workers = engine_of(desk.settings)
+    fixing = asyncio.create_task(desk.fix())
+    try:
+        while not fixing.done():
+            assert await workers.reap(live_runs=[]) == 0
+            await asyncio.wait([fixing], timeout=0.05)
+    finally:
+        await fixing
+        await workers.close()
+    assert fixing.result() == cli_fix.FIXED
