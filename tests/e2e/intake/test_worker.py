@@ -322,6 +322,26 @@ async def test_a_label_whose_webhook_never_came_is_found_once(
     assert done == ["ann"]
 
 
+async def test_a_record_that_cannot_be_read_hides_no_other_missed_webhook(
+    settings: Settings, runs: Runs, told: Told
+) -> None:
+    other = REPO.model_copy(update={"name": "other"})
+
+    async def both() -> AsyncGenerator[Labelled]:
+        for repo in (other, REPO):
+            yield Labelled(repo=repo, issue=7, actor="ann", at=now())
+
+    await runs.redis.set(runs.keys.last(other, 7), "newer", ex=60)
+    await runs.redis.set(runs.keys.run("newer"), '{"of": "a newer worker"}', ex=60)
+    worker = Worker(settings, work=opens_pull_request, give_up=told, find_labelled=both)
+    running = asyncio.create_task(worker.run())
+    async with asyncio.timeout(10):
+        while not (run := await runs.last(REPO, 7)) or not run.status.final:
+            await asyncio.sleep(0.02)
+    worker.stop()
+    await running
+
+
 @pytest.mark.parametrize("error", [TryLater(Failure.GITHUB_UNAVAILABLE, after=1), KeyError("x")])
 async def test_a_github_that_cannot_be_asked_does_not_stop_the_worker(
     settings: Settings, runs: Runs, told: Told, caplog: pytest.LogCaptureFixture, error: Exception
