@@ -14,7 +14,8 @@ from pydantic import BaseModel, ConfigDict
 
 from bot.bundle import write_bundle
 from bot.checkout import Mirrors
-from bot.remote import Remote
+from bot.github.errors import GitHubUnavailable
+from bot.remote import Remote, RepositoryEmpty, RepositoryGone
 from bot.repo_config import CANDIDATES, ConfigProblem, RepoConfig, parse
 from bot.report import as_markdown, report_of
 from bot.settings import Settings, SettingsError
@@ -97,7 +98,10 @@ async def command(args: argparse.Namespace, settings: Settings | None = None) ->
     except (WrongUsage, SettingsError) as error:
         say(str(error))
         return USAGE
-    except (ModelError, SandboxError, GitFailed) as error:
+    except (RepositoryGone, RepositoryEmpty) as error:
+        say(f"{args.repo} no longer has the commit that the run began from: {error}.")
+        return FAILED
+    except (ModelError, SandboxError, GitFailed, GitHubUnavailable) as error:
         say(f"{type(error).__name__}: {error}")
         say("What was done is kept: start again with the same --out to go on.")
         return FAILED

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bot.errors import TryLater
 from bot.models import ModelMaker
-from bot.settings import Settings
+from bot.settings import Settings, SettingsError
 from bot.steps import Steps
 from bot.types import Failure
 from pipeline.codebase import Codebase
@@ -122,12 +122,18 @@ def engine_of(settings: Settings, *, owner: str = "") -> DockerEngine:
 
     `owner` marks its containers; without one they are the workers', who reap those of runs that
     are not active.
+
+    Raises:
+        SettingsError: the package index's address is none that repositories may see.
     """
-    return DockerEngine(
-        limits=Limits(memory_mb=settings.sandbox_memory_mb),
-        parallel=settings.sandbox_parallel,
-        ca_bundle=settings.build_ca_bundle or trusted_certificates(),
-        owner=owner or f"{settings.github_url} {settings.github_app_id}",
-        index_url=settings.build_index_url or None,
-        docker_url=settings.docker_url or None,
-    )
+    try:
+        return DockerEngine(
+            limits=Limits(memory_mb=settings.sandbox_memory_mb),
+            parallel=settings.sandbox_parallel,
+            ca_bundle=settings.build_ca_bundle or trusted_certificates(),
+            owner=owner or f"{settings.github_url} {settings.github_app_id}",
+            index_url=settings.build_index_url or None,
+            docker_url=settings.docker_url or None,
+        )
+    except ValueError as error:
+        raise SettingsError(f"CAPUCHIN_BUILD_INDEX_URL: {error}") from None
