@@ -86,6 +86,6 @@ def _configured(path: str, never_touch: Iterable[str]) -> str | None:
 
 def _matches(path: str, pattern: str) -> bool:
     """Whether a glob covers `path`; `*` crosses slashes, and a folder covers what is in it."""
-    pattern = pattern.removeprefix("/").rstrip("/")
+    pattern = pattern.removeprefix("./").removeprefix("/").rstrip("/")
     forms = {pattern, f"{pattern}/*", pattern.replace("**/", "")}
     return any(fnmatchcase(path, form) for form in forms if form)
