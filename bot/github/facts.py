@@ -31,7 +31,6 @@ class CommentFacts(Fact):
     id: int
     body: str | None = None
     author: str = Field(default="ghost", validation_alias=AliasPath("user", "login"))
-    author_type: str = Field(default="User", validation_alias=AliasPath("user", "type"))
     updated_at: datetime
 
 

@@ -138,6 +138,20 @@ async def test_an_invalid_configuration_is_told_with_its_line(office: Office) ->
     assert_told(repo, issue, run, "`.github/capuchin.yml`, line 2: There is no setting")
 
 
+@pytest.mark.parametrize(
+    "file",
+    ["enabled: false\n".encode("utf-16"), b"enabled: false\n" + b"# x\n" * 80_000],
+    ids=["not UTF-8", "too large"],
+)
+async def test_a_configuration_that_is_not_read_is_not_passed_over(
+    office: Office, file: bytes
+) -> None:
+    repo, issue = await office.prepare(**{".github/capuchin.yml": file})
+    run = await office.do(await office.lease(repo, issue))
+    assert run.failure is Failure.CONFIG_INVALID
+    assert_told(repo, issue, run, "my configuration file is not valid")
+
+
 async def test_a_repository_can_switch_us_off(office: Office) -> None:
     repo, issue = await office.prepare(**{".capuchin.yml": b"enabled: false\n"})
     run = await office.do(await office.lease(repo, issue))
