@@ -99,7 +99,7 @@ class Attempt:
         if now() - since >= self._patience:
             await self._fail(run, later.reason)
         else:
-            logger.warning("Run %s: waits: %s", run.id, later)
+            logger.warning("Run %s: waits: %s: %s", run.id, later, later.__cause__)
             await self.lease.give_back(_waiting(run, later, since=since))
 
     async def _fail(self, run: Run, failure: Failure) -> None:
@@ -144,15 +144,15 @@ class Attempt:
 
 
 def _waiting(run: Run, later: TryLater, *, since: object) -> Run:
-    return _unpunished(
-        changed(
-            run,
-            status=RunStatus.QUEUED,
-            not_before=now() + timedelta(seconds=later.after),
-            waiting_for=later.reason,
-            waiting_since=since,
-        )
+    waiting = changed(
+        run,
+        status=RunStatus.QUEUED,
+        not_before=now() + timedelta(seconds=later.after),
+        waiting_for=later.reason,
+        waiting_since=since,
     )
+    # What is nobody else's fault may fail in the same way for ever: those starts are counted.
+    return waiting if later.reason is Failure.INTERNAL else _unpunished(waiting)
 
 
 def _unpunished(run: Run) -> Run:

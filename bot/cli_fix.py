@@ -14,7 +14,8 @@ from pydantic import BaseModel, ConfigDict
 
 from bot.bundle import write_bundle
 from bot.checkout import Mirrors
-from bot.remote import Remote
+from bot.github.errors import GitHubUnavailable
+from bot.remote import Remote, RepositoryEmpty, RepositoryGone
 from bot.repo_config import CANDIDATES, ConfigProblem, RepoConfig, parse
 from bot.report import as_markdown, report_of
 from bot.settings import Settings, SettingsError
@@ -29,6 +30,8 @@ from sandbox.base import SandboxError
 
 FIXED, FAILED, USAGE, NO_FIX, OUT_OF_BUDGET = 0, 1, 2, 3, 4
 ISSUE_BYTES = 1024 * 1024
+OWNER = "capuchin fix"
+"""Whose the containers are: no worker knows this run, and so none may reap them."""
 Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 
 
@@ -95,7 +98,10 @@ async def command(args: argparse.Namespace, settings: Settings | None = None) ->
     except (WrongUsage, SettingsError) as error:
         say(str(error))
         return USAGE
-    except (ModelError, SandboxError, GitFailed) as error:
+    except (RepositoryGone, RepositoryEmpty) as error:
+        say(f"{args.repo} no longer has the commit that the run began from: {error}.")
+        return FAILED
+    except (ModelError, SandboxError, GitFailed, GitHubUnavailable) as error:
         say(f"{type(error).__name__}: {error}")
         say("What was done is kept: start again with the same --out to go on.")
         return FAILED
@@ -138,7 +144,7 @@ async def _fix(order: Order, settings: Settings) -> int:
     checkout = await mirrors.checkout(remote, "local/repository", "HEAD", base=start.base_commit)
     codebase = await Codebase.open(checkout.git_dir, checkout.base)
     job = await _job(order, codebase, start)
-    engine = engine_of(settings)
+    engine = engine_of(settings, owner=OWNER)
     try:
         outcome = await Workshop(settings, engine).solve(job, store, steps=Steps(), say=say)
     finally:

@@ -38,12 +38,13 @@ def working(run: Run, doing: str) -> str:
     return _status(run, f"I am looking into this, as @{run.asked_by} asked.\n\n{doing}")
 
 
-def opened(run: Run, number: int) -> str:
+def opened(run: Run, number: int, *, draft: bool) -> str:
     """The status comment when the pull request is there."""
+    please = "It is a draft: please review" if draft else "Please review"
     return _status(
         run,
         f"I opened #{number} with a test that fails without the change and passes with it. "
-        "It is a draft: please review it before you merge.",
+        f"{please} it before you merge.",
     )
 
 

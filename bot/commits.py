@@ -14,7 +14,7 @@ from bot.remote import Remote
 from pipeline.git import GitFailed, git
 
 SLUG_CHARACTERS = 40
-_FORBIDDEN = re.compile(rb"(^|/)\.git(/|$)|^\.github/workflows/", re.I)
+_FORBIDDEN = re.compile(rb"(^|/)\.git(/|$)|^\.github/", re.I)
 
 
 _UNFIT = re.compile(
@@ -23,7 +23,7 @@ _UNFIT = re.compile(
 
 
 class UnfitDiff(Exception):
-    """A diff does not apply, or changes what no edit may: git's own files, or workflows."""
+    """A diff does not apply, or changes what no edit may: git's own files, or GitHub's."""
 
 
 def branch_name(issue: int, title: str, attempt: int = 1) -> str:
@@ -42,7 +42,7 @@ async def commit(
     """The SHA of a commit of `diff` upon `parent`; the same arguments make the same SHA.
 
     Raises:
-        UnfitDiff: the diff does not apply, or touches `.git` or `.github/workflows`.
+        UnfitDiff: the diff does not apply, or touches `.git` or `.github`.
         GitFailed: the repository is damaged.
     """
     with tempfile.TemporaryDirectory(prefix="capuchin-index-") as scratch:

@@ -110,7 +110,7 @@ def _votes(selection: Selection) -> str:
     votes = _winner_votes(selection)
     how = {
         "only one": "It was the only edit left to choose from.",
-        "votes": "It passed the most of them.",
+        "votes": "Of the edits that were left it passes the most.",
         "model": (
             "The best were compared with further tests written to tell them apart "
             f"(rounds: {selection.evidence.selection_rounds})."
@@ -182,7 +182,10 @@ def _limits(selection: Selection) -> str:
         said.append("No test of the repository's own was run.")
     if selection.evidence.context.dropped:
         count = len(selection.evidence.context.dropped)
-        said.append(f"{count} files that seemed to matter were too large to be shown to the model.")
+        said.append(
+            f"{count} files that may matter were not shown to the model that wrote the edit: "
+            "they did not fit, or seemed to matter less."
+        )
     return "\n".join(f"- {sentence}" for sentence in said)
 
 

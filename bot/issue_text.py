@@ -12,42 +12,51 @@ BODY_CHARACTERS = 60_000
 COMMENT_CHARACTERS = 10_000
 COMMENTS_KEPT = 50
 """The latest comments that are kept."""
-_CODE = re.compile(r"^(`{3,}|~{3,})[^\n]*\n.*?(?:^\1[`~]*\s*$|\Z)|`[^`\n]+`", re.S | re.M)
+DISCUSSION_CHARACTERS = 60_000
+"""Of all comments together; the latest are kept."""
 _HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)", re.S)
+_FENCED = (
+    r"^ {0,3}(?P<fence>`{3,}(?=[^`\n]*\n)|~{3,})[^\n]*\n.*?(?:^ {0,3}(?P=fence)[`~]*[ \t]*$|\Z)"
+)
+_SPAN = r"(?<![`\\])`(?!`)(?:[^`\n]|\n(?![ \t]*\n| {0,3}<))+`(?!`)"
+_PIECE = re.compile(rf"(?P<hidden>{_HIDDEN.pattern})|{_FENCED}|{_SPAN}", re.S | re.M)
+"""A comment or code, whichever begins first: code in a comment is hidden, a comment in code not."""
+_HTML = re.compile(r"^ {0,3}<[a-z/?!]", re.I | re.M)
+"""Begins a block of HTML, in which a fence is no code."""
 
 
 def issue_text(
     repository: str, issue: IssueFacts, comments: Sequence[CommentFacts], own_login: str
 ) -> Issue:
     """Each comment begins with its author's login; our own and empty ones are left out."""
-    said = [
+    seen = [
         (comment, text)
         for comment in comments
         if comment.author.lower() != own_login.lower()
         and (text := without_hidden(comment.body or "").strip())
     ]
+    said = [
+        f"{comment.author}: {_cut(text, COMMENT_CHARACTERS)}"
+        for comment, text in seen[-COMMENTS_KEPT:]
+    ]
+    while sum(map(len, said)) > DISCUSSION_CHARACTERS:
+        said.pop(0)
     return Issue(
         repository=repository,
         title=issue.title,
         body=_cut(without_hidden(issue.body or "").strip(), BODY_CHARACTERS),
-        discussion=tuple(
-            f"{comment.author}: {_cut(text, COMMENT_CHARACTERS)}"
-            for comment, text in said[-COMMENTS_KEPT:]
-        ),
+        discussion=tuple(said),
     )
 
 
 def without_hidden(text: str) -> str:
     """Without HTML comments, which a maintainer who reads the issue does not see.
 
-    In code they are shown, and stay.
+    In code they are shown, and stay; unless there is other HTML, in which code may be none.
     """
-    parts: list[str] = []
-    at = 0
-    for code in _CODE.finditer(text):
-        parts += [_HIDDEN.sub("", text[at : code.start()]), code.group()]
-        at = code.end()
-    return "".join([*parts, _HIDDEN.sub("", text[at:])])
+    if _HTML.search(_PIECE.sub("", text)):
+        return _HIDDEN.sub("", text)
+    return _PIECE.sub(lambda piece: "" if piece["hidden"] else piece.group(), text)
 
 
 def _cut(text: str, limit: int) -> str:

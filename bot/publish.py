@@ -18,7 +18,7 @@ from bot.github.facts import PullRequestFacts
 from bot.github.repository import Repository
 from bot.lease import Lease
 from bot.remote import PushRejected, Remote
-from bot.types import Run
+from bot.types import Run, changed
 from pipeline.types import Account, Selection
 
 BRANCH_NAMES = 20
@@ -94,7 +94,7 @@ async def _pushed(
             return branch
         if found is not None:
             continue
-        await lease.require()
+        await lease.save(changed(lease.run, branch=branch, head_commit=head))
         try:
             await push(checkout.git_dir, remote, sha=head, branch=branch, expected="")
         except PushRejected:
@@ -122,6 +122,18 @@ async def _opened(
         await lease.require()
         await _cleared(repo, branch)
         raise PublishRefused("GitHub refused the pull request") from error
+
+
+async def withdraw(run: Run, *, repo: Repository, lease: Lease) -> None:
+    """Delete the branch of a run that came to no pull request, if it is as the run left it.
+
+    Raises as `publish`.
+    """
+    if not run.branch or await repo.branch_head(run.branch) != run.head_commit:
+        return
+    if await repo.pulls.find(run.branch, request_marker(run.id)) is None:
+        await lease.require()
+        await _cleared(repo, run.branch)
 
 
 async def _cleared(repo: Repository, branch: str) -> None:

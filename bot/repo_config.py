@@ -54,7 +54,7 @@ class Budget(BaseModel):
     model_config = _STRICT
 
     run: float = Field(default=10.0, gt=0, le=1000)
-    """For one run; it ends with what it has when the next call could pass this."""
+    """For one run; once it is spent no further call is made. Calls under way may pass it."""
 
 
 class RepoConfig(BaseModel):

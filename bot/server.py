@@ -97,7 +97,8 @@ class Intake:
         try:
             await self._redis.ping()
         except REDIS_ERRORS as error:
-            return JSONResponse({"ready": False, "reason": f"Redis: {error}"}, 503)
+            logger.warning("Not ready: Redis: %s", error)
+            return JSONResponse({"ready": False, "reason": "Redis does not answer."}, 503)
         return JSONResponse({"ready": True})
 
     async def close(self) -> None:

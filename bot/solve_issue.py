@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from bot import comments
@@ -9,11 +10,11 @@ from bot.admission import Admitted, Refused, admitted
 from bot.checkout import Checkout, Mirrors
 from bot.errors import TryLater
 from bot.github.app import GitHubApp
-from bot.github.errors import GitHubError, GitHubUnavailable
+from bot.github.errors import Forbidden, GitHubError, GitHubUnavailable
 from bot.github.repository import Repository
 from bot.issue_text import issue_text
 from bot.lease import Lease
-from bot.publish import Answer, publish
+from bot.publish import Answer, publish, withdraw
 from bot.remote import Remote
 from bot.settings import Settings
 from bot.status import Status, closed
@@ -23,7 +24,10 @@ from bot.types import Failure, Run, RunStatus, changed
 from bot.workshop import Job, Outcome, Workshop
 from pipeline.codebase import Codebase
 from pipeline.git import GitFailed
-from pipeline.types import NoFix, Selection
+from pipeline.models.metered import LEDGER_KEY, Ledger
+from pipeline.types import Issue, NoFix, Selection
+
+ISSUE_KEY = "issue"
 
 
 @dataclass(frozen=True)
@@ -53,10 +57,13 @@ class SolveIssue:
 
     async def give_up(self, run: Run, lease: Lease) -> Run:
         """Tell the maintainer of `run.failure`, as far as GitHub lets us. Raises as the call."""
-        run = changed(run, status=RunStatus.FAILED)
+        spent = await RedisStore.of(lease).load(LEDGER_KEY, Ledger)
+        dollars = spent.dollars if spent else run.dollars
+        run = changed(run, status=RunStatus.FAILED, dollars=dollars)
         told = comments.failed(run, run.failure or Failure.INTERNAL, run.detail)
         try:
             async with self.github.repository(run.repo) as repo:
+                await withdraw(run, repo=repo, lease=lease)
                 return await closed(repo, lease, run, told, self.settings.label)
         except GitHubUnavailable as error:
             raise TryLater(Failure.GITHUB_UNAVAILABLE, error.retry_after or 30) from error
@@ -75,15 +82,17 @@ class SolveIssue:
         )
         run = changed(run, base_commit=checkout.base)
         await lease.save(run)
+        issue = await self._issue(repo, run, lease, may)
         try:
-            outcome = await self._attempted(repo, run, lease, may, checkout, status)
+            outcome = await self._attempted(issue, run, lease, may, checkout, status)
         except GitFailed:
             await self.mirrors.discard(remote, may.facts.full_name)
             raise
         run = changed(run, dollars=outcome.dollars)
+        await lease.save(run)
         match outcome.result:
             case Selection() as chosen:
-                answer = Answer(run, may.issue.title, chosen, outcome.accounts, may.config.draft)
+                answer = Answer(run, issue.title, chosen, outcome.accounts, may.config.draft)
                 return await self._published(repo, answer, checkout, remote, lease)
             case NoFix() as honest:
                 run = changed(run, status=RunStatus.NO_FIX, detail=honest.reason)
@@ -92,25 +101,38 @@ class SolveIssue:
 
     async def _begun(self, repo: Repository, run: Run, lease: Lease, status: Status) -> Run:
         await lease.require()
-        await repo.issues.react(run.issue, "eyes")
+        with suppress(Forbidden):  # the issue is locked
+            await repo.issues.react(run.issue, "eyes")
         comment = await status.write(run, comments.started(run))
         run = changed(run, comment_id=comment)
         await lease.save(run)
         return run
 
+    async def _issue(self, repo: Repository, run: Run, lease: Lease, may: Admitted) -> Issue:
+        """The issue as the first worker read it: what it wrote and pushed goes by that text."""
+        store = RedisStore.of(lease)
+        issue = await store.load(ISSUE_KEY, Issue)
+        if issue is None:
+            said = [
+                comment
+                async for comment in repo.issues.comments(run.issue, count=may.issue.comments)
+            ]
+            issue = issue_text(may.facts.full_name, may.issue, said, repo.identity.login)
+            await store.save(ISSUE_KEY, issue)
+        return issue
+
     async def _attempted(
         self,
-        repo: Repository,
+        issue: Issue,
         run: Run,
         lease: Lease,
         may: Admitted,
         checkout: Checkout,
         status: Status,
     ) -> Outcome:
-        said = [comment async for comment in repo.issues.comments(run.issue)]
         job = Job(
             run_id=run.id,
-            issue=issue_text(may.facts.full_name, may.issue, said, repo.identity.login),
+            issue=issue,
             codebase=await Codebase.open(checkout.git_dir, checkout.base),
             options=may.config.options(),
             setup=may.config.setup,
@@ -128,11 +150,11 @@ class SolveIssue:
     ) -> Run:
         pull = await publish(answer, repo=repo, checkout=checkout, remote=remote, lease=lease)
         run = changed(
-            answer.run,
+            lease.run,
             status=RunStatus.OPENED_PULL_REQUEST,
             pull_request=pull.number,
             pull_request_url=pull.html_url,
         )
         await lease.save(changed(run, status=RunStatus.RUNNING))
-        told = comments.opened(run, pull.number)
+        told = comments.opened(run, pull.number, draft=pull.draft)
         return await closed(repo, lease, run, told, self.settings.label)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
 
 from bot import comments
 from bot.errors import LeaseLost
@@ -15,6 +16,10 @@ from bot.types import Run, RunStatus, changed
 
 EDIT_SECONDS = 5.0
 """Progress is shown at most this often: GitHub limits how much an App may write."""
+
+
+_CLOCKS_APART = timedelta(hours=1)
+"""By how much GitHub's clock and ours may differ, at most."""
 
 
 class Status:
@@ -39,7 +44,8 @@ class Status:
             if run.comment_id is not None and await issues.edit_comment(run.comment_id, text):
                 return run.comment_id
             marker = comments.status_marker(run.id)
-            comment = await issues.comment_once(run.issue, marker, text)
+            since = run.created_at - _CLOCKS_APART
+            comment = await issues.comment_once(run.issue, marker, text, since=since)
             if comment.body != text:
                 await issues.edit_comment(comment.id, text)
         except Forbidden:  # locked, or the repository was archived
@@ -86,13 +92,14 @@ async def closed(repo: Repository, lease: Lease, run: Run, told: str, label: str
     won = run.status is RunStatus.OPENED_PULL_REQUEST
     comment = await Status(repo, lease).write(run, told)
     run = changed(run, comment_id=comment)
-    try:
-        await lease.require()
+    # What a locked issue forbids is left out; the record says how the run ended.
+    await lease.require()
+    with suppress(Forbidden):
         await repo.issues.react(run.issue, "rocket" if won else "confused")
-        await lease.require()
+    await lease.require()
+    with suppress(Forbidden):
         await repo.issues.unreact(run.issue, "eyes")
-        await lease.require()
+    await lease.require()
+    with suppress(Forbidden):
         await repo.issues.remove_label(run.issue, label)
-    except Forbidden:  # locked or archived: the record alone says how it ended
-        pass
     return run

@@ -12,15 +12,17 @@ from bot.keys import CHECKPOINT_SECONDS, RECORD_SECONDS, Keys
 from bot.lease import Lease
 from bot.redis_client import patiently, run_script
 from bot.steps import Steps
+from pipeline.models.metered import LEDGER_KEY
 from pipeline.store import checked_key
 
 M = TypeVar("M", bound=BaseModel)
 
 # Saving what is already there is no progress: a run that crashes at the same place forever does it.
+# Nor is having paid: it may pay again and again for an answer that it never gets.
 SAVE: Final = """
 local same = redis.call('GET', KEYS[1]) == ARGV[1]
 redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
-if not same then
+if not same and ARGV[4] == "1" then
   redis.call('INCR', KEYS[2])
   redis.call('EXPIRE', KEYS[2], ARGV[3])
 end
@@ -60,10 +62,11 @@ class RedisStore:
         place = self._place(key)
         packed = zlib.compress(value.model_dump_json().encode())
         keys = [place, self._keys.progress(self._run_id)]
+        counts = int(key != LEDGER_KEY)
         with self._steps.short():
             await patiently(
                 lambda: run_script(
-                    self._redis, SAVE, keys, [packed, CHECKPOINT_SECONDS, RECORD_SECONDS]
+                    self._redis, SAVE, keys, [packed, CHECKPOINT_SECONDS, RECORD_SECONDS, counts]
                 )
             )
 

@@ -6,6 +6,8 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 
+from pydantic import ValidationError
+
 from bot.errors import TryLater
 from bot.queue import Nudges
 from bot.redis_client import UNREACHABLE, Outage
@@ -93,7 +95,10 @@ class Sweep:
 
     async def _look(self, find_labelled: FindLabelled) -> None:
         async for found in find_labelled():
-            before = await self._runs.last(found.repo, found.issue)
+            try:
+                before = await self._runs.last(found.repo, found.issue)
+            except ValidationError:  # a newer worker may know it; the other issues are looked at
+                continue
             if before is not None and before.created_at >= found.at:
                 continue  # that label was answered; it stayed on because the run went wrong
             delivery = f"sweep-{found.repo.full_name}-{found.issue}-{found.at.timestamp():.0f}"

@@ -113,6 +113,10 @@ class Run(Frozen):
     """Since when it has not got on for that reason."""
     base_commit: str = ""
     """Full SHA the run works on, fixed by the first worker."""
+    branch: str = ""
+    """What it pushed to, or was about to."""
+    head_commit: str = ""
+    """Full SHA of what it pushed there."""
     comment_id: int | None = None
     pull_request: int | None = None
     pull_request_url: str = ""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bot.errors import TryLater
 from bot.models import ModelMaker
-from bot.settings import Settings
+from bot.settings import Settings, SettingsError
 from bot.steps import Steps
 from bot.types import Failure
 from pipeline.codebase import Codebase
@@ -117,13 +117,23 @@ def trusted_certificates() -> Path | None:
     return next((p for p in (Path(ours or _DEBIAN_BUNDLE), _DEBIAN_BUNDLE) if p.is_file()), None)
 
 
-def engine_of(settings: Settings) -> DockerEngine:
-    """The sandbox engine of the settings; connects to nothing yet."""
-    return DockerEngine(
-        limits=Limits(memory_mb=settings.sandbox_memory_mb),
-        parallel=settings.sandbox_parallel,
-        ca_bundle=settings.build_ca_bundle or trusted_certificates(),
-        owner=f"{settings.github_url} {settings.github_app_id}",
-        index_url=settings.build_index_url or None,
-        docker_url=settings.docker_url or None,
-    )
+def engine_of(settings: Settings, *, owner: str = "") -> DockerEngine:
+    """The sandbox engine of the settings; connects to nothing yet.
+
+    `owner` marks its containers; without one they are the workers', who reap those of runs that
+    are not active.
+
+    Raises:
+        SettingsError: the package index's address is none that repositories may see.
+    """
+    try:
+        return DockerEngine(
+            limits=Limits(memory_mb=settings.sandbox_memory_mb),
+            parallel=settings.sandbox_parallel,
+            ca_bundle=settings.build_ca_bundle or trusted_certificates(),
+            owner=owner or f"{settings.github_url} {settings.github_app_id}",
+            index_url=settings.build_index_url or None,
+            docker_url=settings.docker_url or None,
+        )
+    except ValueError as error:
+        raise SettingsError(f"CAPUCHIN_BUILD_INDEX_URL: {error}") from None

@@ -52,7 +52,7 @@ class Conventions(BaseModel):
             name = slug if number == 1 else f"{slug}_{number}"
             file = f"{name}_test.py" if self.suffix else f"test_{name}.py"
             path = f"{self.folder}/{file}" if self.folder else file
-            if path not in there:
+            if path.lower() not in there:
                 return path
         raise AssertionError("more names than paths")
 
@@ -116,7 +116,9 @@ def _folder(paths: Sequence[str], codebase: Codebase) -> str:
         # Most files; then the shallowest, so that a tie goes to `tests` rather than `tests/unit`.
         return min(folders, key=lambda f: (-folders[f], f.count("/"), f))
     tops = {path.split("/")[0] for path in codebase.files if "/" in path}
-    return next((name for name in ("tests", "test") if name in tops), "tests")
+    # A file, link or submodule of that name has no room for a file of ours.
+    free = [name for name in ("tests", "test") if name not in codebase.files]
+    return next((name for name in free if name in tops), free[0] if free else "")
 
 
 def _runner(texts: dict[str, str], configured: bool) -> Runner:

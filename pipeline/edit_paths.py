@@ -13,6 +13,15 @@ _LONGEST_PATH = 1024
 _LONGEST_NAME = 255
 
 
+_CI = """
+    .github .circleci .buildkite .gitlab-ci.yml .gitlab .travis.yml .drone.yml .cirrus.yml
+    .appveyor.yml appveyor.yml azure-pipelines.yml bitbucket-pipelines.yml jenkinsfile .woodpecker
+    .woodpecker.yml .semaphore
+"""
+_STEERING = frozenset([*_CI.split(), ".capuchin.yml"])
+"""At the root: what CI services and Capuchin itself are told. A hostile issue could ask for it."""
+
+
 def refusal(path: str, files: Mapping[str, File], never_touch: Iterable[str] = ()) -> str | None:
     """Why `path` may not be edited, as a sentence for the model; None when it may."""
     return (
@@ -43,10 +52,12 @@ def _guarded(path: str) -> str | None:
     parts = [part.casefold().split(":")[0].rstrip(" .") for part in path.split("/")]
     if any(part == ".git" or part.startswith("git~") for part in parts):
         return f"The path {path!r} is git's own: no edit may touch it."
-    if parts[0] == ".gitmodules":
-        return "No edit may touch .gitmodules."
+    if parts[-1] in (".gitmodules", ".gitattributes"):
+        return f"No edit may touch {parts[-1]}."
     if parts[:2] == [".github", "workflows"]:
         return f"The path {path!r} is a workflow: no edit may touch .github/workflows."
+    if parts[0] in _STEERING or parts[-1] == "codeowners":
+        return f"The path {path!r} steers what runs or who reviews: no edit may touch it."
     return None
 
 
@@ -75,6 +86,6 @@ def _configured(path: str, never_touch: Iterable[str]) -> str | None:
 
 def _matches(path: str, pattern: str) -> bool:
     """Whether a glob covers `path`; `*` crosses slashes, and a folder covers what is in it."""
-    pattern = pattern.removeprefix("/").rstrip("/")
+    pattern = pattern.removeprefix("./").removeprefix("/").rstrip("/")
     forms = {pattern, f"{pattern}/*", pattern.replace("**/", "")}
     return any(fnmatchcase(path, form) for form in forms if form)

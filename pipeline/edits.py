@@ -70,6 +70,8 @@ class _Draft:
         if refused := refusal(path, self.codebase.files, self.never_touch):
             return refused
         if path not in self.texts and path in self.codebase.files:
+            if self.codebase.files[path].size > MAX_FILE_BYTES:
+                return f"{path} is larger than {MAX_FILE_BYTES} bytes: leave it as it is."
             kind = decoded(path, await self.codebase.read(path))
             if kind is None and not block.deletes:
                 return f"{path} is not a text file."

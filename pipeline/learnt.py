@@ -18,7 +18,7 @@ _OUTPUT = 1500
 
 
 def budget(spent: BudgetSpent) -> str:
-    return f"The next step could have gone beyond the ceiling: {spent}"
+    return f"The ceiling for one run is reached: {spent}"
 
 
 def votes(table: VoteTable) -> tuple[str, ...]:

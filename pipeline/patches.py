@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pipeline.codebase import Codebase
@@ -30,11 +30,15 @@ async def patch_of(codebase: Codebase, changes: Mapping[str, bytes | None]) -> P
     """The diff from `codebase` to it with `changes` made; None deletes a file.
 
     The new objects go to a scratch repository that borrows the codebase's; its own stays as it is.
-    A changed file that is not UTF-8 appears as a binary patch, since a diff here is text.
+    A file that is not UTF-8 before or after appears as a binary patch, since a diff here is text.
     """
+    before = await codebase.read_all(path for path in changes if path in codebase.files)
+    binary = [
+        path for path, data in changes.items() if not (_utf8(data) and _utf8(before.get(path)))
+    ]
     with tempfile.TemporaryDirectory(prefix="capuchin-patch-") as folder:
         scratch = Path(folder)
-        await asyncio.to_thread(_prepare, scratch, codebase, changes)
+        await asyncio.to_thread(_prepare, scratch, codebase, binary)
         index = [await _entry(scratch, codebase, path, data) for path, data in changes.items()]
         await git(scratch, "read-tree", codebase.commit)
         await git(scratch, "update-index", "-z", "--index-info", input=b"".join(index))
@@ -43,7 +47,7 @@ async def patch_of(codebase: Codebase, changes: Mapping[str, bytes | None]) -> P
     return Patch(diff=diff.decode("utf-8"))
 
 
-def _prepare(scratch: Path, codebase: Codebase, changes: Mapping[str, bytes | None]) -> None:
+def _prepare(scratch: Path, codebase: Codebase, binary: Sequence[str]) -> None:
     sha256 = len(codebase.commit) == 64
     config = f"[core]\n\tbare = true\n\trepositoryformatversion = {int(sha256)}\n"
     if sha256:
@@ -56,7 +60,7 @@ def _prepare(scratch: Path, codebase: Codebase, changes: Mapping[str, bytes | No
     (scratch / "objects/info/alternates").write_text(f"{objects}\n")
     # These come before any .gitattributes: no attribute of the repository hides a change.
     lines = ["* !diff !text !eol !filter\n"]
-    lines += [f"{_pattern(path)} -diff\n" for path, data in changes.items() if not _utf8(data)]
+    lines += [f"{_pattern(path)} -diff\n" for path in binary]
     (scratch / "info/attributes").write_text("".join(lines), encoding="utf-8")
 
 

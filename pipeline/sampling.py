@@ -11,12 +11,12 @@ from pipeline.generation.editing import EditingMachine, EditingState
 from pipeline.generation.testing import TestingMachine, TestingState
 from pipeline.head_start import HeadStart
 from pipeline.machine import Phase, drive_on_budget
-from pipeline.models.base import Model
+from pipeline.models.base import Model, ModelUnavailable
 from pipeline.options import Options
 from pipeline.store import Store
 from pipeline.together import together
 from pipeline.types import Candidate, Context, Issue, NoFix
-from sandbox.base import Sandbox
+from sandbox.base import Sandbox, SandboxUnavailable
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,29 @@ class Sampler:
         self._options = options
 
     async def sample(self, issue: Issue, context: Context) -> list[Candidate] | NoFix:
-        """One candidate for each sample that came to an edit, in sample order; at least one."""
-        samples = await together(
-            self._sample(issue, context, number) for number in range(self._options.samples)
+        """One candidate for each sample that came to an edit, in sample order; at least one.
+
+        When a service fails one sample, the others still come to their ends, and what they paid
+        for is saved, before that failure is raised.
+        """
+        ended = await together(
+            self._ended(issue, context, number) for number in range(self._options.samples)
         )
+        samples: list[Sample] = []
+        for one in ended:
+            if not isinstance(one, Sample):
+                raise one
+            samples.append(one)
         candidates = [sample.candidate for sample in samples if sample.candidate]
         return candidates or _nothing(samples)
+
+    async def _ended(
+        self, issue: Issue, context: Context, number: int
+    ) -> Sample | ModelUnavailable | SandboxUnavailable:
+        try:
+            return await self._sample(issue, context, number)
+        except (ModelUnavailable, SandboxUnavailable) as error:
+            return error
 
     async def _sample(self, issue: Issue, context: Context, number: int) -> Sample:
         """One test, then one edit; no sample waits for another."""

@@ -36,7 +36,7 @@ class Context(Frozen):
 
     files: tuple[SourceFile, ...]
     dropped: tuple[str, ...] = ()
-    """Relevant files that did not fit."""
+    """Files that may matter and are not among them: too large, too many, or ranked as needless."""
     scanned: int = 0
     """How many files were read to find these."""
 

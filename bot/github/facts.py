@@ -21,7 +21,8 @@ class IssueFacts(Fact):
     state: str
     author: str = Field(default="ghost", validation_alias=AliasPath("user", "login"))
     html_url: str = ""
-    locked: bool = False
+    comments: int = 0
+    """How many there are."""
     pull_request: dict[str, Any] | None = None
     """Set when the "issue" is a pull request."""
 
@@ -30,7 +31,6 @@ class CommentFacts(Fact):
     id: int
     body: str | None = None
     author: str = Field(default="ghost", validation_alias=AliasPath("user", "login"))
-    author_type: str = Field(default="User", validation_alias=AliasPath("user", "type"))
     updated_at: datetime
 
 
@@ -82,6 +82,7 @@ class LabelledFacts(Fact):
     event: str
     label: str = Field(default="", validation_alias=AliasPath("label", "name"))
     actor: str | None = Field(default=None, validation_alias=AliasPath("actor", "login"))
+    actor_type: str = Field(default="User", validation_alias=AliasPath("actor", "type"))
     created_at: datetime | None = None
 
 

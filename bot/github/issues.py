@@ -9,6 +9,7 @@ from typing import Literal
 from bot.github.errors import NotFound, Unprocessable
 from bot.github.facts import CommentFacts, IssueFacts, LabelledFacts, ReactionFacts
 from bot.github.scope import Scope
+from bot.github.wire import PER_PAGE
 
 Reaction = Literal["eyes", "rocket", "confused"]
 COMMENT_PAGES = 5
@@ -32,11 +33,17 @@ class Issues:
         return found if found.number == number else None
 
     async def comments(
-        self, number: int, *, since: datetime | None = None
+        self, number: int, *, since: datetime | None = None, count: int = 0
     ) -> AsyncIterator[CommentFacts]:
-        """Comments, oldest first; `since` leaves out those last changed before it."""
+        """Comments, oldest first; `since` leaves out those last changed before it.
+
+        With the `count` of all, the latest are read where there are more than are read at all.
+        """
         query = {} if since is None else {"since": since.strftime("%Y-%m-%dT%H:%M:%SZ")}
-        listed = self._scope.pages("issues", number, "comments", limit=COMMENT_PAGES, **query)
+        first = max(1, -(-count // PER_PAGE) - COMMENT_PAGES + 1)
+        listed = self._scope.pages(
+            "issues", number, "comments", limit=COMMENT_PAGES, first=first, **query
+        )
         async for item in listed:
             yield CommentFacts.model_validate(item)
 
@@ -121,13 +128,13 @@ class Issues:
                 yield found
 
     async def labelled_by(self, number: int, label: str) -> tuple[str, datetime] | None:
-        """Login of who last put the label on the issue, and when."""
+        """Login of who last put the label on the issue, and when; None when that was a bot."""
         last: tuple[str, datetime] | None = None
         async for event in self._scope.pages("issues", number, "events"):
             found = LabelledFacts.model_validate(event)
             named = found.event == "labeled" and found.label.lower() == label.lower()
             if named and found.actor and found.created_at:
-                last = (found.actor, found.created_at)
+                last = None if found.actor_type == "Bot" else (found.actor, found.created_at)
         return last
 
     def is_own(self, login: str) -> bool:

@@ -13,9 +13,6 @@ from bot.github.pulls import Pulls
 from bot.github.scope import Scope
 from bot.types import RepoRef
 
-FILE_BYTES = 256 * 1024
-"""A configuration file larger than this is not read."""
-
 
 @dataclass(frozen=True)
 class Identity:
@@ -61,7 +58,10 @@ class Repository:
         return role if role in known else str(found.get("permission") or "none")
 
     async def file_text(self, *segments: str) -> str | None:
-        """A file at the head of the default branch; None when there is no such text file."""
+        """A file at the head of the default branch; None when there is none, or of over a MiB.
+
+        What is not UTF-8 comes as replacement characters, so that its reader can complain.
+        """
         try:
             found = await self._scope.get("contents", *segments)
         except NotFound:
@@ -69,11 +69,11 @@ class Repository:
         if isinstance(found, list):  # a folder
             return None
         file = FileFacts.model_validate(found)
-        if file.type != "file" or file.encoding != "base64" or file.size > FILE_BYTES:
+        if file.type != "file" or file.encoding != "base64":
             return None
         try:
-            return base64.b64decode(file.content).decode("utf-8")
-        except (binascii.Error, UnicodeDecodeError):
+            return base64.b64decode(file.content).decode("utf-8", "replace")
+        except binascii.Error:
             return None
 
     async def branch_head(self, branch: str) -> str | None:

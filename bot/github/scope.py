@@ -48,8 +48,19 @@ class Scope:
         return await find_or_create(find, create, pause=self._wire.pause)
 
     def pages(
-        self, *segments: str | int, limit: int = 10, items: str | None = None, **params: Any
+        self,
+        *segments: str | int,
+        limit: int = 10,
+        items: str | None = None,
+        first: int = 1,
+        **params: Any,
     ) -> AsyncIterator[dict[str, Any]]:
+        """See `Wire.pages`."""
         return self._wire.pages(
-            path(*self._root, *segments), self.credential, params=params, limit=limit, items=items
+            path(*self._root, *segments),
+            self.credential,
+            params=params,
+            limit=limit,
+            items=items,
+            first=first,
         )

@@ -142,9 +142,13 @@ class Wire:
         params: Mapping[str, Any] | None = None,
         limit: int = 10,
         items: str | None = None,
+        first: int = 1,
     ) -> AsyncIterator[dict[str, Any]]:
-        """The objects of a paginated list, at most `limit` pages; `items` names an inner list."""
-        for page in range(1, limit + 1):
+        """The objects of a paginated list, at most `limit` pages from page `first` on.
+
+        `items` names an inner list.
+        """
+        for page in range(first, first + limit):
             query = {**(params or {}), "per_page": PER_PAGE, "page": page}
             answer = await self.send("GET", path, credential, params=query)
             listed = answer.data if items is None else answer.data[items]

@@ -25,6 +25,8 @@ _UNITTEST = re.compile(
     r"(?:.*[^\w])?(ok|FAIL|ERROR|expected failure|unexpected success)$",
     re.MULTILINE,
 )
+_STARTS = ("", "run", "exec", "--")
+"""Words after which a program stands; the first is the command's beginning."""
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 
 
@@ -34,7 +36,7 @@ class Suite:
     def __init__(
         self, command: Sequence[str], *, sandbox: Sandbox, store: Store, seconds: float
     ) -> None:
-        self._command = tuple(command)
+        self._command = naming(command)
         self._sandbox = sandbox
         self._store = store
         self._seconds = seconds
@@ -74,6 +76,34 @@ class Suite:
         return run
 
 
+def naming(command: Sequence[str]) -> tuple[str, ...]:
+    """`command` made to name each test with its outcome, if it runs pytest or unittest.
+
+    People configure `pytest -q`, which names nothing that passes.
+    """
+    words = tuple(command)
+    at = _runner(words)
+    if at is None or "-rA" in words:
+        return words
+    if words[at] == "unittest":
+        at += 2 if words[at + 1 : at + 2] == ("discover",) else 1
+        return (*words[:at], "-v", *words[at:])
+    # The last -r counts, and after a lone -- nothing is an option.
+    end = words.index("--", at) if "--" in words[at:] else len(words)
+    return (*words[:end], "-rA", *words[end:])
+
+
+def _runner(words: Sequence[str]) -> int | None:
+    """Where the command starts one of the two: as itself, by `-m`, or by `uv run` and its like."""
+    for at, word in enumerate(words):
+        before = words[at - 1] if at else ""
+        if word in ("pytest", "unittest") and before == "-m":
+            return at
+        if word.rpartition("/")[2] in ("pytest", "py.test") and before in _STARTS:
+            return at
+    return None
+
+
 def outcome(execution: Execution, command: Sequence[str]) -> SuiteRun:
     """Which tests passed and failed, by the output of pytest (`-rA`) or unittest (`-v`).
 
@@ -81,7 +111,7 @@ def outcome(execution: Execution, command: Sequence[str]) -> SuiteRun:
     itself and `command` is not one of the two runners.
     """
     passed, failed = parse(execution.output)
-    known = any(word in ("pytest", "unittest") for word in command)
+    known = _runner(command) is not None
     if not passed and not failed and not known and execution.exit_code is not None:
         name = " ".join(command)
         passed, failed = ({name}, set[str]()) if execution.passed else (set[str](), {name})

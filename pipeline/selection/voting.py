@@ -7,9 +7,12 @@ from collections.abc import Sequence
 
 from pipeline.bounded import bounded
 from pipeline.store import Store
+from pipeline.text import shortened
 from pipeline.types import Candidate, Frozen, TestScript, VoteTable
 from sandbox.base import Execution, Sandbox
 
+_OUTPUT = 4_000
+"""Characters kept of what each execution printed: a table holds up to ten thousand of them."""
 _SIDE_BY_SIDE = 8
 """Executions in flight at once; the sandbox may allow fewer."""
 
@@ -73,6 +76,10 @@ async def _row(
             _SIDE_BY_SIDE,
             (sandbox.run_script(test.text, diffs=diffs, seconds=seconds) for test in tests),
         )
-        row = Row(runs=tuple(runs))
+        row = Row(runs=tuple(map(_trimmed, runs)))
         await store.save(key, row)
     return row
+
+
+def _trimmed(run: Execution) -> Execution:
+    return run.model_copy(update={"output": shortened(run.output, _OUTPUT)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import hashlib
 import io
 import json
@@ -17,6 +18,7 @@ from bot import cli_fix
 from bot.recorded.recording import Answer
 from bot.recorded.server import RecordedServer
 from bot.settings import Settings
+from bot.workshop import engine_of
 from tests.e2e import shop
 from tests.e2e.harness import host_certificates
 from tests.unit.bot_publish import local_git
@@ -176,3 +178,38 @@ async def test_changes_that_are_not_committed_are_left_out_and_told(
     (desk.repo / "new.py").write_text("x = 1\n")
     assert await desk.fix() == cli_fix.NO_FIX
     assert "not committed are left out" in capsys.readouterr().err
+
+
+async def test_a_commit_that_is_gone_is_told(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base = desk.commit({"index.js": "x"})
+    assert await desk.fix() == cli_fix.NO_FIX
+    start = desk.out / "run" / "start.json"
+    start.write_text(start.read_text().replace(base, "1" * 40))
+    assert await desk.fix() == cli_fix.FAILED
+    assert "no longer has the commit" in capsys.readouterr().err
+
+
+async def test_a_package_index_with_a_password_is_told(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk.commit({"index.js": "x"})
+    index = {"build_index_url": "https://me:secret@example.com/simple"}
+    code = await desk.fix(settings=desk.settings.model_copy(update=index))
+    said = capsys.readouterr().err
+    assert (code, "CAPUCHIN_BUILD_INDEX_URL" in said, "secret" in said) == (2, True, False)
+
+
+async def test_a_worker_on_the_same_machine_does_not_take_its_containers(desk: Desk) -> None:
+    desk.commit(shop.FILES)
+    workers = engine_of(desk.settings)
+    fixing = asyncio.create_task(desk.fix())
+    try:
+        while not fixing.done():
+            assert await workers.reap(live_runs=[]) == 0
+            await asyncio.wait([fixing], timeout=0.05)
+    finally:
+        await fixing
+        await workers.close()
+    assert fixing.result() == cli_fix.FIXED

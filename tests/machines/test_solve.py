@@ -301,6 +301,28 @@ async def test_an_import_that_needs_the_edit_is_sent_back_and_taken_in_the_end(s
     assert sum(call == "reproduction" for call, _ in model.asked) == 3
 
 
+async def test_a_service_that_fails_one_sample_costs_the_others_nothing(
+    shop: Shop, tmp_path: Path
+) -> None:
+    both = {**COMMON, **sample(0, GOOD_EDIT, APPROVE), **sample(1, GOOD_EDIT, APPROVE)}
+    store = DirStore(tmp_path / "kept")
+    failing = ScriptedModel({**both, "testing/0": [ModelUnavailable("away")]})
+    with pytest.raises(ModelUnavailable):
+        await solved(shop, failing, store=store, samples=2)
+    model = ScriptedModel(both)
+    await solved(shop, model, store=store, samples=2)
+    assert {call for call, _ in failing.asked} >= {"testing/1", "editing/1"}
+    assert not {call for call, _ in model.asked} & {"testing/1", "editing/1"}
+
+
+async def test_a_test_command_that_names_no_test_still_shows_which_passed(shop: Shop) -> None:
+    model = ScriptedModel(simple(GOOD_EDIT, APPROVE))
+    command = ("python", "-m", "pytest", "-q")
+    selection = await solved(shop, model, test_command=command)
+    assert selection.evidence.suite is not None
+    assert len(selection.evidence.suite.before.passed) == 2
+
+
 async def test_a_unittest_repository_gets_a_unittest_file(tmp_path: Path) -> None:
     case = (
         "import unittest\n\nfrom shop.till import count\n\n\nclass CountTest(unittest.TestCase):\n"

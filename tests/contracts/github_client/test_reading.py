@@ -168,6 +168,15 @@ async def test_who_labelled_an_issue_last_is_found(
     assert found[0] == "alice"
 
 
+async def test_a_label_that_a_bot_put_on_asks_for_nothing(
+    app: GitHubApp, hub: LocalHub, shop: Repo
+) -> None:
+    issue = await hub.open_issue(shop, "x", labels=["capuchin"], author="alice")
+    await hub.remove_label(issue, "capuchin", "alice")
+    await hub.add_label(issue, "capuchin", hub.app.bot_login)
+    assert [labelled async for labelled in find_labelled(app, "capuchin")] == []
+
+
 async def test_labelled_issues_of_all_repositories_are_found(
     app: GitHubApp, hub: LocalHub, shop: Repo
 ) -> None:

@@ -18,6 +18,9 @@ from bot.settings import Settings
 from bot.store import RedisStore
 from bot.types import Failure, Labelled, RepoRef, Run, RunStatus, now
 from bot.worker import Worker
+from pipeline.git import GitFailed
+from pipeline.models.base import Usage
+from pipeline.models.metered import Meter
 from pipeline.together import together
 
 REPO = RepoRef(owner="acme", name="shop", installation=1)
@@ -151,6 +154,30 @@ async def test_what_never_comes_back_fails_the_run_after_a_while(
     assert (run.status, run.failure) == (RunStatus.FAILED, Failure.SANDBOX_UNAVAILABLE)
     assert told.failures == [Failure.SANDBOX_UNAVAILABLE]
     assert run.starts > 1
+
+
+async def test_paying_for_what_never_comes_back_is_no_progress(
+    settings: Settings, runs: Runs, told: Told
+) -> None:
+    async def paying(run: Run, lease: Lease) -> Run:
+        meter = await Meter.open(RedisStore.of(lease), 1000)
+        await meter.add("testing/0", "m", Usage(input=1), 0.01)
+        raise TryLater(Failure.MODEL_UNAVAILABLE, after=0.1)
+
+    patience = settings.model_copy(update={"patience_seconds": 0.5})
+    run = await settled(patience, runs, paying, told)
+    assert (run.status, run.failure) == (RunStatus.FAILED, Failure.MODEL_UNAVAILABLE)
+
+
+async def test_a_fault_of_our_own_is_not_waited_out_for_hours(
+    settings: Settings, runs: Runs, told: Told, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def damaged(run: Run, lease: Lease) -> Run:
+        raise TryLater(Failure.INTERNAL, after=0) from GitFailed("fetch", 128, "bad object")
+
+    run = await settled(settings, runs, damaged, told)
+    assert (run.failure, run.starts) == (Failure.NO_PROGRESS, 6)
+    assert "bad object" in caplog.text
 
 
 async def test_a_failure_that_cannot_be_told_is_told_later_and_the_work_not_repeated(
@@ -293,6 +320,26 @@ async def test_a_label_whose_webhook_never_came_is_found_once(
     worker.stop()
     await running
     assert done == ["ann"]
+
+
+async def test_a_record_that_cannot_be_read_hides_no_other_missed_webhook(
+    settings: Settings, runs: Runs, told: Told
+) -> None:
+    other = REPO.model_copy(update={"name": "other"})
+
+    async def both() -> AsyncGenerator[Labelled]:
+        for repo in (other, REPO):
+            yield Labelled(repo=repo, issue=7, actor="ann", at=now())
+
+    await runs.redis.set(runs.keys.last(other, 7), "newer", ex=60)
+    await runs.redis.set(runs.keys.run("newer"), '{"of": "a newer worker"}', ex=60)
+    worker = Worker(settings, work=opens_pull_request, give_up=told, find_labelled=both)
+    running = asyncio.create_task(worker.run())
+    async with asyncio.timeout(10):
+        while not (run := await runs.last(REPO, 7)) or not run.status.final:
+            await asyncio.sleep(0.02)
+    worker.stop()
+    await running
 
 
 @pytest.mark.parametrize("error", [TryLater(Failure.GITHUB_UNAVAILABLE, after=1), KeyError("x")])

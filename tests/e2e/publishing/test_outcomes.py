@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from bot.errors import LeaseLost, TryLater
 from bot.localhub import Issue, LocalHub, Repo
+from bot.store import RedisStore
 from bot.types import Failure, Run, RunStatus
 from pipeline.models.base import ModelMisconfigured, ModelRefused, ModelUnavailable
+from pipeline.models.metered import LEDGER_KEY, Ledger
 from pipeline.types import NoFix
 from sandbox.base import EnvironmentFailed, SandboxUnavailable
 from tests.e2e.publishing.office import Office
-from tests.unit.bot_publish.samples import FIX, a_selection
+from tests.unit.bot_publish.samples import ACCOUNTS, FIX, a_selection
 
 
 def assert_told(repo: Repo, issue: Issue, run: Run, words: str) -> None:
@@ -134,6 +138,20 @@ async def test_an_invalid_configuration_is_told_with_its_line(office: Office) ->
     assert_told(repo, issue, run, "`.github/capuchin.yml`, line 2: There is no setting")
 
 
+@pytest.mark.parametrize(
+    "file",
+    ["enabled: false\n".encode("utf-16"), b"enabled: false\n" + b"# x\n" * 80_000],
+    ids=["not UTF-8", "too large"],
+)
+async def test_a_configuration_that_is_not_read_is_not_passed_over(
+    office: Office, file: bytes
+) -> None:
+    repo, issue = await office.prepare(**{".github/capuchin.yml": file})
+    run = await office.do(await office.lease(repo, issue))
+    assert run.failure is Failure.CONFIG_INVALID
+    assert_told(repo, issue, run, "my configuration file is not valid")
+
+
 async def test_a_repository_can_switch_us_off(office: Office) -> None:
     repo, issue = await office.prepare(**{".capuchin.yml": b"enabled: false\n"})
     run = await office.do(await office.lease(repo, issue))
@@ -144,6 +162,7 @@ async def test_the_configuration_reaches_the_pipeline(office: Office) -> None:
     config = b"samples: 3\nsetup: ['pip install .']\ndraft: false\nbudget: {run: 2.5}\n"
     repo, issue = await office.prepare(**{".github/capuchin.yml": config})
     await office.do(await office.lease(repo, issue))
+    assert "passes with it. Please review it" in issue.comments[0].body
     job = office.workshop.jobs[0]
     assert (job.options.samples, job.options.dollars, job.setup) == (3, 2.5, ("pip install .",))
     assert [pull.draft for pull in repo.pulls] == [False]
@@ -225,3 +244,84 @@ async def test_a_damaged_mirror_is_thrown_away_and_the_run_goes_on(office: Offic
         pack.write_bytes(b"rubbish")
     run = await office.do_patiently(lease)
     assert run.status is RunStatus.OPENED_PULL_REQUEST
+
+
+async def test_a_resumed_run_keeps_the_issue_it_began_from(office: Office, hub: LocalHub) -> None:
+    repo, issue = await office.prepare()
+    lease = await office.die_after(4, await office.lease(repo, issue))
+    assert len(repo.pulls) == 1
+    issue.title, issue.body = "Something else", "Do something else."
+    await hub.comment(issue, "And this.", "mallory")
+    await office.do(lease)
+    assert office.workshop.jobs[1].issue == office.workshop.jobs[0].issue
+    assert [pull.head_ref for pull in repo.pulls] == ["capuchin/issue-1-total-subtracts"]
+    assert repo.branches() == ["capuchin/issue-1-total-subtracts", "main"]
+
+
+async def test_a_branch_that_came_to_no_pull_request_is_removed(office: Office) -> None:
+    repo, issue = await office.prepare()
+    lease = await office.lease(repo, issue)
+    office.hub.faults.fail_next("POST", "/repos/*/pulls", status=502, times=9)
+    with pytest.raises(TryLater):
+        await office.work(lease.run, lease)
+    assert len(repo.branches()) == 2
+    failed = lease.run.model_copy(update={"failure": Failure.GITHUB_UNAVAILABLE})
+    assert_told(repo, issue, await office.work.give_up(failed, lease), "GitHub did not answer")
+
+
+async def test_an_issue_closed_between_branch_and_pull_request(
+    office: Office, hub: LocalHub
+) -> None:
+    repo, issue = await office.prepare()
+    lease = await office.die_after(3, await office.lease(repo, issue))
+    assert len(repo.branches()) == 2
+    await hub.close_issue(issue, "alice")
+    run = await office.do(lease)
+    assert_told(repo, issue, run, "the issue is closed")
+
+
+async def test_a_branch_that_somebody_went_on_with_is_not_removed(
+    office: Office, hub: LocalHub
+) -> None:
+    repo, issue = await office.prepare()
+    lease = await office.die_after(3, await office.lease(repo, issue))
+    branch = "capuchin/issue-1-total-subtracts"
+    await hub.commit(repo, branch, {"work.py": "a person's work"}, "x", "alice")
+    await hub.close_issue(issue, "alice")
+    await office.do(lease)
+    assert repo.branches() == [branch, "main"]
+
+
+async def test_what_a_failed_run_spent_is_told(office: Office) -> None:
+    repo, issue = await office.prepare()
+    lease = await office.lease(repo, issue)
+    await RedisStore.of(lease).save(LEDGER_KEY, Ledger(accounts=ACCOUNTS))
+    office.workshop.answer = ModelRefused("no")
+    run = await office.do(lease)
+    assert run.dollars == pytest.approx(0.0123)
+    assert_told(repo, issue, run, "$0.01 at list prices")
+
+
+async def test_a_locked_issue_takes_no_reactions_and_is_solved_all_the_same(
+    office: Office,
+) -> None:
+    repo, issue = await office.prepare()
+    office.hub.faults.fail_next("POST", "/repos/*/issues/1/reactions", status=403, times=2)
+    run = await office.do(await office.lease(repo, issue))
+    assert run.status is RunStatus.OPENED_PULL_REQUEST
+    assert (len(repo.pulls), issue.reactions, issue.labels) == (1, [], [])
+
+
+async def test_of_a_very_long_thread_the_end_is_read_and_one_comment_is_written(
+    office: Office, hub: LocalHub
+) -> None:
+    repo, issue = await office.prepare()
+    for number in range(620):
+        await hub.comment(issue, f"number {number}", "mallory")
+    for comment in issue.comments:
+        comment.created_at -= timedelta(days=30)
+        comment.updated_at -= timedelta(days=30)
+    lease = await office.die_after(2, await office.lease(repo, issue))
+    await office.do(lease)
+    assert office.workshop.jobs[0].issue.discussion[-1] == "mallory: number 619"
+    assert len(issue.comments) == 621

@@ -46,7 +46,7 @@ def test_the_first_words_name_who_asked() -> None:
 
 def test_the_outcome_points_at_the_pull_request() -> None:
     run = RUN.model_copy(update={"dollars": 0.123})
-    assert comments.opened(run, 12) == (
+    assert comments.opened(run, 12, draft=True) == (
         "I opened #12 with a test that fails without the change and passes with it. "
         "It is a draft: please review it before you merge.\n\n"
         "<sub>Run `r1` · $0.12 at list prices</sub>\n<!-- capuchin:status run=r1 -->\n"

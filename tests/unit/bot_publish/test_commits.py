@@ -77,7 +77,14 @@ async def test_a_diff_that_does_not_apply_makes_no_commit(work: Path) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    [".github/workflows/x.yml", ".GitHub/Workflows/x.yml", "../x", ".git/config", "a/.git/hooks/x"],
+    [
+        ".github/workflows/x.yml",
+        ".GitHub/Workflows/x.yml",
+        ".github/actions/x/action.yml",
+        "../x",
+        ".git/config",
+        "a/.git/hooks/x",
+    ],
 )
 async def test_a_forbidden_path_makes_no_commit(work: Path, path: str) -> None:
     diff = (

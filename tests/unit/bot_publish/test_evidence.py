@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bot import evidence
 from bot.comments import request_marker
+from pipeline.types import Context
 from tests.unit.bot_publish.samples import ACCOUNTS, a_run, a_selection
 
 SPLIT = "\u200b"
@@ -18,7 +19,7 @@ def test_the_body_holds_the_evidence_in_order() -> None:
         "`tests/test_total.py` is new. It fails on the code as it was and passes with the change",
         "```text\nassert -1 == 3\n1 failed\n```",
         "```text\n1 passed\n```",
-        "The chosen edit passes 2 of 2. It passed the most of them.",
+        "The chosen edit passes 2 of 2. Of the edits that were left it passes the most.",
         "| before | 2 | 1 |\n| after | 3 | 0 |",
         "## Limits",
         "Models: recorded answers. Recorded answers were written down beforehand",
@@ -82,3 +83,12 @@ def test_a_repository_without_tests_is_told_so() -> None:
     body = evidence.body(a_run(), selection.model_copy(update={"evidence": alone}), ())
     assert "no tests of its own that I could find and run" in body
     assert "No test of the repository's own was run." in body
+
+
+def test_files_that_were_left_out_are_not_all_said_to_be_too_large() -> None:
+    chosen = a_selection()
+    context = Context(files=(), dropped=("a.py", "b.py"))
+    proof = chosen.evidence.model_copy(update={"context": context})
+    body = evidence.body(a_run(), chosen.model_copy(update={"evidence": proof}), ACCOUNTS)
+    assert "2 files that may matter were not shown to the model" in body
+    assert "they did not fit, or seemed to matter less" in body

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import pytest
+
 from bot.github.facts import CommentFacts, IssueFacts
-from bot.issue_text import COMMENTS_KEPT, issue_text, without_hidden
+from bot.issue_text import COMMENTS_KEPT, DISCUSSION_CHARACTERS, issue_text, without_hidden
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -47,3 +49,28 @@ def test_what_a_reader_does_not_see_the_model_does_not_see() -> None:
 def test_an_html_comment_in_code_is_seen_and_stays() -> None:
     text = "see `<!-- x -->`\n```html\n<!-- y -->\n```\n<!-- z -->end"
     assert without_hidden(text) == "see `<!-- x -->`\n```html\n<!-- y -->\n```\nend"
+
+
+HIDDEN = {
+    "a fence in a comment": "<!--\n```\nEVIL\n```\n-->",
+    "a fence that is closed with an indent": "```\nx\n ```\n<!-- EVIL -->",
+    "a fence whose info holds a backtick": "``` a`b\n<!-- EVIL -->\n```",
+    "a fence in HTML": "<div>\n```\n<!-- EVIL -->\n```\n</div>",
+    "a backtick that is escaped": r"\`<!-- EVIL -->\`",
+    "runs of backticks that differ": "` <!-- EVIL --> ``",
+    "a span that begins on the line before": "a ` b\n` <!-- EVIL --> ` c",
+    "a block between two backticks": "`\n<!-- EVIL -->\n`",
+    "backticks in two paragraphs": "`\n\n<!-- EVIL -->\n\n`",
+}
+
+
+@pytest.mark.parametrize("case", HIDDEN)
+def test_what_only_looks_like_code_hides_no_comment_from_us(case: str) -> None:
+    assert "EVIL" not in without_hidden(HIDDEN[case])
+
+
+def test_a_long_discussion_is_cut_to_its_end() -> None:
+    comments = [said("bob", f"{n} " + "x" * 9_000, n) for n in range(20)]
+    kept = issue_text("acme/shop", issue(""), comments, "x").discussion
+    assert kept[-1].startswith("bob: 19 ")
+    assert DISCUSSION_CHARACTERS - 10_000 < sum(map(len, kept)) <= DISCUSSION_CHARACTERS

@@ -114,3 +114,16 @@ async def test_the_whole_suite_is_run_by_the_repositorys_runner(tmp_path: Path) 
 )
 def test_tests_are_known_by_name_or_folder(path: str, test: bool) -> None:
     assert is_test(path) is test
+
+
+async def test_a_new_file_never_takes_the_place_of_another_in_any_case(tmp_path: Path) -> None:
+    conventions = await found(tmp_path, {"Pkg/Tests/test_total.py": PYTEST})
+    for there in ("Pkg/Tests/test_total.py", "pkg/tests/Test_Total.py"):
+        assert conventions.fresh_path("total", [there]) == "Pkg/Tests/test_total_2.py"
+
+
+async def test_a_file_named_like_the_test_folder_is_no_folder(tmp_path: Path) -> None:
+    one = await found(tmp_path / "one", {"a.py": "x = 1\n", "tests": "run me"})
+    assert one.folder == "test"
+    both = await found(tmp_path / "both", {"a.py": "x = 1\n", "tests": "run me", "test": "me too"})
+    assert both.fresh_path("total", []) == "test_total.py"

@@ -51,6 +51,12 @@ CASES: dict[str, tuple[bytes, str, str, bytes]] = {
         "y = 'é'\n",
         b"# coding: latin-1\nx = '\xe9'\ny = '\xe9'\n",
     ),
+    "the only line beyond ASCII of a Latin-1 file": (
+        b"# coding: latin-1\nx = '\xe9'\n",
+        "x = 'é'\n",
+        "x = 'e'\n",
+        b"# coding: latin-1\nx = 'e'\n",
+    ),
     "an empty file": (b"", "", "a = 1\n", b"a = 1\n"),
     "a deleted line": (b"a\nb\nc\n", "b\n", "", b"a\nc\n"),
     "everything deleted": (b"a\n", "a\n", "", b""),
@@ -112,6 +118,17 @@ async def test_several_blocks_and_files_make_one_patch(tmp_path: Path) -> None:
         "new/pkg/__init__.py": b"",
         "new/pkg/mod.py": b"x = 1\n",
     }
+
+
+async def test_a_file_that_is_not_utf_8_can_be_deleted(tmp_path: Path) -> None:
+    codebase = await make_codebase(tmp_path / "r.git", {"a.py": b"x = '\xe9'\n", "b.py": "y\n"})
+    files = await after(codebase, "a.py\n<<<<<<< DELETE\n", tmp_path / "out")
+    assert files == {"b.py": b"y\n"}
+
+
+async def test_a_huge_file_is_not_even_read(tmp_path: Path) -> None:
+    codebase = await make_codebase(tmp_path / "r.git", {"huge.txt": "x\n" * 500_001})
+    assert "leave it as it is" in await refused(codebase, block("huge.txt", "y\n", "z\n"))
 
 
 async def test_a_later_block_sees_what_an_earlier_one_wrote(tmp_path: Path) -> None:
@@ -212,6 +229,13 @@ PATHS = {
     ".gitmodules": "gitmodules",
     ".github/workflows/ci.yml": "workflow",
     ".GitHub/Workflows/x/y.yml": "workflow",
+    ".github/actions/x/action.yml": "steers what runs",
+    ".github/capuchin.yml": "steers what runs",
+    ".capuchin.yml": "steers what runs",
+    ".circleci/config.yml": "steers what runs",
+    ".GitLab-CI.yml": "steers what runs",
+    "docs/CODEOWNERS": "who reviews",
+    "pkg/.gitattributes": "gitattributes",
     "link": "symbolic link",
     "link/x": "symbolic link",
     "vendor/sub": "submodule",
@@ -221,6 +245,7 @@ PATHS = {
     "secret/deep/x": "settings forbid",
     "deep/down/keys.pem": "settings forbid",
     "KEYS.pem": "settings forbid",
+    "docs/x.md": "settings forbid",
     "x" * 300: "too long",
     "y/" * 600 + "z": "longer than",
 }
@@ -236,6 +261,6 @@ async def test_a_hostile_path_is_refused(path: str, tmp_path: Path) -> None:
     )
     codebase = await Codebase.open(tmp_path / "r.git", commit)
     hint = await refused(
-        codebase, block(path, "", "x\n"), never_touch=("secret/", "**/*.pem", "*.lock")
+        codebase, block(path, "", "x\n"), never_touch=("secret/", "**/*.pem", "*.lock", "./docs/")
     )
     assert PATHS[path] in hint

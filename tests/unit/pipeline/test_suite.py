@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipeline.selection.suite import Suite, outcome, parse
+import pytest
+
+from pipeline.selection.suite import Suite, naming, outcome, parse
 from pipeline.store import DirStore
 from sandbox.base import Ending, Execution
 
@@ -65,6 +67,30 @@ def test_another_program_counts_as_one_test() -> None:
     assert outcome(bad, ("make", "test")).failed == ("make test",)
     assert outcome(stuck, ("make", "test")).failed == ()
     assert outcome(good, COMMAND).passed == ()
+
+
+NAMED: dict[str, str] = {
+    "pytest -q": "pytest -q -rA",
+    "python -m pytest -ra tests": "python -m pytest -ra tests -rA",
+    ".venv/bin/pytest": ".venv/bin/pytest -rA",
+    "uv run -- pytest -q": "uv run -- pytest -q -rA",
+    "coverage run -m pytest -- tests": "coverage run -m pytest -rA -- tests",
+    "python -m unittest": "python -m unittest -v",
+    "python -m unittest discover -s tests": "python -m unittest discover -v -s tests",
+    "make test": "make test",
+    "tox -e pytest": "tox -e pytest",
+    "./run pytest": "./run pytest",
+}
+
+
+@pytest.mark.parametrize("command", NAMED)
+def test_a_runner_is_made_to_name_its_tests(command: str) -> None:
+    assert naming(command.split()) == tuple(NAMED[command].split())
+
+
+def test_a_runner_of_a_runner_counts_as_one_test_by_its_end() -> None:
+    good = Execution(exit_code=0, output="fine", seconds=1)
+    assert outcome(good, ("tox", "-e", "pytest")).passed == ("tox -e pytest",)
 
 
 @dataclass

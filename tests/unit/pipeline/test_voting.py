@@ -19,6 +19,7 @@ class TableSandbox:
 
     codes: dict[tuple[str, str], int]
     asked: Asked = field(default_factory=Asked)
+    output: str = ""
     running: int = 0
     most_running: int = 0
 
@@ -31,7 +32,7 @@ class TableSandbox:
         await asyncio.sleep(0)
         self.running -= 1
         code = self.codes.get((script, "".join(diffs)), 1)
-        return Execution(exit_code=code, output="", seconds=0)
+        return Execution(exit_code=code, output=self.output, seconds=0)
 
     async def run_command(
         self,
@@ -106,3 +107,11 @@ async def test_without_any_test_there_is_an_empty_table(tmp_path: Path) -> None:
     )
     assert (table.tests, table.base, reporting(table), finalists(table, 3)) == ((), (), [], ())
     assert confidence(table, 0) == 0
+
+
+async def test_a_table_keeps_little_of_what_was_printed(tmp_path: Path) -> None:
+    sandbox = TableSandbox({("a", ""): 2}, output="first" + "x" * 60_000 + "last")
+    candidate = Candidate(sample=0, patch=Patch(diff="A"), test=TestScript(text="a"))
+    table = await vote([candidate], sandbox=sandbox, store=DirStore(tmp_path), seconds=1)
+    kept = table.runs[0][0].output
+    assert (len(kept) < 5_000, kept[:5], kept[-4:]) == (True, "first", "last")
