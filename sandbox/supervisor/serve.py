@@ -106,6 +106,9 @@ class Lane:
 
     def run(self, job: dict[str, Any]) -> None:
         run = str(job["run"])
+        if not self._channel.wants(run):
+            self._channel.send(run=run, end=End.STOPPED)
+            return
         diffs = [str(diff) for diff in job["diffs"] if diff.strip()]
         layers = [self._tree]
         if diffs:
