@@ -33,6 +33,7 @@ BUILD_SECONDS = 600
 SUPERVISOR = (
     "__init__.py",
     "deltas.py",
+    "edit.py",
     "filter.py",
     "inside.py",
     "kernel.py",

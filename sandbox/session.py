@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from sandbox.base import Execution
 from sandbox.container import CHECKOUT, ENVIRONMENT, PROGRAM_ENVIRONMENT, TREE
 from sandbox.dialogue import Job
 from sandbox.limits import Limits
+from sandbox.matrix import Cell, matrix
 from sandbox.waiting import Shared
 
 SCRIPT = "/tmp/capuchin/reproduce_issue.py"  # noqa: S108 - a file system of its own in the container
@@ -51,6 +52,16 @@ class DockerSandbox:
             raise ValueError("There is no program to run.")
         limits = self._limits(seconds, output_bytes)
         return await Shared(self._start(argv, diffs, limits, {})).result()
+
+    def matrix(
+        self,
+        edits: Sequence[Sequence[str]],
+        tests: Sequence[str],
+        *,
+        seconds: float | None = None,
+    ) -> AsyncGenerator[Cell, None]:
+        """Every script of `tests` on every one of `edits`; see `sandbox.matrix.matrix`."""
+        return matrix(self, edits, tests, seconds=seconds)
 
     async def close(self) -> None:
         """Stop what still runs, and wait until its containers are gone."""

@@ -1,23 +1,25 @@
 """The two processes that start in a new world: its process 1, which is ours, and the program.
 
-Process 1 makes the world, starts the program behind the last walls, and tells through a pipe that
-the program does not have how it ended. With process 1 dies everything in its world.
+Process 1 makes the world, waits for its job, starts the program behind the last walls, and tells
+through a pipe that the program does not have how it ended. With process 1 dies all that is in it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import resource
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, NoReturn
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, NoReturn
 
 from sandbox.supervisor import kernel
-from sandbox.supervisor.world import World, make
+from sandbox.supervisor.edit import make_edit
+from sandbox.supervisor.world import Layers, furnish, surround
 
 NAMESPACES: Final = (
     kernel.CLONE_NEWUSER
@@ -31,14 +33,19 @@ NOT_STARTED: Final = 127
 FIRST_TO_DIE: Final = 1000
 NEXT_TO_DIE: Final = 900
 """When memory runs out with nothing left but us, the world goes, not the lane."""
+CHUNK: Final = 64 * 1024
+ORDERS, OUTPUT, STATUS, FREE = 3, 4, 5, 20
+"""The handles of a world's process 1; above `FREE` they are in nobody's way."""
 BY_PYTHON: Final = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT)
 """What Python changed of the signals."""
 
 
 @dataclass(frozen=True)
 class Walls:
-    """What the program may use, beyond what the container's own limits say."""
+    """What every program of a lane may use, beyond what the container's own limits say."""
 
+    checkout: str
+    disk: str
     processes: int
     open_files: int
     file_bytes: int
@@ -46,72 +53,96 @@ class Walls:
 
 
 @dataclass(frozen=True)
-class Program:
-    """What runs in the world: `work` of our own, behind the same walls, or `argv`."""
+class Job:
+    """What is to run in a world: `argv`, or the making of an edit from `diffs`."""
 
+    layers: Layers
     argv: Sequence[str] = ()
-    env: Mapping[str, str] | None = None
-    files: Mapping[str, str] | None = None
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    files: Mapping[str, str] = field(default_factory=dict[str, str])
     """Absolute path to text, written before it starts."""
-    work: Callable[[], int] | None = None
+    diffs: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
-class Started:
-    """A world with its process 1, seen from outside."""
+class Place:
+    """A world that waits for its job, seen from outside. `start` makes one ahead of need."""
 
-    pid: int
-    output: int
-    """What the program prints; never blocks."""
-    status: int
-    """What process 1 tells, a JSON object a line; never blocks."""
+    def __init__(self, pid: int, orders: int, output: int, status: int) -> None:
+        self.pid = pid
+        self.output = output
+        """What the program prints; never blocks."""
+        self.status = status
+        """What process 1 of the world tells, a JSON object a line; never blocks."""
+        self._orders = orders
+        os.set_blocking(output, False)
+        os.set_blocking(status, False)
+
+    def give(self, job: Job) -> None:
+        """Raises `OSError` if the world has died in the meantime."""
+        try:
+            data = memoryview(json.dumps(asdict(job)).encode())
+            while data:
+                data = data[os.write(self._orders, data) :]
+        finally:
+            os.close(self._orders)
+
+    def clear(self) -> resource.struct_rusage:
+        """End everything in it, wait for that, and tell what it used."""
+        os.kill(self.pid, signal.SIGKILL)
+        return os.wait4(self.pid, 0)[2]
+
+    def close(self) -> None:
+        os.close(self.output)
+        os.close(self.status)
 
 
-def start(world: World, program: Program, walls: Walls) -> Started:
+def start(walls: Walls) -> Place:
     """Raises `OSError` if the kernel allows no such process."""
-    output, output_end = os.pipe2(os.O_CLOEXEC)
-    status, status_end = os.pipe2(os.O_CLOEXEC)
+    (orders, orders_end), (output, output_end), (status, status_end) = (
+        os.pipe2(os.O_CLOEXEC) for _ in range(3)
+    )
     ids = os.getuid(), os.getgid()
     try:
         pid = kernel.clone(NAMESPACES)
         if pid == 0:
-            os.close(output)
-            os.close(status)
-            first_process(world, program, walls, ids, output_end, status_end)
-    except OSError:
-        os.close(output)
-        os.close(status)
-        raise
+            first_process(walls, ids, (orders, output_end, status_end))
     finally:
-        os.close(output_end)
-        os.close(status_end)
-    os.set_blocking(output, False)
-    os.set_blocking(status, False)
-    return Started(pid, output, status)
+        for handle in (orders, output_end, status_end):
+            os.close(handle)
+    return Place(pid, orders_end, output, status)
 
 
-def first_process(
-    world: World, program: Program, walls: Walls, ids: tuple[int, int], output: int, status: int
-) -> NoReturn:
+def first_process(walls: Walls, ids: tuple[int, int], handles: tuple[int, int, int]) -> NoReturn:
     """Never returns, whatever happens: behind it is the code of process 1 of the lane."""
     with contextlib.suppress(OSError, MemoryError):
+        own_handles(handles)
         try:
-            set_up(world, program, ids)
-            tell(status, ready=True)
-            live(program, walls, world.checkout, output, status)
+            set_up(walls, ids)
+            job = take_orders()
+            furnish(walls.checkout, job.layers)
+            for path, text in job.files.items():
+                os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
+                write(path, text, os.O_WRONLY | os.O_CREAT)
+            tell(ready=True)
+            live(job, walls)
         except (OSError, ValueError) as error:
-            tell(status, failed=str(error))
+            tell(failed=str(error))
     os._exit(1)
 
 
-def set_up(world: World, program: Program, ids: tuple[int, int]) -> None:
+def own_handles(handles: tuple[int, int, int]) -> None:
+    """Let go of all that belongs to the lane, its line to the host above all."""
+    nothing = os.open("/dev/null", os.O_RDWR)
+    kept = [fcntl.fcntl(handle, fcntl.F_DUPFD, FREE) for handle in (nothing, *handles)]
+    for target, handle in enumerate((kept[0], kept[0], kept[0], *kept[1:])):
+        os.dup2(handle, target, inheritable=target < ORDERS)
+    os.closerange(STATUS + 1, 1 << 20)
+
+
+def set_up(walls: Walls, ids: tuple[int, int]) -> None:
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     for number in BY_PYTHON:
         signal.signal(number, signal.SIG_DFL)
-    nothing = os.open("/dev/null", os.O_RDWR)
-    for handle in (0, 1, 2):
-        os.dup2(nothing, handle)
-    os.close(nothing)
     kernel.set_dumpable(on=True)  # or the files in /proc/self would belong to root
     uid, gid = ids
     write("/proc/self/setgroups", "deny")
@@ -120,10 +151,18 @@ def set_up(world: World, program: Program, ids: tuple[int, int]) -> None:
     write("/proc/self/oom_score_adj", str(NEXT_TO_DIE))
     # What runs here has our uid: without this it could write /proc/1/mem and open our pipes.
     kernel.set_dumpable(on=False)
-    make(world)
-    for path, text in (program.files or {}).items():
-        os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
-        write(path, text, os.O_WRONLY | os.O_CREAT)
+    surround(walls.disk)
+
+
+def take_orders() -> Job:
+    """The job, waited for; a lane that ends closes the pipe, and there is none."""
+    data = bytearray()
+    while more := os.read(ORDERS, CHUNK):
+        data += more
+    if not data:
+        os._exit(0)
+    fields: dict[str, Any] = json.loads(data)
+    return Job(layers=Layers(**fields.pop("layers")), **fields)
 
 
 def write(path: str, text: str, flags: int = os.O_WRONLY) -> None:
@@ -136,46 +175,46 @@ def write(path: str, text: str, flags: int = os.O_WRONLY) -> None:
         os.close(handle)
 
 
-def tell(status: int, **fields: object) -> None:
-    os.write(status, json.dumps(fields).encode() + b"\n")
+def tell(**fields: object) -> None:
+    os.write(STATUS, json.dumps(fields).encode() + b"\n")
 
 
-def live(program: Program, walls: Walls, checkout: str, output: int, status: int) -> NoReturn:
+def live(job: Job, walls: Walls) -> NoReturn:
     begun = time.monotonic()
     child = os.fork()
     if child == 0:
-        become(program, walls, checkout, output)
-    os.close(output)
+        become(job, walls)
+    os.close(OUTPUT)
     while True:
         pid, ended, _ = os.wait4(-1, 0)
         if pid == child:
             break
-    tell(status, ended=ended, seconds=time.monotonic() - begun)
+    tell(ended=ended, seconds=time.monotonic() - begun)
     os._exit(0)
 
 
-def become(program: Program, walls: Walls, checkout: str, output: int) -> NoReturn:
+def become(job: Job, walls: Walls) -> NoReturn:
     """Take away all that is left, then turn into the program."""
     code = NOT_STARTED
     try:
         os.setsid()
         kernel.set_dumpable(on=True)
         write("/proc/self/oom_score_adj", str(FIRST_TO_DIE))
-        os.dup2(output, 1)
-        os.dup2(output, 2)
+        os.dup2(OUTPUT, 1)
+        os.dup2(OUTPUT, 2)
         os.closerange(3, 1 << 20)
         set_limits(walls)
         os.umask(0o022)
-        os.chdir(checkout)
+        os.chdir(walls.checkout)
         kernel.no_new_privileges()
         kernel.drop_capabilities()
         kernel.install_filter(walls.filter)
-        if program.work:
-            code = program.work()
+        if job.diffs:
+            code = make_edit(job.diffs, walls.checkout)
         else:
-            os.execvpe(program.argv[0], list(program.argv), dict(program.env or {}))  # noqa: S606
+            os.execvpe(job.argv[0], list(job.argv), dict(job.env))  # noqa: S606
     except (OSError, ValueError) as error:
-        name = program.argv[0] if program.argv else "work"
+        name = job.argv[0] if job.argv else "edit"
         os.write(1, f"{name}: {error}\n".encode("utf-8", "replace"))
     finally:
         os._exit(code)

@@ -16,11 +16,12 @@ from collections import deque
 from typing import Any, Final, NoReturn
 
 from sandbox.supervisor import kernel
-from sandbox.supervisor.deltas import REJECTED, Deltas, applying, layer, remove
+from sandbox.supervisor.deltas import Deltas, layer, remove
+from sandbox.supervisor.edit import REJECTED
 from sandbox.supervisor.filter import program
-from sandbox.supervisor.inside import Program, Walls, start
+from sandbox.supervisor.inside import Job, Place, Walls, start
 from sandbox.supervisor.watch import End, Patience, Verdict, Watch
-from sandbox.supervisor.world import SCRATCH, World
+from sandbox.supervisor.world import SCRATCH, Layers
 
 HOST_GONE: Final = 125
 CHUNK: Final = 64 * 1024
@@ -91,10 +92,10 @@ class Lane:
 
     def __init__(self, channel: Channel, setting: dict[str, Any]) -> None:
         self._channel = channel
-        self._checkout = str(setting["checkout"])
         self._tree = str(setting["tree"])
-        self._disk = f"size={setting['disk_mb']}m,nr_inodes={setting['inodes']}"
         self._walls = Walls(
+            checkout=setting["checkout"],
+            disk=f"size={setting['disk_mb']}m,nr_inodes={setting['inodes']}",
             processes=setting["processes"],
             open_files=setting["open_files"],
             # Twice the disk, so that a full disk is told as one; what it stops is sparse.
@@ -103,6 +104,11 @@ class Lane:
         )
         os.mkdir(SCRATCH, 0o700)  # noqa: PTH102
         self._deltas = Deltas()
+        self._next: Place | None = None
+        """Made while the one before is in use: a world takes longer to make than to enter."""
+
+    def get_ready(self) -> None:
+        self._next = start(self._walls)
 
     def run(self, job: dict[str, Any]) -> None:
         run = str(job["run"])
@@ -117,8 +123,8 @@ class Lane:
                 return
             layers.insert(0, layer(folder))
         patience = Patience(job["seconds"], job["output_kept"], job["output_total"])
-        asked = Program(argv=job["argv"], env=job["env"], files=job["files"])
-        verdict = self._watch(run, World(self._checkout, layers, self._disk), asked, patience)
+        asked = Job(Layers(layers), argv=job["argv"], env=job["env"], files=job["files"])
+        verdict = self._watch(run, asked, patience)
         self._channel.send(
             run=run,
             end=verdict.end,
@@ -133,9 +139,7 @@ class Lane:
     def _edit(self, run: str, diffs: list[str], key: list[str]) -> str | None:
         """The folder of a new edit; None when the host has been told why there is none."""
         folder = self._deltas.fresh()
-        world = World(self._checkout, [self._tree], self._disk, upper=folder)
-        work = Program(work=applying(diffs, self._checkout))
-        verdict = self._watch(run, world, work, EDIT)
+        verdict = self._watch(run, Job(Layers([self._tree], upper=folder), diffs=diffs), EDIT)
         if verdict.code == 0:
             self._deltas.keep(key, folder)
             return folder
@@ -150,10 +154,25 @@ class Lane:
             self._channel.send(run=run, end=End.FAILED, words=why)
         return None
 
-    def _watch(self, run: str, world: World, asked: Program, patience: Patience) -> Verdict:
-        started = start(world, asked, self._walls)
-        watch = Watch(started, patience, control=0, wanted=lambda: self._channel.wants(run))
+    def _watch(self, run: str, job: Job, patience: Patience) -> Verdict:
+        place = self._enter(job)
+        watch = Watch(place, patience, control=0, wanted=lambda: self._channel.wants(run))
+        self.get_ready()
         return watch.until_the_end()
+
+    def _enter(self, job: Job) -> Place:
+        waiting, self._next = self._next, None
+        if waiting is not None:
+            try:
+                waiting.give(job)
+            except OSError:  # out of memory, it was the first to go
+                waiting.clear()
+                waiting.close()
+            else:
+                return waiting
+        place = start(self._walls)
+        place.give(job)
+        return place
 
 
 def main() -> NoReturn:
@@ -163,6 +182,7 @@ def main() -> NoReturn:
     channel = Channel()
     lane = Lane(channel, channel.receive())
     gc.freeze()
+    lane.get_ready()
     while True:
         job = channel.receive()
         try:

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import select
-import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from sandbox.output import Output
-from sandbox.supervisor.inside import Started
+from sandbox.supervisor.inside import Place
 
 WORLD_SECONDS: Final = 30
 """Longest time for a world to be made, before the program's own clock starts."""
@@ -61,14 +60,14 @@ class Patience:
 
 
 class Watch:
-    """Waits for the end of what was `started`, and leaves nothing of it."""
+    """Waits for the end of what runs in a `place`, and leaves nothing of it."""
 
     def __init__(
-        self, started: Started, patience: Patience, *, control: int, wanted: Callable[[], bool]
+        self, place: Place, patience: Patience, *, control: int, wanted: Callable[[], bool]
     ) -> None:
         """`control` is a handle that gets readable when the host says something; then `wanted`
         is asked whether the execution still is."""
-        self._started = started
+        self._place = place
         self._patience = patience
         self._control = control
         self._wanted = wanted
@@ -85,8 +84,7 @@ class Watch:
         finally:
             seconds = time.monotonic() - (self._begun or time.monotonic())
             # The kernel takes everything else in the world along.
-            os.kill(self._started.pid, signal.SIGKILL)
-            _, _, used = os.wait4(self._started.pid, 0)
+            used = self._place.clear()
         while self._read_output():
             pass
         self._hear()
@@ -94,7 +92,7 @@ class Watch:
         verdict.seconds = float(self._facts.get("seconds", seconds))
         verdict.cpu_seconds = used.ru_utime + used.ru_stime
         verdict.peak_kb = used.ru_maxrss
-        self._close()
+        self._place.close()
         return verdict
 
     def _judge(self, cut: End | None, *, killed_for_memory: bool) -> Verdict:
@@ -120,32 +118,32 @@ class Watch:
     def _listen(self) -> End | None:
         """Until process 1 of the world has told its end; or why it was not waited for."""
         poll = select.poll()
-        for handle in (self._started.output, self._started.status, self._control):
+        for handle in (self._place.output, self._place.status, self._control):
             poll.register(handle, select.POLLIN)
         while True:
             left = self._deadline - time.monotonic()
             if left <= 0:
                 return End.TIMEOUT
             ready = {handle for handle, _ in poll.poll(left * 1000 + 1)}
-            if self._started.output in ready and not self._read_output():
-                poll.unregister(self._started.output)
+            if self._place.output in ready and not self._read_output():
+                poll.unregister(self._place.output)
             if self._output.total > self._patience.output_total:
                 return End.OUTPUT
-            if self._started.status in ready and not self._hear():
+            if self._place.status in ready and not self._hear():
                 return None
             if self._control in ready and not self._wanted():
                 return End.STOPPED
 
     def _read_output(self) -> bool:
         """Whether there may be more."""
-        data = read(self._started.output)
+        data = read(self._place.output)
         if data:
             self._output.add(data)
         return bool(data)
 
     def _hear(self) -> bool:
         """Whether process 1 of the world may have more to tell."""
-        data = read(self._started.status)
+        data = read(self._place.status)
         *lines, self._told = (self._told + data).split(b"\n")
         for line in lines:
             self._facts |= json.loads(line)
@@ -153,10 +151,6 @@ class Watch:
             self._begun = time.monotonic()
             self._deadline = self._begun + self._patience.seconds
         return bool(data) and "ended" not in self._facts
-
-    def _close(self) -> None:
-        os.close(self._started.output)
-        os.close(self._started.status)
 
 
 def read(handle: int) -> bytes:

@@ -31,7 +31,6 @@ PLAIN: Final = MS_NOSUID | MS_NODEV
 NOTHING: Final = MS_NOSUID | MS_NODEV | MS_NOEXEC
 
 HIDDEN_FOLDERS: Final = (
-    OURS,
     "/opt/incoming",
     "/dev/mqueue",
     "/sys/firmware",
@@ -55,54 +54,53 @@ SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
 
 
 @dataclass(frozen=True)
-class World:
-    """Where the parts of a world come from."""
+class Layers:
+    """What the checkout of one world is made of."""
 
-    checkout: str
-    layers: Sequence[str]
+    below: Sequence[str]
     """Read-only, the topmost first."""
-    disk: str
-    """The options of the file systems that the program may fill, as `mount` takes them."""
     upper: str | None = None
     """Keep what is written to the checkout here, in `u`; None lets it go with the world."""
 
 
-def make(world: World) -> None:
-    """Turn the namespaces of this process into `world`. There is no way back.
+def surround(disk: str) -> None:
+    """Make everything of a world that is the same for all: empty folders, a /proc, a loopback.
+
+    `disk` are the options of the file systems that the program may fill, as `mount` takes them.
 
     Raises:
         OSError: the kernel forbids a part of it.
     """
     mount("none", "/", "none", MS_REC | MS_PRIVATE)
-    mount_checkout(world)
-    mount("tmpfs", "/tmp", "tmpfs", PLAIN, world.disk + ",mode=1777")  # noqa: S108
+    mount("tmpfs", SCRATCH, "tmpfs", PLAIN, disk + ",mode=0755")
+    mount("tmpfs", "/tmp", "tmpfs", PLAIN, disk + ",mode=1777")  # noqa: S108
     mount("tmpfs", "/dev/shm", "tmpfs", NOTHING, SHARED_MEMORY)  # noqa: S108
     mount("proc", "/proc", "proc", NOTHING)
     hide()
     loopback_up()
 
 
-def mount_checkout(world: World) -> None:
-    writable = world.upper or SCRATCH
-    if world.upper is None:
-        mount("tmpfs", SCRATCH, "tmpfs", PLAIN, world.disk + ",mode=0755")
+def furnish(checkout: str, layers: Layers) -> None:
+    """Make the rest: the checkout, whose layers stay although they can no longer be named.
+
+    Raises:
+        OSError: the kernel forbids it.
+    """
+    upper = layers.upper or SCRATCH
     for name in ("u", "w"):
-        if world.upper is None or not os.path.isdir(f"{writable}/{name}"):  # noqa: PTH112
-            os.mkdir(f"{writable}/{name}", 0o755)  # noqa: PTH102
-    options = f"lowerdir={':'.join(world.layers)},upperdir={writable}/u,workdir={writable}/w"
-    mount("overlay", world.checkout, "overlay", PLAIN, options + ",userxattr")
+        os.mkdir(f"{upper}/{name}", 0o755)  # noqa: PTH102
+    options = f"lowerdir={':'.join(layers.below)},upperdir={upper}/u,workdir={upper}/w"
+    mount("overlay", checkout, "overlay", PLAIN, options + ",userxattr")
+    mount(OURS, STATE, "none", MS_BIND)
 
 
 def hide() -> None:
-    """Cover what is not for untrusted eyes: our own files, other edits, the machine's secrets.
-
-    The checkout keeps hold of its layers, although their folders can no longer be named.
-    """
+    """Cover what is not for untrusted eyes: our own files, the machine's secrets."""
     # An empty folder that nobody can write to; it covers the rest as well.
-    mount("tmpfs", STATE, "tmpfs", MS_RDONLY | NOTHING, "size=4k,nr_inodes=2,mode=0555")
+    mount("tmpfs", OURS, "tmpfs", MS_RDONLY | NOTHING, "size=4k,nr_inodes=2,mode=0555")
     for path in HIDDEN_FOLDERS:
         if os.path.isdir(path):  # noqa: PTH112 - pathlib is slow, and this runs for each execution
-            mount(STATE, path, "none", MS_BIND)
+            mount(OURS, path, "none", MS_BIND)
     for path in HIDDEN_FILES:
         if os.path.exists(path):  # noqa: PTH110
             mount("/dev/null", path, "none", MS_BIND)
