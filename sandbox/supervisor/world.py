@@ -37,6 +37,7 @@ HIDDEN_FOLDERS: Final = (
     "/sys/kernel",
     "/sys/devices/virtual/powercap",
     "/proc/acpi",
+    "/proc/pressure",
     "/proc/scsi",
 )
 HIDDEN_FILES: Final = (
