@@ -28,6 +28,7 @@ from sandbox.container import seccomp_profile
 from sandbox.daemon import LABEL_OWNER, LABEL_RUN, connect, docker_errors
 from sandbox.dialogue import Job
 from sandbox.environment import recipe_of
+from sandbox.images import collect
 from sandbox.lanes import Lanes, WarmAttempt
 from sandbox.limits import Limits
 from sandbox.probe import Mode, Tier
@@ -167,6 +168,18 @@ class DockerEngine:
             SandboxUnavailable: Docker does not answer.
         """
         return await self._chore(lambda: self._reap(frozenset(live_runs), older_than))
+
+    async def collect(self, *, max_bytes: int) -> int:
+        """Remove images that we made until the rest fits into `max_bytes`; how many bytes went.
+
+        The least recently used go first; what a container uses stays. 0 removes all that can be.
+
+        Raises:
+            SandboxUnavailable: Docker does not answer.
+        """
+        return await self._chore(
+            lambda: collect(self._client(), maker=self._owner, max_bytes=max_bytes)
+        )
 
     async def close(self) -> None:
         """Let go of threads and connections; what still runs is waited for."""

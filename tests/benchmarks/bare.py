@@ -13,6 +13,8 @@ from typing import Any, cast
 
 import docker
 
+from sandbox.daemon import LABEL_OWNER, LABEL_RUN
+
 DRIVER = Path(__file__).with_name("bare_driver.py")
 
 
@@ -21,13 +23,14 @@ class Bare:
 
     def __init__(self, daemon: docker.APIClient, image: str) -> None:
         self._daemon = daemon
-        host = daemon.create_host_config(
-            network_mode="none", binds={str(DRIVER): {"bind": "/driver.py", "mode": "ro"}}
+        made = cast(Any, daemon).create_container(
+            image,
+            entrypoint=["sleep", "7200"],
+            user="0",
+            network_disabled=True,
+            labels={LABEL_RUN: "bench", LABEL_OWNER: "bench"},
         )
-        made = daemon.create_container(
-            image, entrypoint=["sleep", "7200"], user="0", host_config=host, network_disabled=True
-        )
-        self._container = str(cast(dict[str, Any], made)["Id"])
+        self._container = str(made["Id"])
 
     def __enter__(self) -> Bare:
         self._daemon.start(self._container)
@@ -55,7 +58,8 @@ class Bare:
         return self._ask({"start": rounds})["seconds"]
 
     def _ask(self, job: dict[str, Any]) -> dict[str, float]:
-        argv = ["python3", "-I", "/driver.py", json.dumps(job)]
+        argv = ["python3", "-I", "-c", DRIVER.read_text(), json.dumps(job)]
         made = self._daemon.exec_create(self._container, argv)
-        said = self._daemon.exec_start(made["Id"])
+        said = self._daemon.exec_start(str(made["Id"]))
+        assert said.startswith(b"{"), said
         return cast(dict[str, float], json.loads(said))

@@ -24,7 +24,9 @@ def prepare(diffs: list[str]) -> dict[str, float]:
     for number, diff in enumerate(diffs, start=1):
         copy = COPIES / str(number)
         subprocess.run(["cp", "-a", TREE, str(copy)], check=True)
-        subprocess.run(["git", "apply", "-"], cwd=copy, input=diff.encode(), check=True)
+        subprocess.run(
+            ["git", "apply", "--whitespace=nowarn", "-"], cwd=copy, input=diff.encode(), check=True
+        )
     took = time.perf_counter() - begun
     used = subprocess.run(["du", "-sm", str(COPIES)], check=True, capture_output=True)
     return {"seconds": took, "mb": float(used.stdout.split()[0])}

@@ -144,7 +144,8 @@ def used(daemon: docker.APIClient, run_id: str) -> tuple[float, float]:
     )
     lane = str(found[0]["Id"])
     asked = daemon.exec_create(lane, ["du", "-sk", "/sbx/deltas"])
-    # Folders of the kernel's own that cannot be read are complained of first.
-    kilobytes = int(daemon.exec_start(asked["Id"]).splitlines()[-1].split()[0])
+    # Of folders of the kernel's own that cannot be read it complains on the other stream.
+    said, _ = cast(tuple[bytes, bytes], daemon.exec_start(asked["Id"], demux=True))
+    kilobytes = int(said.split()[0])
     stats = cast(dict[str, Any], daemon.stats(lane, stream=False))
     return kilobytes / 1024, int(stats["memory_stats"]["usage"]) / 1024 / 1024

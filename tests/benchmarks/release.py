@@ -66,5 +66,5 @@ def edits(folder: Path) -> list[str]:
 
 def _edit(folder: Path, name: str, number: int) -> str:
     before = (folder / name).read_text().splitlines(keepends=True)
-    after = [*before, f"\nCANDIDATE = {number}\n"]
+    after = [*before, f"CANDIDATE = {number}\n"]
     return "".join(difflib.unified_diff(before, after, f"a/{name}", f"b/{name}"))

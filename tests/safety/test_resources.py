@@ -11,18 +11,18 @@ MEMORY_BOMBS = {
     "one process": "hoard = []\nwhile True: hoard.append(bytearray(8 << 20))",
     "many children": """
 import os, time
-for _ in range(40):
+for _ in range(10):
     if os.fork() == 0:
-        hoard = bytearray(os.urandom(1) * (12 << 20)); time.sleep(1)
-for _ in range(40): os.wait()
+        hoard = bytearray(os.urandom(1) * (50 << 20)); time.sleep(1)
+for _ in range(10): os.wait()
 """,
     "children that want to die last": """
 import os, time
 open("/proc/self/oom_score_adj", "w").write("0")
-for _ in range(40):
+for _ in range(30):
     if os.fork() == 0:
         hoard = bytearray(os.urandom(1) * (12 << 20)); time.sleep(1)
-for _ in range(40): os.wait()
+for _ in range(30): os.wait()
 """,
     "a file without a name": """
 import os

@@ -40,7 +40,10 @@ for folder, folders, names in os.walk("/"):
         try: os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK)); print("FILE", path)
         except OSError: pass
 """)
-    assert run.output == ""
+    # In a container of its own an execution has these to itself.
+    alone = ("FOLDER /dev/mqueue", "FILE /proc/pressure/")
+    written = run.output.splitlines()
+    assert [w for w in written if mode == "warm" or not w.startswith(alone)] == []
 
 
 async def test_other_edits_and_other_tests_are_out_of_reach(sandbox: DockerSandbox) -> None:
