@@ -13,6 +13,7 @@ from bot.lease import Lease
 from bot.redis_client import patiently
 from bot.runs import Runs
 from bot.types import Failure, Run, RunStatus, changed, now
+from pipeline.together import apart
 
 Work = Callable[[Run, Lease], Awaitable[Run]]
 """Does a run, and returns its record with a final status, the maintainer told.
@@ -54,7 +55,7 @@ class Attempt:
                     await self._do(self.lease.run)
                 except asyncio.CancelledError:
                     if not self.lease.lost:
-                        await self._hand_back(self.lease.run)
+                        await apart(self._hand_back(self.lease.run))
                     raise
         except LeaseLost:
             logger.warning("Run %s: the lease was lost; another worker goes on.", run_id)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from bot.remote import Remote, RepositoryEmpty, RepositoryGone
+from bot.remote import Remote, RepositoryGone
 from pipeline.git import GitFailed, git
 
 _OWNER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
@@ -153,6 +153,3 @@ def _try_lock(fd: int) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-__all__ = ["Checkout", "Mirrors", "RepositoryEmpty", "RepositoryGone"]

@@ -32,24 +32,8 @@ def _run(args: argparse.Namespace) -> int:
 
 
 async def _work(settings: Settings) -> None:
-    # Imported here: together they cost seconds and 150 MB that no other command needs.
-    from bot.checkout import Mirrors
-    from bot.github.app import GitHubApp
-    from bot.labelled import find_labelled
-    from bot.solve_issue import SolveIssue
-    from bot.worker import Worker
-    from bot.workshop import Workshop, engine_of
+    # Imported here: it costs seconds and 150 MB that no other command needs.
+    from bot.assembly import build_worker
 
-    github = GitHubApp(settings)
-    engine = engine_of(settings)
-    try:
-        solve = SolveIssue(settings, github, Mirrors(settings.data_dir), Workshop(settings, engine))
-        worker = Worker(
-            settings,
-            work=solve,
-            give_up=solve.give_up,
-            find_labelled=lambda: find_labelled(github, settings.label),
-        )
+    async with build_worker(settings) as worker:
         await worker.run_until_signalled()
-    finally:
-        await engine.close()

@@ -16,6 +16,7 @@ LOG_CHARACTERS = (12_000, 5_000, 2_000, 600, 100)
 """How much of each log is shown: the first that lets the body fit."""
 CELLS = 600
 """A table with more cells than this is summed up instead."""
+RECORDED = "recorded answers"
 CHECK_NAME = "Capuchin: reproduction test"
 
 
@@ -66,6 +67,7 @@ def _body(run: Run, selection: Selection, accounts: Sequence[Account], character
         *account_of(selection),
         f"Fixes #{run.issue}",
         *proof_of(selection, characters),
+        answered_by(accounts),
         cost(accounts),
         f"<sub>Asked for by @{run.asked_by} · run `{run.id}`</sub>\n{request_marker(run.id)}",
     ]
@@ -184,6 +186,17 @@ def _limits(selection: Selection) -> str:
     return "\n".join(f"- {sentence}" for sentence in said)
 
 
+def answered_by(accounts: Sequence[Account]) -> str:
+    """Which models wrote this, seen without unfolding anything; empty when nothing was asked."""
+    names = dict.fromkeys(model_name(account.model) for account in accounts)
+    if not names:
+        return ""
+    said = f"Models: {', '.join(names)}."
+    if RECORDED in names:
+        said += " Recorded answers were written down beforehand; no live model gave them."
+    return said
+
+
 def cost(accounts: Sequence[Account]) -> str:
     """Calls, tokens and money by stage and model; empty when nothing was asked."""
     if not accounts:
@@ -205,7 +218,7 @@ def cost(accounts: Sequence[Account]) -> str:
 
 def model_name(name: str) -> str:
     """How a model is called before people: a recording never passes for a model."""
-    return "recorded answers" if name.startswith("recorded") else code(name, 80)
+    return RECORDED if name.startswith("recorded") else code(name, 80)
 
 
 def _ended(run: Execution) -> str:

@@ -167,4 +167,5 @@ def as_markdown(outcome: Outcome) -> str:
         reason = no_fix_reason(result.reason)
         parts = ["# No fix", reason[:1].upper() + reason[1:]]
         parts += [f"- {prose(sentence)}" for sentence in result.learnt]
-    return "\n\n".join(part for part in [*parts, evidence.cost(outcome.accounts)] if part) + "\n"
+    parts += [evidence.answered_by(outcome.accounts), evidence.cost(outcome.accounts)]
+    return "\n\n".join(filter(None, parts)) + "\n"

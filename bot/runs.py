@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, Awaitable
 from enum import StrEnum
 from typing import Final, NamedTuple, cast
 from uuid import uuid4
 
+from pydantic import ValidationError
 from redis.asyncio import Redis
 
 from bot.keys import DELIVERY_SECONDS, RECORD_SECONDS, Keys
 from bot.lease import Lease
 from bot.redis_client import run_script
 from bot.types import RepoRef, Run, now
+
+logger = logging.getLogger(__name__)
 
 # A claim whose run is no longer active is an orphan (a crash, a record edited by hand): it is
 # taken over here, in the one place where it could do harm.
@@ -82,12 +86,16 @@ class Runs:
         return Asked(Outcome(outcome.decode()), run_id.decode())
 
     async def get(self, run_id: str) -> Run | None:
-        """The record, or None when there is none (any more)."""
+        """The record, or None when there is none (any more).
+
+        Raises:
+            ValidationError: it is damaged, or of a newer Capuchin; it is left as it is.
+        """
         record = await self.redis.get(self.keys.run(run_id))
         return None if record is None else Run.model_validate_json(record)
 
     async def last(self, repo: RepoRef, issue: int) -> Run | None:
-        """The issue's latest run of the last 30 days, active or finished."""
+        """The issue's latest run of the last 30 days, active or finished. Raises as `get`."""
         run_id: bytes | None = await self.redis.get(self.keys.last(repo, issue))
         return None if run_id is None else await self.get(run_id.decode())
 
@@ -99,10 +107,15 @@ class Runs:
     async def idle(self) -> AsyncGenerator[Run]:
         """Active runs that nobody has the lease of and whose time has come.
 
-        Cleans up on the way what a half-restored Redis may hold: active ids without a record.
+        Cleans up on the way what a half-restored Redis may hold: active ids without a record. A
+        record that cannot be read is passed over and logged: a newer worker may know it.
         """
         for run_id in await self.active():
-            run = await self.get(run_id)
+            try:
+                run = await self.get(run_id)
+            except ValidationError:
+                logger.error("Run %s: its record cannot be read; nobody works on it", run_id)  # noqa: TRY400 - the record may hold what a log must not
+                continue
             if run is None or run.status.final:
                 await self._forget(run_id, run)
             elif run.not_before is not None and run.not_before > now():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from bot.errors import TryLater
 from bot.queue import Nudges
@@ -16,11 +16,14 @@ from bot.types import Labelled
 FindLabelled = Callable[[], AsyncIterator[Labelled]]
 """All open issues with the label, in all repositories of the App. May raise TryLater."""
 
+CleanUp = Callable[[list[str]], Awaitable[int]]
+"""Removes what is left of runs that are not in the list; how much there was. May raise TryLater."""
+
 logger = logging.getLogger(__name__)
 
 
 class Sweep:
-    """Both loops run in every worker, until cancelled."""
+    """The loops run in every worker, until cancelled."""
 
     def __init__(
         self,
@@ -28,12 +31,14 @@ class Sweep:
         nudges: Nudges,
         settings: Settings,
         find_labelled: FindLabelled | None,
+        clean_up: CleanUp | None,
         outage: Outage,
     ) -> None:
         self._runs = runs
         self._nudges = nudges
         self._settings = settings
         self._find_labelled = find_labelled
+        self._clean_up = clean_up
         self._outage = outage
 
     async def idle_runs(self) -> None:
@@ -59,6 +64,19 @@ class Sweep:
             except UNREACHABLE as error:
                 await self._outage.wait(error)
             await asyncio.sleep(self._settings.missed_seconds / 2)
+
+    async def leftovers(self) -> None:
+        """Remove what workers that died on this machine have left behind."""
+        while self._clean_up is not None:
+            try:
+                if removed := await self._clean_up(await self._runs.active()):
+                    logger.warning("Removed %d leftovers of runs that ended", removed)
+            except UNREACHABLE as error:
+                await self._outage.wait(error)
+            except TryLater as error:
+                logger.warning("Could not look for leftovers: %s", error)
+            await asyncio.sleep(self._settings.missed_seconds)
+        await asyncio.Event().wait()
 
     async def _look_once(self, find_labelled: FindLabelled) -> None:
         """Look; a failure is logged and costs this turn, never the worker."""

@@ -19,7 +19,7 @@ from bot.queue import Listener, Nudges
 from bot.redis_client import UNREACHABLE, Outage, open_redis
 from bot.runs import Runs
 from bot.settings import Settings
-from bot.sweep import FindLabelled, Sweep
+from bot.sweep import CleanUp, FindLabelled, Sweep
 
 logger = logging.getLogger(__name__)
 
@@ -40,13 +40,18 @@ class Worker:
         work: Work,
         give_up: GiveUp,
         find_labelled: FindLabelled | None = None,
+        clean_up: CleanUp | None = None,
     ) -> None:
-        """`find_labelled` is asked for issues whose webhook never came; None: nobody is asked."""
+        """`find_labelled` is asked for issues whose webhook never came; None: nobody is asked.
+
+        `clean_up` is told now and then which runs are active, to remove what others left.
+        """
         self.name = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:6]}"
         self._settings = settings
         self._work = work
         self._give_up = give_up
         self._find_labelled = find_labelled
+        self._clean_up = clean_up
         self._stopping = asyncio.Event()
         self._attempts: dict[asyncio.Task[None], Attempt] = {}
         self._outage = Outage()
@@ -62,12 +67,15 @@ class Worker:
         async with open_redis(self._settings.redis_url, timeout=timeout) as redis:
             runs = Runs(redis, self._settings.redis_prefix)
             nudges = Nudges(redis, runs.keys)
-            sweep = Sweep(runs, nudges, self._settings, self._find_labelled, self._outage)
+            sweep = Sweep(
+                runs, nudges, self._settings, self._find_labelled, self._clean_up, self._outage
+            )
             loops = [
                 asyncio.create_task(self._stopping.wait()),
                 asyncio.create_task(self._listen(redis, runs)),
                 asyncio.create_task(sweep.idle_runs()),
                 asyncio.create_task(sweep.missed_webhooks()),
+                asyncio.create_task(sweep.leftovers()),
             ]
             try:
                 done, _ = await asyncio.wait(loops, return_when=asyncio.FIRST_COMPLETED)

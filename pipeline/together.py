@@ -1,4 +1,4 @@
-"""`asyncio.gather` that leaves nobody running: if one fails, the rest are cancelled and awaited."""
+"""Several jobs at once, or one apart, with nobody left running and no cancellation mistaken."""
 
 from __future__ import annotations
 
@@ -12,12 +12,48 @@ T = TypeVar("T")
 async def together(jobs: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """The results in the order of `jobs`.
 
-    Raises the first failure itself, not an `ExceptionGroup` around it, so that callers can catch
-    what a job documents.
+    Raises the first failure itself, so that callers can catch what a job documents. Not built on
+    `TaskGroup`: that cancels its own caller and, up to Python 3.12, leaves it looking cancelled
+    (`Task.cancelling()`), which makes a later `asyncio.timeout` of Python 3.11.2 misbehave.
     """
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(job) for job in jobs]
-    except BaseExceptionGroup as failures:
-        raise failures.exceptions[0] from failures
+    tasks = [asyncio.ensure_future(job) for job in jobs]
+    failed: BaseException | None = None
+    cancelled: asyncio.CancelledError | None = None
+    pending = set(tasks)
+    while pending:
+        try:
+            done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError as error:  # ours: pass it on when all have ended
+            cancelled = error
+            _cancel(pending)
+            continue
+        failures = [_failure(task) for task in tasks if task in done]  # each has to be looked at
+        failed = failed or next(filter(None, failures), None)
+        if failed is not None:
+            _cancel(pending)
+    if cancelled is not None:
+        raise cancelled
+    if failed is not None:
+        raise failed
     return [task.result() for task in tasks]
+
+
+async def apart(job: Coroutine[Any, Any, T]) -> T:
+    """The result of `job`, run in a task of its own: for what a cancelled task still has to do.
+
+    In the cancelled task itself, a time limit that runs out within would look like a second
+    cancellation up to Python 3.11.2 (https://github.com/python/cpython/issues/102780).
+    """
+    task = asyncio.ensure_future(job)
+    await asyncio.wait([task])
+    return task.result()
+
+
+def _failure(task: asyncio.Future[T]) -> BaseException | None:
+    """A task that ended cancelled, though nobody here did it, is a failure too."""
+    return asyncio.CancelledError() if task.cancelled() else task.exception()
+
+
+def _cancel(tasks: Iterable[asyncio.Task[T]]) -> None:
+    for task in tasks:
+        task.cancel()

@@ -176,9 +176,12 @@ def main(argv: list[str] | None = None) -> int:
         prog="python -m sandbox.base_image", description="Make the sandbox base image once."
     )
     parser.add_argument("--docker-url", help="the Docker daemon; default: the local socket")
+    parser.add_argument("--check", action="store_true", help="only tell by the exit code: 0, there")
     options = parser.parse_args(argv)
     try:
         client = connect(options.docker_url)
+        if options.check:
+            return 0 if image_exists(client, f"capuchin/base:{recipe_digest()}") else 1
         reference = ensure_base_image(client, docker_url=options.docker_url, say=say_on_stderr)
     except SandboxUnavailable as error:
         say_on_stderr(str(error))

@@ -10,6 +10,7 @@ import pytest
 from bot.localhub import AppIdentity, LocalHub, Repo, generate_app
 from bot.settings import Settings
 from bot.types import RepoRef
+from tests.contracts.github.log import ContractLog
 
 SECRET = "a webhook's secret"
 
@@ -21,10 +22,13 @@ def app_identity() -> AppIdentity:
 
 @pytest.fixture
 async def hub(tmp_path: Path, app_identity: AppIdentity) -> AsyncGenerator[LocalHub]:
-    """Ends by proving that nothing was asked of it that GitHub does not know."""
+    """Ends by proving that all that was said on both sides is as GitHub's documents have it."""
     hub = LocalHub(tmp_path / "hub", SECRET, app_identity)
+    hub.on_exchange = log = ContractLog()
     async with hub.serve():
         yield hub
+    log.check(hub.deliveries)
+    assert log.problems == []
     assert hub.unexpected == []
 
 

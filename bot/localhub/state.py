@@ -78,6 +78,10 @@ class Happening:
     text: str
     at: datetime
     comment: Comment | None = None
+    event: str = ""
+    """GitHub's word for it, for what the REST API lists."""
+    label: str = ""
+    """The label that was put on or taken off."""
 
 
 @dataclass(eq=False)
@@ -103,10 +107,18 @@ class Issue:
     created_at: datetime = field(default_factory=now)
     updated_at: datetime = field(default_factory=now)
 
-    def happened(self, actor: User, text: str, comment: Comment | None = None) -> None:
+    def happened(
+        self,
+        actor: User,
+        text: str,
+        comment: Comment | None = None,
+        *,
+        event: str = "",
+        label: str = "",
+    ) -> None:
         """Adds to the timeline and touches `updated_at`."""
         self.updated_at = now()
-        self.timeline.append(Happening(actor, text, self.updated_at, comment))
+        self.timeline.append(Happening(actor, text, self.updated_at, comment, event, label))
 
     @property
     def html_path(self) -> str:

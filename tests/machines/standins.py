@@ -125,7 +125,9 @@ class SubprocessSandbox:
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
             with tarfile.open(fileobj=io.BytesIO(self.tree.tar)) as tar:
-                tar.extractall(root, filter="fully_trusted")
+                # Set here and not passed: Python 3.11.2 (Debian 12) does not know the argument yet.
+                tar.extraction_filter = lambda member, _path: member
+                tar.extractall(root)
             await git(None, "init", "-q", folder)
             for diff in diffs:
                 try:

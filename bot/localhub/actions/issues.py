@@ -110,7 +110,7 @@ def add_labels(hub: LocalHub, issue: Issue, names: Iterable[str], by: User) -> N
         if label.name in issue.labels:
             continue
         issue.labels.append(label.name)
-        issue.happened(by, f"added the label {label.name}")
+        issue.happened(by, f"added the label {label.name}", event="labeled", label=label.name)
         shape = repositories.label(hub.url, issue.repo, label)
         events.about_issue(hub, issue, "labeled", by, label=shape)
 
@@ -121,7 +121,7 @@ def remove_label(hub: LocalHub, issue: Issue, name: str, by: User) -> None:
     if label is None or label.name not in issue.labels:
         raise Refusal(404, "Label does not exist")
     issue.labels.remove(label.name)
-    issue.happened(by, f"removed the label {label.name}")
+    issue.happened(by, f"removed the label {label.name}", event="unlabeled", label=label.name)
     shape = repositories.label(hub.url, issue.repo, label)
     events.about_issue(hub, issue, "unlabeled", by, label=shape)
 

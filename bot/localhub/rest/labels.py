@@ -38,6 +38,13 @@ async def remove(call: Call) -> Answer:
     return Answer(200, shapes.labels(call.hub.url, issue))
 
 
+async def events(call: Call) -> Answer:
+    """Of an issue's history only what concerns labels; oldest first."""
+    issue = call.issue()
+    named = [happening for happening in issue.timeline if happening.event]
+    return paginate(call, [shapes.label_event(call.hub.url, issue, one) for one in named])
+
+
 async def of_repo(call: Call) -> Answer:
     every = call.repo.labels.values()
     return paginate(call, [repositories.label(call.hub.url, call.repo, one) for one in every])
@@ -66,6 +73,7 @@ async def show(call: Call) -> Answer:
 
 OPERATIONS = (
     operation("GET", REPO + "/issues/{number}/labels", of_issue, READ),
+    operation("GET", REPO + "/issues/{number}/events", events, READ),
     operation("POST", REPO + "/issues/{number}/labels", add, WRITE),
     operation("DELETE", REPO + "/issues/{number}/labels/{name}", remove, WRITE),
     operation("GET", REPO + "/labels", of_repo, READ),

@@ -8,6 +8,7 @@ from bot.localhub.shapes import repositories
 from bot.localhub.shapes.people import association, user
 from bot.localhub.state import (
     Comment,
+    Happening,
     Issue,
     Pull,
     Reaction,
@@ -91,6 +92,24 @@ def reaction(url: str, one: Reaction) -> Json:
         "user": user(url, one.user),
         "content": one.content,
         "created_at": stamp(one.created_at),
+    }
+
+
+def label_event(url: str, one: Issue, happening: Happening) -> Json:
+    """`issue-event-for-issue` of a label that was put on or taken off."""
+    number = one.timeline.index(happening) + one.id * 1000
+    label = one.repo.labels[happening.label.lower()]
+    return {
+        "id": number,
+        "node_id": node_id("LE", number),
+        "url": f"{repositories.api(url, one.repo)}/issues/events/{number}",
+        "actor": user(url, happening.actor),
+        "event": happening.event,
+        "commit_id": None,
+        "commit_url": None,
+        "created_at": stamp(happening.at),
+        "performed_via_github_app": None,
+        "label": {"name": label.name, "color": label.color},
     }
 
 

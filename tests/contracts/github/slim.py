@@ -56,6 +56,7 @@ OPERATIONS: Mapping[str, str] = {
     REPO + "/git/trees": "post",
     REPO + "/git/trees/{tree_sha}": "get",
     REPO + "/issues": "get post",
+    REPO + "/issues/{issue_number}/events": "get",
     REPO + "/issues/comments/{comment_id}": "get patch delete",
     REPO + "/issues/comments/{comment_id}/reactions": "get post",
     REPO + "/issues/comments/{comment_id}/reactions/{reaction_id}": "delete",

@@ -156,3 +156,14 @@ async def test_only_who_reacted_takes_a_reaction_back(world: World) -> None:
     made = await world.call("POST", "~/issues/1/reactions", {"content": "+1"}, token=alice)
     answer = await world.call("DELETE", f"~/issues/1/reactions/{made.json()['id']}")
     assert answer.status_code == 403
+
+
+async def test_an_issue_remembers_who_labelled_it(world: World) -> None:
+    issue = await world.hub.open_issue(world.repo, "x", None, "bob")
+    await world.hub.add_label(issue, "capuchin", "alice")
+    await world.hub.remove_label(issue, "capuchin", "bob")
+    listed = (await world.call("GET", f"~/issues/{issue.number}/events")).json()
+    assert [(e["event"], e["label"]["name"], e["actor"]["login"]) for e in listed] == [
+        ("labeled", "capuchin", "alice"),
+        ("unlabeled", "capuchin", "bob"),
+    ]

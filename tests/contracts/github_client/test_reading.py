@@ -7,6 +7,7 @@ import pytest
 from bot.github.app import GitHubApp
 from bot.github.errors import NotFound
 from bot.github.repository import Repository
+from bot.labelled import find_labelled
 from bot.localhub import LocalHub, Repo
 from bot.types import RepoRef
 from tests.hub import ref_of
@@ -153,3 +154,27 @@ async def test_all_repositories_of_the_app_are_listed(app: GitHubApp, hub: Local
     hub.add_repo("acme/d", installed=False)
     found = [ref.full_name async for ref in app.repositories()]
     assert sorted(found) == ["acme/a", "acme/b", "other/c"]
+
+
+async def test_who_labelled_an_issue_last_is_found(
+    repo: Repository, hub: LocalHub, shop: Repo
+) -> None:
+    issue = await hub.open_issue(shop, "x", labels=["capuchin"], author="bob")
+    assert await repo.issues.labelled_by(issue.number, "other") is None
+    await hub.remove_label(issue, "capuchin", "alice")
+    await hub.add_label(issue, "Capuchin", "alice")
+    found = await repo.issues.labelled_by(issue.number, "capuchin")
+    assert found is not None
+    assert found[0] == "alice"
+
+
+async def test_labelled_issues_of_all_repositories_are_found(
+    app: GitHubApp, hub: LocalHub, shop: Repo
+) -> None:
+    issue = await hub.open_issue(shop, "x", labels=["capuchin"], author="alice")
+    gone = hub.add_repo("other/gone", {"x": "y"})
+    await hub.open_issue(gone, "x")
+    found = [labelled async for labelled in find_labelled(app, "capuchin")]
+    assert [(one.repo.full_name, one.issue, one.actor) for one in found] == [
+        ("acme/shop", issue.number, "alice")
+    ]

@@ -21,6 +21,7 @@ def test_the_body_holds_the_evidence_in_order() -> None:
         "The chosen edit passes 2 of 2. It passed the most of them.",
         "| before | 2 | 1 |\n| after | 3 | 0 |",
         "## Limits",
+        "Models: recorded answers. Recorded answers were written down beforehand",
         "| testing | recorded answers | 3 | 1,500 | 200 | $0.0123 |",
         request_marker("r1"),
     ]
