@@ -16,6 +16,9 @@ from sandbox.docker import DockerEngine
 from sandbox.images import made_by, moment
 from tests.docker import make_tree
 
+SCOPE = uuid.uuid4().hex
+"""Nothing that was built before fits."""
+
 
 @pytest.fixture
 async def maker() -> AsyncIterator[DockerEngine]:
@@ -29,7 +32,7 @@ async def maker() -> AsyncIterator[DockerEngine]:
 async def built(maker: DockerEngine, folder: Path) -> str:
     tree = make_tree(folder, {"app.py": f"# {uuid.uuid4()}"})
     return await maker.prepare(
-        tree, setup=["head -c 3000000 /dev/urandom > big"], scope=folder.name
+        tree, setup=["head -c 3000000 /dev/urandom > big"], scope=SCOPE + folder.name
     )
 
 
@@ -38,7 +41,9 @@ async def test_the_least_recently_used_go_first(
 ) -> None:
     first, second = await built(maker, tmp_path / "one"), await built(maker, tmp_path / "two")
     tree = make_tree(tmp_path / "one", {})
-    found = await maker.prepare(tree, setup=["head -c 3000000 /dev/urandom > big"], scope="one")
+    found = await maker.prepare(
+        tree, setup=["head -c 3000000 /dev/urandom > big"], scope=SCOPE + "one"
+    )
     assert found == first
     freed = await maker.collect(max_bytes=5_000_000)
     assert 2_900_000 < freed < 6_000_000
