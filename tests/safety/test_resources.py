@@ -32,7 +32,7 @@ while True: os.write(handle, bytes(1 << 20))
     "zip bomb": """
 import zlib
 squeeze = zlib.compressobj(9)
-bomb = b"".join(squeeze.compress(bytes(1 << 20)) for _ in range(1024)) + squeeze.flush()
+bomb = b"".join(squeeze.compress(bytes(1 << 20)) for _ in range(512)) + squeeze.flush()
 print(len(bomb) < 2 << 20, flush=True)
 zlib.decompress(bomb)
 """,
