@@ -17,12 +17,19 @@ def register(subparsers: argparse._SubParsersAction[Parser]) -> None:  # pyright
     """Adds the command to `capuchin`."""
     parser = subparsers.add_parser("doctor", help="check what Capuchin needs, and say the mend")
     parser.add_argument("--json", action="store_true", help="one JSON document")
+    parser.add_argument(
+        "--clean",
+        action="store_true",
+        help="first remove what the sandbox left: containers of dead runs, and images",
+    )
     parser.set_defaults(run=_run)
 
 
 def _run(args: argparse.Namespace) -> int:
     from bot.doctor import examine
 
+    if args.clean and not asyncio.run(_clean(Settings.from_env())):
+        return 1
     checks = asyncio.run(examine(Settings.from_env()))
     works = all(check.works for check in checks)
     if args.json:
@@ -34,3 +41,21 @@ def _run(args: argparse.Namespace) -> int:
             mend = f" -> {check.mend}" if check.mend else ""
             sys.stdout.write(f"{mark} {check.name}: {check.found}{mend}\n")
     return 0 if works else 1
+
+
+async def _clean(settings: Settings) -> bool:
+    """Whether it could be done."""
+    from bot.clean import clean
+    from bot.redis_client import UNREACHABLE
+    from bot.workshop import engine_of
+    from sandbox.base import SandboxUnavailable
+
+    engine = engine_of(settings)
+    try:
+        sys.stderr.write(await clean(settings, engine) + "\n")
+    except (*UNREACHABLE, SandboxUnavailable) as error:
+        sys.stderr.write(f"Nothing was cleaned: {error}\n")
+        return False
+    finally:
+        await engine.close()
+    return True

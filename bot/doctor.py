@@ -93,19 +93,15 @@ async def _redis(settings: Settings) -> str:
 
 
 async def _docker(settings: Settings) -> str:
-    from sandbox.daemon import connect
+    from bot.workshop import engine_of
 
-    def look() -> str:
-        client = connect(settings.docker_url or None, timeout=SECONDS / 2)
-        try:
-            return str(client.version()["Version"])
-        finally:
-            client.close()
-
+    engine = engine_of(settings)
     try:
-        return await asyncio.to_thread(look)
+        return await engine.check()
     except SandboxUnavailable as error:
         raise NotWorking(str(error), "Start Docker, or set CAPUCHIN_DOCKER_URL.") from None
+    finally:
+        await engine.close()
 
 
 async def _base_image(settings: Settings) -> str:

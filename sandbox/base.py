@@ -61,6 +61,10 @@ class Execution(BaseModel):
     """Standard output and error interleaved, decoded as UTF-8 with replacement, the middle cut."""
     seconds: float
     ending: Ending = Ending.EXIT
+    cpu_seconds: float | None = None
+    """Processor time of all its processes; None where nobody measured."""
+    peak_memory_mb: float | None = None
+    """Resident memory of its largest process at its largest; None where nobody measured."""
 
     @property
     def passed(self) -> bool:

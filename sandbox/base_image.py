@@ -30,6 +30,18 @@ REGISTRY_IMAGE = "python:3.11-slim-bookworm"
 REGISTRY_SECONDS = 15
 """Longest silence of a registry; a pull that makes progress is not cut off."""
 BUILD_SECONDS = 600
+SUPERVISOR = (
+    "__init__.py",
+    "deltas.py",
+    "edit.py",
+    "filter.py",
+    "inside.py",
+    "kernel.py",
+    "serve.py",
+    "watch.py",
+    "world.py",
+)
+"""The modules of a lane's process 1."""
 
 
 def ensure_base_image(
@@ -67,8 +79,11 @@ def recipe_digest() -> str:
 
 
 def recipe_files() -> dict[str, bytes]:
-    here = resources.files("sandbox.image")
-    return {name: (here / name).read_bytes() for name in ("Dockerfile", "entry.py")}
+    """Path in the build context to content."""
+    here, code = resources.files("sandbox.image"), resources.files("sandbox")
+    recipe = {name: (here / name).read_bytes() for name in ("Dockerfile", "entry.py")}
+    names = ["__init__.py", "output.py", *(f"supervisor/{name}" for name in SUPERVISOR)]
+    return recipe | {f"sandbox/{name}": (code / name).read_bytes() for name in names}
 
 
 def image_exists(client: docker.APIClient, reference: str) -> bool:
@@ -115,6 +130,10 @@ def pull(docker_url: str | None, say: Callable[[str], None]) -> bool:
 def build(client: docker.APIClient, root: str, reference: str) -> None:
     context = io.BytesIO()
     with tarfile.open(fileobj=context, mode="w") as archive:
+        for folder in ("sandbox", "sandbox/supervisor"):
+            member = tarfile.TarInfo(folder)
+            member.type, member.mode = tarfile.DIRTYPE, 0o755
+            archive.addfile(member)
         for name, data in recipe_files().items():
             member = tarfile.TarInfo(name)
             member.size, member.mode = len(data), 0o644

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import tarfile
 import threading
 from collections.abc import Callable, Mapping
@@ -22,9 +23,10 @@ from sandbox.attempt import ended_state, remove
 from sandbox.base import EnvironmentFailed, SandboxUnavailable
 from sandbox.base_image import image_exists
 from sandbox.container import CHECKOUT, PROGRAM_ENVIRONMENT, TREE, create_build
-from sandbox.daemon import LABEL_KIND, LABEL_OWNER, UID, docker_errors
+from sandbox.daemon import LABEL_KIND, LABEL_MAKER, LABEL_OWNER, UID, docker_errors
 from sandbox.dialogue import Dialogue, Job, Stopped
 from sandbox.environment import Recipe, scm_versions
+from sandbox.images import touch
 from sandbox.limits import Limits
 from sandbox.output import Output
 from sandbox.tree import Tree
@@ -110,6 +112,7 @@ class Build:
             SandboxUnavailable: Docker failed.
         """
         if image_exists(self._client, self.image):
+            touch(self._client, self.image)
             return self.image
         steps = self._recipe.steps
         if not image_exists(self._client, self.dependencies):
@@ -192,6 +195,7 @@ class Build:
         changes = [
             f"LABEL {LABEL_KIND}={kind}",
             f"LABEL capuchin.tree={self._tree.digest}",
+            f"LABEL {LABEL_MAKER}={json.dumps(self._labels[LABEL_OWNER])}",
             # What somebody starts from the image by hand is not ours to reap.
             f'LABEL {LABEL_OWNER}=""',
         ]

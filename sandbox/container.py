@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from importlib import resources
 from typing import Any, Final, cast
@@ -11,6 +12,7 @@ from docker.types import Ulimit
 
 from sandbox.daemon import LABEL_KIND, UID, USER
 from sandbox.limits import Limits
+from sandbox.supervisor.world import STATE
 
 CHECKOUT: Final = "/testbed"
 """Where the program under test finds the repository, and where the editable install points."""
@@ -22,6 +24,12 @@ OPEN_FILES: Final = 4096
 SHARED_MEMORY: Final = {"/dev/shm": "noexec,nosuid,nodev,size=64m,nr_inodes=10000,mode=1777"}  # noqa: S108
 OWN_PROCESSES: Final = 8
 """Room for process 1 and its helpers on top of what the program under test may start."""
+OWN_MEMORY_MB: Final = 32
+"""Room for a lane's process 1 on top of what the program under test may use."""
+SUPERVISOR: Final = (
+    "import sys; sys.path.insert(0, '/opt/capuchin'); "
+    "from sandbox.supervisor.serve import main; main()"
+)
 
 PROGRAM_ENVIRONMENT: Final = {
     "PATH": f"{ENVIRONMENT}/bin:/usr/local/bin:/usr/bin:/bin",
@@ -38,6 +46,18 @@ PROGRAM_ENVIRONMENT: Final = {
 def seccomp_profile() -> str:
     """Our system-call filter: Docker's own lets vsock, netlink, io_uring and ptrace through."""
     return (resources.files("sandbox.image") / "seccomp.json").read_text()
+
+
+def lane_profile(profile: str) -> str:
+    """`profile` for a lane, whose process 1 makes namespaces and mounts in them.
+
+    A second filter takes both away again before any untrusted code runs
+    (`sandbox.supervisor.filter`).
+    """
+    parsed: dict[str, Any] = json.loads(profile)
+    rules = [rule for rule in parsed["syscalls"] if rule["names"] != ["clone"]]
+    rules.append({"names": ["clone", "mount"], "action": "SCMP_ACT_ALLOW"})
+    return json.dumps(parsed | {"syscalls": rules})
 
 
 def common_walls(limits: Limits, profile: str) -> dict[str, Any]:
@@ -87,6 +107,50 @@ def create_execution(
             use_config_proxy=False,
             host_config=host,
             labels={**labels, LABEL_KIND: "execution"},
+        ),
+    )
+    return str(made["Id"])
+
+
+def create_lane(
+    client: docker.APIClient, image: str, *, limits: Limits, profile: str, labels: Mapping[str, str]
+) -> str:
+    """A container for many executions, one at a time, not yet started; its id.
+
+    It removes itself when it ends. Its limits are those of one execution.
+    """
+    walls = common_walls(limits, lane_profile(profile))
+    # Docker's own AppArmor profile forbids the mounts; where there is none, this says nothing.
+    walls["security_opt"].append("apparmor=unconfined")
+    memory = (limits.memory_mb + OWN_MEMORY_MB) * 1024 * 1024
+    walls |= {"mem_limit": memory, "memswap_limit": memory}
+    owner = f"uid={UID},gid={UID},mode=0700"
+    host = client.create_host_config(
+        **walls,
+        network_mode="none",
+        read_only=True,
+        auto_remove=True,
+        tmpfs={
+            STATE: f"exec,nosuid,nodev,size={limits.disk_mb}m,nr_inodes={INODES},{owner}",
+            "/tmp": "noexec,nosuid,nodev,size=1m,nr_inodes=10,mode=0555",  # noqa: S108
+            **SHARED_MEMORY,
+        },
+    )
+    # A world gets a /proc of its own only where ours is whole; each hides there what Docker would.
+    host |= {"MaskedPaths": [], "ReadonlyPaths": []}
+    made = cast(
+        dict[str, Any],
+        client.create_container(
+            image,
+            entrypoint=["python3", "-I", "-S", "-c", SUPERVISOR],
+            user=USER,
+            hostname="sandbox",
+            working_dir="/",
+            stdin_open=True,
+            network_disabled=True,
+            use_config_proxy=False,
+            host_config=host,
+            labels={**labels, LABEL_KIND: "lane"},
         ),
     )
     return str(made["Id"])

@@ -1,7 +1,8 @@
 """The engine that prepares environments and opens sandboxes on a Docker daemon.
 
-One fresh, hardened container for each execution. The SDK blocks, so that everything it does runs
-in threads: as many executions at once as `parallel` says, wherever they are asked for.
+Executions run in warm containers, each in a fresh world (`lane.py`); where the host cannot hold
+such worlds, in a container each (`attempt.py`). The SDK blocks, so that everything it does runs in
+threads: as many executions at once as `parallel` says, wherever they are asked for.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -21,17 +22,20 @@ import docker
 
 from sandbox.attempt import Attempt, remove
 from sandbox.base import Execution, SandboxUnavailable
-from sandbox.base_image import ensure_base_image
+from sandbox.base_image import ensure_base_image, image_exists, recipe_digest
 from sandbox.build import Build, BuildOptions
-from sandbox.container import CHECKOUT, ENVIRONMENT, PROGRAM_ENVIRONMENT, TREE, seccomp_profile
+from sandbox.container import seccomp_profile
 from sandbox.daemon import LABEL_OWNER, LABEL_RUN, connect, docker_errors
 from sandbox.dialogue import Job
 from sandbox.environment import recipe_of
+from sandbox.images import collect
+from sandbox.lanes import Lanes, WarmAttempt
 from sandbox.limits import Limits
+from sandbox.probe import Mode, Tier
+from sandbox.session import DockerSandbox
 from sandbox.tree import Tree
-from sandbox.waiting import Alone, Shared, stoppable
+from sandbox.waiting import Alone, finished, stoppable
 
-SCRIPT = "/tmp/capuchin/reproduce_issue.py"  # noqa: S108 - a file system of its own in the container
 UNOWNED_SECONDS = 3600
 """Containers that work for no run are left alone this long."""
 T = TypeVar("T")
@@ -50,8 +54,11 @@ class DockerEngine:
         docker_url: str | None = None,
         build_network: str = "bridge",
         owner: str = "capuchin",
+        mode: Mode = "auto",
     ) -> None:
-        """`owner` names the installation, when several share a Docker daemon: each reaps its own.
+        """`mode` says how executions are held: in `warm` containers that run one after another,
+        each in a world of its own; `cold`, a container each; `auto`, warm where the host can.
+        `owner` names the installation, when several share a Docker daemon: each reaps its own.
         `build_network` is the Docker network that installations may use; executions have none.
 
         Raises:
@@ -68,6 +75,7 @@ class DockerEngine:
         )
         self._docker_url = docker_url
         self._owner = owner
+        self._tier = Tier(mode)
         self._profile = seccomp_profile()
         self._executions = ThreadPoolExecutor(parallel, thread_name_prefix="sandbox")
         self._builds = ThreadPoolExecutor(parallel, thread_name_prefix="sandbox-build")
@@ -78,12 +86,20 @@ class DockerEngine:
         self._single_flight: dict[str, threading.Lock] = {}
 
     async def check(self) -> str:
-        """The daemon's version, in words.
+        """The daemon's version, and how executions are held there, in words.
 
         Raises:
             SandboxUnavailable: it does not answer, or cannot hold the walls up; says what to do.
         """
-        return await self._chore(self._check)
+        found = await self._chore(self._check)
+        base = f"capuchin/base:{recipe_digest()}"
+        if await self._chore(lambda: image_exists(self._client(), base)):
+            lanes = self._lanes(base, "")
+            try:
+                await self._tier.is_warm(self._executions, lanes)
+            finally:
+                await self._let_go(lanes)
+        return f"{found}, {self._tier}"
 
     async def prepare(
         self,
@@ -131,11 +147,17 @@ class DockerEngine:
     @asynccontextmanager
     async def open(self, image: str, *, run_id: str) -> AsyncGenerator[DockerSandbox, None]:
         """A sandbox on a prepared image; nothing of it is left when the block ends."""
-        sandbox = DockerSandbox(self, image, run_id)
+        lanes = self._lanes(image, run_id)
+
+        async def execute(job: Job, limits: Limits) -> Execution:
+            return await self._execute(lanes, job, limits)
+
+        sandbox = DockerSandbox(image, limits=self.limits, execute=execute)
         try:
             yield sandbox
         finally:
             await sandbox.close()
+            await self._let_go(lanes)
 
     async def reap(self, *, live_runs: Collection[str], older_than: float = 0) -> int:
         """Remove our containers of runs that no longer live; how many there were.
@@ -147,6 +169,18 @@ class DockerEngine:
         """
         return await self._chore(lambda: self._reap(frozenset(live_runs), older_than))
 
+    async def collect(self, *, max_bytes: int) -> int:
+        """Remove images that we made until the rest fits into `max_bytes`; how many bytes went.
+
+        The least recently used go first; what a container uses stays. 0 removes all that can be.
+
+        Raises:
+            SandboxUnavailable: Docker does not answer.
+        """
+        return await self._chore(
+            lambda: collect(self._client(), maker=self._owner, max_bytes=max_bytes)
+        )
+
     async def close(self) -> None:
         """Let go of threads and connections; what still runs is waited for."""
         for pool in (self._executions, self._builds, self._chores):
@@ -154,13 +188,30 @@ class DockerEngine:
         if self._connected is not None:
             self._connected.close()
 
-    async def execute(self, image: str, job: Job, *, limits: Limits, run_id: str) -> Execution:
+    async def _execute(self, lanes: Lanes, job: Job, limits: Limits) -> Execution:
         """One execution, when its turn has come. Raises as `Sandbox.run_command` does."""
         client = await self._chore(self._client)
         limits = limits.model_copy(update={"cpus": min(limits.cpus, self._cpus)})
-        labels = self._labels(run_id)
-        attempt = Attempt(client, image, job, limits=limits, profile=self._profile, labels=labels)
+        if await self._tier.is_warm(self._executions, lanes):
+            return await stoppable(self._executions, WarmAttempt(lanes, job, limits=limits))
+        attempt = Attempt(
+            client, lanes.image, job, limits=limits, profile=self._profile, labels=lanes.labels
+        )
         return await stoppable(self._executions, attempt)
+
+    def _lanes(self, image: str, run_id: str) -> Lanes:
+        return Lanes(
+            self._client,
+            image,
+            limits=lambda: self.limits.model_copy(
+                update={"cpus": min(self.limits.cpus, self._cpus)}
+            ),
+            profile=self._profile,
+            labels=self._labels(run_id),
+        )
+
+    async def _let_go(self, lanes: Lanes) -> None:
+        await finished(asyncio.ensure_future(self._chore(lanes.close)))
 
     async def _chore(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._chores, work)
@@ -212,70 +263,3 @@ class DockerEngine:
                 remove(self._client(), container["Id"])
                 removed += 1
         return removed
-
-
-class DockerSandbox:
-    """One prepared image; implements `sandbox.base.Sandbox`. Made by `DockerEngine.open`."""
-
-    def __init__(self, engine: DockerEngine, image: str, run_id: str) -> None:
-        self.image = image
-        self._engine = engine
-        self._run_id = run_id
-        self._running: set[asyncio.Task[Execution]] = set()
-        self._scripts: dict[tuple[str, tuple[str, ...], float | None], Shared] = {}
-
-    async def run_script(
-        self, script: str, *, diffs: Sequence[str] = (), seconds: float | None = None
-    ) -> Execution:
-        """See `Sandbox.run_script`. The same script on the same diffs runs once in a session."""
-        key = (script, tuple(diffs), seconds)
-        shared = self._scripts.get(key)
-        if shared is None or shared.is_void():
-            argv = (f"{ENVIRONMENT}/bin/python", SCRIPT)
-            shared = Shared(self._start(argv, diffs, self._limits(seconds), {SCRIPT: script}))
-            self._scripts[key] = shared
-        return await shared.result()
-
-    async def run_command(
-        self,
-        argv: Sequence[str],
-        *,
-        diffs: Sequence[str] = (),
-        seconds: float | None = None,
-        output_bytes: int | None = None,
-    ) -> Execution:
-        """See `Sandbox.run_command`. Programs of the environment go by their bare names."""
-        if not argv:
-            raise ValueError("There is no program to run.")
-        limits = self._limits(seconds, output_bytes)
-        return await Shared(self._start(argv, diffs, limits, {})).result()
-
-    async def close(self) -> None:
-        """Stop what still runs, and wait until its containers are gone."""
-        for task in self._running:
-            task.cancel()
-        if self._running:
-            await asyncio.wait(self._running)
-
-    def _start(
-        self, argv: Sequence[str], diffs: Sequence[str], limits: Limits, files: Mapping[str, str]
-    ) -> asyncio.Task[Execution]:
-        job = Job(
-            steps=[argv],
-            checkout=CHECKOUT,
-            environment=PROGRAM_ENVIRONMENT,
-            tree=TREE,
-            diffs=diffs,
-            files=files,
-        )
-        task = asyncio.create_task(
-            self._engine.execute(self.image, job, limits=limits, run_id=self._run_id)
-        )
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
-        return task
-
-    def _limits(self, seconds: float | None, output_bytes: int | None = None) -> Limits:
-        changed = {"seconds": seconds, "output_kept_bytes": output_bytes}
-        wanted = {name: value for name, value in changed.items() if value is not None}
-        return Limits.model_validate(self._engine.limits.model_dump() | wanted)

@@ -17,9 +17,10 @@ import pytest
 from sandbox.daemon import LABEL_RUN, connect
 from sandbox.docker import DockerEngine, DockerSandbox
 from sandbox.limits import Limits
+from sandbox.probe import Mode
 from sandbox.tree import Tree, tree_of_directory
 
-__all__ = ["ca_bundle", "daemon", "engine", "prepared", "run_id", "sandbox"]
+__all__ = ["ca_bundle", "daemon", "engine", "mode", "prepared", "run_id", "sandbox"]
 
 OWNER = f"tests-{uuid.uuid4().hex}"
 """Nobody else on this daemon reaps our containers, nor we theirs."""
@@ -66,10 +67,16 @@ def ca_bundle() -> Path | None:
     return bundle if bundle.is_file() else None
 
 
+@pytest.fixture(scope="session", params=["warm", "cold"])
+def mode(request: pytest.FixtureRequest) -> Mode:
+    """Both ways of holding executions keep the same promises."""
+    return request.param
+
+
 @pytest.fixture(scope="session")
-def engine(ca_bundle: Path | None) -> Iterator[DockerEngine]:
+def engine(ca_bundle: Path | None, mode: Mode) -> Iterator[DockerEngine]:
     limits = Limits(seconds=30, memory_mb=256, disk_mb=64, processes=64)
-    engine = DockerEngine(limits=limits, ca_bundle=ca_bundle, owner=OWNER)
+    engine = DockerEngine(limits=limits, ca_bundle=ca_bundle, owner=OWNER, mode=mode)
     yield engine
     asyncio.run(engine.close())
 
@@ -103,6 +110,12 @@ def containers_of(daemon: docker.APIClient, run_id: str, **filters: str) -> list
         daemon.containers(all=True, filters={"label": f"{LABEL_RUN}={run_id}", **filters}),
     )
     return [container["Id"] for container in found]
+
+
+def processes_of(daemon: docker.APIClient, container: str) -> int:
+    """How many processes the kernel knows in a running container."""
+    listed = cast(dict[str, Any], daemon.top(container))
+    return len(listed["Processes"])
 
 
 async def until_started(daemon: docker.APIClient, run_id: str) -> str:

@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+import uuid
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from docker.errors import NotFound
+
+from bot.clean import clean
 from bot.doctor import examine
 from bot.settings import Settings
+from sandbox.base_image import image_exists
+from sandbox.daemon import LABEL_OWNER, LABEL_RUN, connect
+from sandbox.docker import DockerEngine
+from tests.docker import make_tree
 from tests.e2e.harness import BotHarness
 
 
@@ -14,6 +26,31 @@ async def test_everything_that_is_needed_is_seen_to_work(bot: BotHarness) -> Non
     assert {"Python", "git", "Redis", "Docker", "base image", "GitHub App", "model"} <= {
         check.name for check in checks
     }
+
+
+async def test_docker_tells_how_executions_are_held(bot: BotHarness) -> None:
+    (docker,) = [check for check in await examine(bot.settings) if check.name == "Docker"]
+    assert docker.found.startswith("Docker ")
+    assert "warm sandboxes" in docker.found or "one container for each" in docker.found
+
+
+async def test_cleaning_takes_the_images_and_the_containers_of_dead_runs(
+    bot: BotHarness, tmp_path: Path
+) -> None:
+    owner = f"tests-{uuid.uuid4().hex}"
+    engine = DockerEngine(owner=owner)
+    tree = make_tree(tmp_path, {"app.py": f"# {uuid.uuid4()}"})
+    image = await engine.prepare(tree, setup=["true"], scope=uuid.uuid4().hex)
+    client = connect(None)
+    labels = {LABEL_RUN: "dead", LABEL_OWNER: owner}
+    made = str(cast(Any, client).create_container(image, labels=labels)["Id"])
+    said = await clean(bot.settings, engine)
+    await engine.close()
+    assert said.startswith("1 containers removed")
+    assert not image_exists(client, image)
+    with pytest.raises(NotFound):
+        client.inspect_container(made)
+    client.close()
 
 
 async def test_a_wrong_key_of_the_model_is_found_with_its_mend(bot: BotHarness) -> None:

@@ -13,8 +13,15 @@ import pytest
 from pipeline.together import together
 from sandbox.base import EnvironmentFailed, SandboxUnavailable
 from sandbox.docker import DockerEngine
+from sandbox.probe import Mode
 from sandbox.tree import Tree, tree_of_directory
 from tests.docker import PACKAGE, containers_of, make_tree, until_started
+
+
+@pytest.fixture(scope="session")
+def mode() -> Mode:
+    """Builds are the same in both."""
+    return "auto"
 
 
 async def test_a_prepared_tree_is_found_again_at_once(

@@ -56,7 +56,7 @@ for change in (os.setuid, os.setgid):
     try:
         change(0); print("BECAME ROOT")
     except OSError as error:
-        print(error.errno)
+        print(error.errno in (1, 22))
 print(os.popen("find / -xdev -perm /6000 -type f 2>/dev/null").read())
 print(open("/proc/self/oom_score_adj").read())
 """)
@@ -64,7 +64,7 @@ print(open("/proc/self/oom_score_adj").read())
     assert run.output.split() == [
         *("10001", "10001", "[10001]"),
         *("CapInh", nothing, "CapPrm", nothing, "CapEff", nothing, "CapBnd", nothing),
-        *("CapAmb", nothing, "NoNewPrivs", "1", "Seccomp", "2", "1", "1", "1000"),
+        *("CapAmb", nothing, "NoNewPrivs", "1", "Seccomp", "2", "True", "True", "1000"),
     ]
 
 

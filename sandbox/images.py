@@ -1,0 +1,116 @@
+"""The images that this installation made: when each was last used, and which have to go."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, cast
+
+import docker
+from docker.errors import APIError, ImageNotFound
+
+from sandbox.daemon import LABEL_MAKER, docker_errors
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Image:
+    """One layer of ours on top of its parent."""
+
+    id: str
+    name: str
+    parent: str
+    size: int
+    """Bytes, without the parent's."""
+    used: datetime
+    """When it was last asked for."""
+
+
+def touch(client: docker.APIClient, image: str) -> None:
+    """Write down that `image` was used just now: Docker keeps the time of the last tagging."""
+    repository, _, tag = image.partition(":")
+    with docker_errors("Docker could not tag an image"):
+        client.tag(image, repository, tag)
+
+
+def collect(client: docker.APIClient, *, maker: str, max_bytes: int) -> int:
+    """Remove what was not used for the longest time until the rest fits; how many bytes went.
+
+    An image that a container uses, or that another is built on, stays.
+
+    Raises:
+        SandboxUnavailable: Docker does not answer.
+    """
+    with docker_errors("Docker could not list images"):
+        images = made_by(client, maker)
+    total = sum(image.size for image in images)
+    freed = 0
+    # Some take no room of their own; with no room for any they go as well.
+    while total - freed > max_bytes or not max_bytes:
+        parents = {image.parent for image in images}
+        oldest = min(
+            (image for image in images if image.id not in parents),
+            key=lambda image: image.used,
+            default=None,
+        )
+        if oldest is None:
+            break
+        images.remove(oldest)
+        if remove(client, oldest):
+            freed += oldest.size
+        else:
+            # What it stands on cannot go either.
+            images = [image for image in images if image.id != oldest.parent]
+    return freed
+
+
+def remove(client: docker.APIClient, image: Image) -> bool:
+    try:
+        client.remove_image(image.name, noprune=True)
+    except (APIError, ImageNotFound) as error:
+        log.info("image %s stays: %s", image.name, error)
+        return False
+    return True
+
+
+def made_by(client: docker.APIClient, maker: str) -> list[Image]:
+    listed = cast(list[dict[str, Any]], client.images(filters={"label": f"{LABEL_MAKER}={maker}"}))
+    inspected = [seen(client, entry["RepoTags"]) for entry in listed]
+    return [image for image in inspected if image is not None]
+
+
+def seen(client: docker.APIClient, names: Iterable[str] | None) -> Image | None:
+    """None for an image that has no name, or went away in the meantime."""
+    name = next((name for name in names or () if name != "<none>:<none>"), None)
+    if name is None:
+        return None
+    try:
+        facts = cast(dict[str, Any], client.inspect_image(name))
+    except ImageNotFound:
+        return None
+    parent = str(facts["Parent"])
+    return Image(
+        id=str(facts["Id"]),
+        name=name,
+        parent=parent,
+        size=int(facts["Size"]) - size_of(client, parent),
+        used=moment(str(facts["Metadata"]["LastTagTime"])),
+    )
+
+
+def size_of(client: docker.APIClient, image: str) -> int:
+    try:
+        return int(cast(dict[str, Any], client.inspect_image(image))["Size"]) if image else 0
+    except ImageNotFound:
+        return 0
+
+
+def moment(text: str) -> datetime:
+    """Docker's time, which has nine digits after the second and may have a zone."""
+    head, _, rest = text.partition(".")
+    zone = rest.lstrip("0123456789") or "+00:00"
+    fraction = rest[: len(rest) - len(rest.lstrip("0123456789"))][:6]
+    return datetime.fromisoformat(f"{head}.{fraction or '0'}".ljust(26, "0") + zone)

@@ -1,0 +1,178 @@
+"""The lanes of one open sandbox, and an execution on one of them. Blocking: runs in threads."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import docker
+
+from sandbox.base import Ending, Execution, PatchRejected
+from sandbox.dialogue import Job, Stopped
+from sandbox.lane import Lane, LaneDied, NoLane, open_lane
+from sandbox.limits import Limits
+
+PATIENCE_SECONDS = 180
+"""How much longer than the program's own limit a lane may take before it counts as dead."""
+STOP_SECONDS = 5
+"""How long a lane may take to kill what is not wanted any more; then it is killed itself."""
+CUT_OFF = {Ending.TIMEOUT, Ending.MEMORY, Ending.OUTPUT, Ending.KILLED}
+
+
+class Lanes:
+    """At most as many containers as executions run at once; opened when first needed."""
+
+    def __init__(
+        self,
+        client: Callable[[], docker.APIClient],
+        image: str,
+        *,
+        limits: Callable[[], Limits],
+        profile: str,
+        labels: Mapping[str, str],
+    ) -> None:
+        self.image = image
+        self.labels = labels
+        self._client = client
+        self._limits = limits
+        self._profile = profile
+        self._guard = threading.Lock()
+        self._idle: list[Lane] = []
+
+    def take(self, edit: tuple[str, ...]) -> Lane:
+        """A lane for one execution: rather one that has the edit at hand.
+
+        Raises:
+            SandboxUnavailable: Docker does not start a new one.
+        """
+        with self._guard:
+            known = [lane for lane in self._idle if edit in lane.edits]
+            for lane in known or self._idle:
+                self._idle.remove(lane)
+                lane.edits.add(edit)
+                return lane
+        lane = open_lane(
+            self._client(),
+            self.image,
+            limits=self._limits(),
+            profile=self._profile,
+            labels=self.labels,
+        )
+        lane.edits.add(edit)
+        return lane
+
+    def give_back(self, lane: Lane) -> None:
+        with self._guard:
+            self._idle.append(lane)
+
+    def close(self) -> None:
+        """Those in use are closed by who uses them."""
+        with self._guard:
+            lanes, self._idle = self._idle, []
+        if lanes:
+            with ThreadPoolExecutor(len(lanes)) as pool:
+                list(pool.map(Lane.close, lanes))
+
+
+class WarmAttempt:
+    """One job on one lane. `stop` may be called from another thread."""
+
+    def __init__(self, lanes: Lanes, job: Job, *, limits: Limits) -> None:
+        self._lanes = lanes
+        self._job = job
+        self._limits = limits
+        self._guard = threading.Lock()
+        self._stopped_at: float | None = None
+        self._current: tuple[Lane, str] | None = None
+
+    def stop(self) -> None:
+        """Make `run` kill the execution and raise `Stopped` at once; the lane lives on."""
+        with self._guard:
+            self._stopped_at = time.monotonic()
+            if self._current is None:
+                return
+            lane, run = self._current
+        try:
+            lane.send({"stop": run})
+        except LaneDied:
+            return  # who waits for the lane hears of it too
+
+    def run(self) -> Execution:
+        """Raises `PatchRejected`, `SandboxUnavailable`, and `Stopped` after `stop`."""
+        try:
+            return execution(self._once())
+        except LaneDied:
+            # Nothing of an execution outlives its lane, so that a second one changes nothing.
+            try:
+                return execution(self._once())
+            except LaneDied as error:
+                raise NoLane(f"The sandbox container died twice: {error}") from error
+
+    def _once(self) -> dict[str, Any]:
+        if self._stopped_at is not None:
+            raise Stopped
+        lane = self._lanes.take(tuple(self._job.diffs))
+        run = secrets.token_hex(8)
+        with self._guard:
+            self._current = lane, run
+        try:
+            answer = lane.ask(self._message(run), seconds=self._patience(), stopped=self._is_late)
+        except BaseException as error:
+            lane.close()
+            if self._stopped_at is not None:
+                raise Stopped from error
+            raise
+        finally:
+            with self._guard:
+                self._current = None
+        self._lanes.give_back(lane)
+        if self._stopped_at is not None:
+            raise Stopped
+        return answer
+
+    def _message(self, run: str) -> dict[str, Any]:
+        return {
+            "run": run,
+            "argv": list(self._job.steps[0]),
+            "env": dict(self._job.environment),
+            "files": dict(self._job.files),
+            "diffs": list(self._job.diffs),
+            "seconds": self._limits.seconds,
+            "output_kept": self._limits.output_kept_bytes,
+            "output_total": self._limits.output_total_bytes,
+        }
+
+    def _patience(self) -> float:
+        return self._limits.seconds + PATIENCE_SECONDS
+
+    def _is_late(self) -> bool:
+        stopped = self._stopped_at
+        return stopped is not None and time.monotonic() - stopped > STOP_SECONDS
+
+
+def execution(answer: Mapping[str, Any]) -> Execution:
+    """What a lane's answer says.
+
+    Raises:
+        PatchRejected, SandboxUnavailable, Stopped: there was no execution.
+    """
+    end = str(answer["end"])
+    if end == "rejected":
+        raise PatchRejected(str(answer["words"]))
+    if end == "stopped":
+        raise Stopped
+    if end not in set(Ending):
+        raise NoLane(f"The execution could not be started: {answer['words']}")
+    ending = Ending(end)
+    return Execution(
+        exit_code=None if ending in CUT_OFF else int(answer["code"]),
+        output=str(answer["output"]),
+        seconds=round(float(answer["seconds"]), 3),
+        ending=ending,
+        cpu_seconds=round(float(answer["cpu_seconds"]), 3),
+        peak_memory_mb=round(int(answer["peak_kb"]) / 1024, 1),
+    )

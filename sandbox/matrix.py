@@ -1,0 +1,79 @@
+"""Every test on every edit: each distinct pair runs once, and is told as soon as it has ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from sandbox.base import Execution, PatchRejected, Sandbox
+
+SIDE_BY_SIDE = 8
+"""Executions asked for at once; the sandbox runs as many of them as it may."""
+Pair = tuple[tuple[str, ...], str]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One test on one edit, by their places in what was asked."""
+
+    edit: int
+    test: int
+    run: Execution | PatchRejected
+    """The latter where the edit does not apply, so that nothing ran."""
+
+
+async def matrix(
+    sandbox: Sandbox,
+    edits: Sequence[Sequence[str]],
+    tests: Sequence[str],
+    *,
+    seconds: float | None = None,
+    side_by_side: int = SIDE_BY_SIDE,
+) -> AsyncGenerator[Cell, None]:
+    """Run the scripts `tests` on each of `edits`, tuples of diffs; `()` is the unedited code.
+
+    Cells come in the order of ending; equal pairs share one execution and come together. Leaving
+    the iteration early (`contextlib.aclosing`) stops what still runs.
+
+    Raises:
+        SandboxUnavailable: as `Sandbox.run_script`; what still ran is stopped.
+    """
+    places = _places(edits, tests)
+    waiting = iter(places)
+    running: dict[asyncio.Task[Execution | PatchRejected], Pair] = {}
+    try:
+        while True:
+            for pair in islice(waiting, side_by_side - len(running)):
+                running[asyncio.create_task(_one(sandbox, pair, seconds))] = pair
+            if not running:
+                return
+            done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            for pair, run in [(running.pop(task), task.result()) for task in done]:
+                for e, t in places[pair]:
+                    yield Cell(e, t, run)
+    finally:
+        for task in running:
+            task.cancel()
+        if running:
+            await asyncio.wait(running)
+
+
+def _places(
+    edits: Sequence[Sequence[str]], tests: Sequence[str]
+) -> dict[Pair, list[tuple[int, int]]]:
+    """The distinct pairs, one edit after another, and the cells that each fills."""
+    places: dict[Pair, list[tuple[int, int]]] = {}
+    for e, diffs in enumerate(edits):
+        for t, test in enumerate(tests):
+            places.setdefault((tuple(diffs), test), []).append((e, t))
+    return places
+
+
+async def _one(sandbox: Sandbox, pair: Pair, seconds: float | None) -> Execution | PatchRejected:
+    diffs, test = pair
+    try:
+        return await sandbox.run_script(test, diffs=diffs, seconds=seconds)
+    except PatchRejected as error:
+        return error

@@ -1,0 +1,92 @@
+"""One open sandbox: a prepared image, and the executions that are asked of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from typing import Any
+
+from sandbox.base import Execution
+from sandbox.container import CHECKOUT, ENVIRONMENT, PROGRAM_ENVIRONMENT, TREE
+from sandbox.dialogue import Job
+from sandbox.limits import Limits
+from sandbox.matrix import Cell, matrix
+from sandbox.waiting import Shared
+
+SCRIPT = "/tmp/capuchin/reproduce_issue.py"  # noqa: S108 - a file system of its own in the container
+Execute = Callable[[Job, Limits], Coroutine[Any, Any, Execution]]
+
+
+class DockerSandbox:
+    """One prepared image; implements `sandbox.base.Sandbox`. Made by `DockerEngine.open`."""
+
+    def __init__(self, image: str, *, limits: Limits, execute: Execute) -> None:
+        self.image = image
+        self._limits_of_all = limits
+        self._execute = execute
+        self._running: set[asyncio.Task[Execution]] = set()
+        self._scripts: dict[tuple[str, tuple[str, ...], float | None], Shared] = {}
+
+    async def run_script(
+        self, script: str, *, diffs: Sequence[str] = (), seconds: float | None = None
+    ) -> Execution:
+        """See `Sandbox.run_script`. The same script on the same diffs runs once in a session."""
+        key = (script, tuple(diffs), seconds)
+        shared = self._scripts.get(key)
+        if shared is None or shared.is_void():
+            argv = (f"{ENVIRONMENT}/bin/python", SCRIPT)
+            shared = Shared(self._start(argv, diffs, self._limits(seconds), {SCRIPT: script}))
+            self._scripts[key] = shared
+        return await shared.result()
+
+    async def run_command(
+        self,
+        argv: Sequence[str],
+        *,
+        diffs: Sequence[str] = (),
+        seconds: float | None = None,
+        output_bytes: int | None = None,
+    ) -> Execution:
+        """See `Sandbox.run_command`. Programs of the environment go by their bare names."""
+        if not argv:
+            raise ValueError("There is no program to run.")
+        limits = self._limits(seconds, output_bytes)
+        return await Shared(self._start(argv, diffs, limits, {})).result()
+
+    def matrix(
+        self,
+        edits: Sequence[Sequence[str]],
+        tests: Sequence[str],
+        *,
+        seconds: float | None = None,
+    ) -> AsyncGenerator[Cell, None]:
+        """Every script of `tests` on every one of `edits`; see `sandbox.matrix.matrix`."""
+        return matrix(self, edits, tests, seconds=seconds)
+
+    async def close(self) -> None:
+        """Stop what still runs, and wait until its containers are gone."""
+        for task in self._running:
+            task.cancel()
+        if self._running:
+            await asyncio.wait(self._running)
+
+    def _start(
+        self, argv: Sequence[str], diffs: Sequence[str], limits: Limits, files: Mapping[str, str]
+    ) -> asyncio.Task[Execution]:
+        job = Job(
+            steps=[argv],
+            checkout=CHECKOUT,
+            environment=PROGRAM_ENVIRONMENT,
+            tree=TREE,
+            diffs=diffs,
+            files=files,
+        )
+        task = asyncio.create_task(self._execute(job, limits))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return task
+
+    def _limits(self, seconds: float | None, output_bytes: int | None = None) -> Limits:
+        changed = {"seconds": seconds, "output_kept_bytes": output_bytes}
+        wanted = {name: value for name, value in changed.items() if value is not None}
+        return Limits.model_validate(self._limits_of_all.model_dump() | wanted)

@@ -1,0 +1,87 @@
+"""Images are kept while they fit, the least recently used going first."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, cast
+
+import docker
+import pytest
+
+from sandbox.base_image import image_exists
+from sandbox.daemon import LABEL_MAKER
+from sandbox.docker import DockerEngine
+from sandbox.images import made_by, moment
+from tests.docker import make_tree
+
+SCOPE = uuid.uuid4().hex
+"""Nothing that was built before fits."""
+
+
+@pytest.fixture
+async def maker() -> AsyncIterator[DockerEngine]:
+    """An installation of its own, so that nobody else's images can go."""
+    engine = DockerEngine(owner=f"tests-{uuid.uuid4().hex}")
+    yield engine
+    await engine.collect(max_bytes=0)
+    await engine.close()
+
+
+async def built(maker: DockerEngine, folder: Path) -> str:
+    tree = make_tree(folder, {"app.py": f"# {uuid.uuid4()}"})
+    return await maker.prepare(
+        tree, setup=["head -c 3000000 /dev/urandom > big"], scope=SCOPE + folder.name
+    )
+
+
+async def test_the_least_recently_used_go_first(
+    maker: DockerEngine, tmp_path: Path, daemon: docker.APIClient
+) -> None:
+    first, second = await built(maker, tmp_path / "one"), await built(maker, tmp_path / "two")
+    tree = make_tree(tmp_path / "one", {})
+    found = await maker.prepare(
+        tree, setup=["head -c 3000000 /dev/urandom > big"], scope=SCOPE + "one"
+    )
+    assert found == first
+    freed = await maker.collect(max_bytes=5_000_000)
+    assert 2_900_000 < freed < 6_000_000
+    assert image_exists(daemon, first)
+    assert not image_exists(daemon, second)
+    assert await maker.collect(max_bytes=5_000_000) == 0
+
+
+async def test_an_image_in_use_stays_and_nobody_elses_is_touched(
+    maker: DockerEngine, tmp_path: Path, daemon: docker.APIClient
+) -> None:
+    image = await built(maker, tmp_path / "used")
+    other = DockerEngine(owner=f"tests-{uuid.uuid4().hex}")
+    assert await other.collect(max_bytes=0) == 0
+    async with maker.open(image, run_id="test-images") as sandbox:
+        assert (await sandbox.run_command(["true"])).passed
+        await maker.collect(max_bytes=0)
+        assert image_exists(daemon, image)
+    await maker.collect(max_bytes=0)
+    assert not image_exists(daemon, image)
+    await other.close()
+
+
+async def test_everything_we_made_can_go_and_the_base_stays(
+    maker: DockerEngine, tmp_path: Path, daemon: docker.APIClient
+) -> None:
+    image = await built(maker, tmp_path / "all")
+    facts = cast(dict[str, Any], daemon.inspect_image(image))
+    owner = str(facts["Config"]["Labels"][LABEL_MAKER])
+    assert len(made_by(daemon, owner)) == 2
+    await maker.collect(max_bytes=0)
+    assert made_by(daemon, owner) == []
+    assert daemon.images("capuchin/base")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2026-01-02T03:04:05.123456789Z", "2026-01-02T03:04:05.1+01:00", "2026-01-02T03:04:05.12Z"],
+)
+def test_dockers_times_are_read(text: str) -> None:
+    assert moment(text).isoformat().startswith("2026-01-02T03:04:05.1")

@@ -1,0 +1,114 @@
+"""Code that wants to be somebody else, or to talk to the kernel in ways it should not."""
+
+from __future__ import annotations
+
+import json
+import platform
+
+import pytest
+
+from sandbox.base import Ending
+from sandbox.docker import DockerSandbox
+from sandbox.supervisor.filter import FORBIDDEN
+
+ATTEMPT = """
+import ctypes, errno, os, platform
+libc = ctypes.CDLL(None, use_errno=True)
+calls = {calls}
+for name, number in calls.items():
+    ctypes.set_errno(0)
+    result = libc.syscall(number, 0, 0, 0, 0, 0, 0)
+    if result != -1 or ctypes.get_errno() not in (errno.EPERM, errno.ENOSYS):
+        print("ALLOWED", name, result, errno.errorcode.get(ctypes.get_errno()))
+print("done")
+"""
+
+
+async def test_no_dangerous_system_call_gets_through(sandbox: DockerSandbox) -> None:
+    """Without pointers: who is not stopped at the door answers EINVAL or EFAULT."""
+    column = ["x86_64", "aarch64"].index(platform.machine())
+    calls = {name: both[column] for name, both in FORBIDDEN.items() if both[column] is not None}
+    run = await sandbox.run_script(ATTEMPT.format(calls=json.dumps(calls)))
+    assert run.output == "done\n"
+
+
+async def test_no_new_namespace_of_any_kind(sandbox: DockerSandbox) -> None:
+    run = await sandbox.run_script("""
+import ctypes, os, platform
+libc = ctypes.CDLL(None, use_errno=True)
+clone, unshare = {"x86_64": (56, 272), "aarch64": (220, 97)}[platform.machine()]
+for bit in (17, 25, 26, 27, 28, 29, 30):
+    ctypes.set_errno(0)
+    pid = libc.syscall(clone, (1 << bit) | 17, 0, 0, 0, 0)
+    if pid == 0: os._exit(0)
+    if pid != -1: print("CLONED", bit)
+    if libc.syscall(unshare, 1 << bit, 0, 0, 0, 0) != -1: print("UNSHARED", bit)
+if libc.syscall(435, 0, 0) != -1 or ctypes.get_errno() != 38: print("CLONE3")
+try: os.mkdir("/tmp/m")
+except OSError: pass
+print(libc.mount(b"tmpfs", b"/tmp/m", b"tmpfs", 0, None), libc.umount2(b"/tmp", 2))
+""")
+    assert run.output == "-1 -1\n"
+
+
+async def test_walls_cannot_be_taken_down_from_inside(sandbox: DockerSandbox) -> None:
+    run = await sandbox.run_script("""
+import ctypes, os, resource
+libc = ctypes.CDLL(None, use_errno=True)
+print(libc.prctl(38, 0, 0, 0, 0))  # no_new_privs off
+for change in (os.setuid, os.setgid, os.seteuid):
+    try: change(0); print("BECAME ROOT")
+    except OSError: pass
+for kind in (resource.RLIMIT_NOFILE, resource.RLIMIT_CORE):
+    soft, hard = resource.getrlimit(kind)
+    try: resource.setrlimit(kind, (hard + 1, hard + 1)); print("RAISED", kind)
+    except (OSError, ValueError): pass
+try: os.chroot("/tmp"); print("CHROOT")
+except OSError: pass
+try: os.nice(-5); print("NICE")
+except OSError: pass
+""")
+    assert run.output == "-1\n"
+
+
+async def test_a_set_user_id_program_gives_nothing(sandbox: DockerSandbox) -> None:
+    run = await sandbox.run_script("""
+import os, shutil, subprocess
+shutil.copy("/bin/sh", "/tmp/sh"); os.chmod("/tmp/sh", 0o6755)
+print(subprocess.run(["/tmp/sh", "-pc", "id -u; id -ru"], capture_output=True, text=True).stdout)
+print(subprocess.run("find / -xdev -perm /6000 -type f 2>/dev/null", shell=True,
+                     capture_output=True, text=True).stdout)
+""")
+    assert run.output.split() == ["10001", "10001"]
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the old door is of x86")
+async def test_the_32_bit_door_is_shut(sandbox: DockerSandbox) -> None:
+    """`int 0x80` numbers system calls otherwise: a filter that forgot it would be no filter."""
+    run = await sandbox.run_script(r"""
+import ctypes, mmap
+page = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+page.write(b"\xb8\x14\x00\x00\x00\xcd\x80\xc3")  # mov eax, 20 (getpid); int 0x80; ret
+address = ctypes.addressof(ctypes.c_char.from_buffer(page))
+print("before", flush=True)
+print("got", ctypes.CFUNCTYPE(ctypes.c_int)(address)())
+""")
+    assert (run.ending, run.output) == (Ending.KILLED, "before\n")
+
+
+async def test_devices_cannot_be_made_and_links_lead_nowhere(sandbox: DockerSandbox) -> None:
+    run = await sandbox.run_script("""
+import os
+for mode, name in ((0o60666, "block"), (0o20666, "character")):
+    try: os.mknod(f"/tmp/{name}", mode, os.makedev(1, 1)); open(f"/tmp/{name}").read(1); print(name)
+    except OSError: pass
+os.symlink("/proc/1/root/etc/shadow", "link")
+os.symlink("/sbx/deltas", "deltas")
+for path in ("link", "deltas/1/u"):
+    try: open(path).read(); print("READ", path)
+    except OSError: pass
+for source in ("/etc/shadow", "/opt/env/pyvenv.cfg", "/opt/tree/src/shop/total.py"):
+    try: os.link(source, "/testbed/hard"); print("LINKED", source)
+    except OSError: pass
+""")
+    assert run.output == ""

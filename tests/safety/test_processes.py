@@ -1,0 +1,121 @@
+"""Processes that multiply, hide, refuse to end, or reach for others."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from sandbox.base import Ending
+from sandbox.docker import DockerSandbox
+
+
+async def test_a_fork_bomb_ends_with_its_time(sandbox: DockerSandbox) -> None:
+    bomb = "import os\nwhile True:\n try: os.fork()\n except OSError: pass\n"
+    begun = time.monotonic()
+    run = await sandbox.run_script(bomb, seconds=1)
+    assert run.ending is Ending.TIMEOUT
+    assert time.monotonic() - begun < 8
+
+
+async def test_the_number_of_processes_has_an_end(sandbox: DockerSandbox) -> None:
+    run = await sandbox.run_script("""
+import os, time
+count = 0
+try:
+    while True:
+        if os.fork() == 0:
+            time.sleep(1000)
+        count += 1
+except OSError as error:
+    print(error.errno, 32 <= count <= 80)
+""")
+    assert run.output == "11 True\n"
+
+
+async def test_daemons_that_hold_the_output_die_with_their_parent(sandbox: DockerSandbox) -> None:
+    run = await sandbox.run_script("""
+import os, signal, time
+for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+    signal.signal(number, signal.SIG_IGN)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        while True:
+            time.sleep(0.01); os.write(1, b"")
+    os._exit(0)
+print("parent done")
+""")
+    assert (run.ending, run.exit_code, run.output) == (Ending.EXIT, 0, "parent done\n")
+
+
+async def test_ignoring_every_signal_buys_no_time(sandbox: DockerSandbox) -> None:
+    run = await sandbox.run_script(
+        """
+import signal, time
+for number in range(1, 65):
+    try: signal.signal(number, signal.SIG_IGN)
+    except (OSError, ValueError): pass
+print("ready", flush=True)
+while True: time.sleep(1000)
+""",
+        seconds=0.5,
+    )
+    assert (run.ending, run.output) == (Ending.TIMEOUT, "ready\n")
+    assert run.seconds < 2
+
+
+async def test_the_processes_that_hold_the_walls_cannot_be_reached(sandbox: DockerSandbox) -> None:
+    run = await sandbox.run_script("""
+import ctypes, glob, os, signal
+libc = ctypes.CDLL(None, use_errno=True)
+for number in range(1, 65):
+    try: os.kill(1, number)
+    except OSError: pass
+for path in glob.glob("/proc/1/fd/*") + [f"/proc/1/{n}" for n in ("mem", "environ", "maps", "fd")]:
+    try:
+        open(path, "rb").read(1); print("READ", path)
+    except OSError: pass
+try: os.listdir("/proc/1/root"); print("ROOT")
+except OSError: pass
+for fd in range(3, 64):
+    try: os.write(fd, b'{"ended": 0, "seconds": 0}'); print("WROTE", fd)
+    except OSError: pass
+try: os.kill(-1, signal.SIGKILL)
+except OSError: pass
+os._exit(9)
+""")
+    assert (run.exit_code, run.output) == (9, "")
+
+
+@pytest.mark.parametrize("text", ['{"ended": 0, "seconds": 0}', '{"run": "x", "end": "exit"}'])
+async def test_an_end_cannot_be_forged_by_printing_one(sandbox: DockerSandbox, text: str) -> None:
+    code = f"import os\nfor fd in (1, 2): os.write(fd, {(text + chr(10)).encode()!r})\nos._exit(2)"
+    run = await sandbox.run_script(code)
+    assert (run.exit_code, run.output) == (2, f"{text}\n{text}\n")
+
+
+async def test_what_one_execution_leaves_in_the_kernel_is_not_there_for_the_next(
+    sandbox: DockerSandbox,
+) -> None:
+    leave = """
+import ctypes, socket
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.shmget(4711, 4096, 0o1600) >= 0
+libc.semget(4711, 1, 0o1600)
+libc.mq_open(b"/left", 0o102, 0o600, None)
+server = socket.create_server(("127.0.0.1", 8000))
+client = socket.create_connection(("127.0.0.1", 8000))
+server.accept()[0].close()  # leaves a connection that waits a minute
+client.close()
+"""
+    look = """
+import ctypes, socket
+libc = ctypes.CDLL(None, use_errno=True)
+print(libc.shmget(4711, 4096, 0), libc.semget(4711, 1, 0), libc.mq_open(b"/left", 0))
+plain = socket.socket()
+plain.bind(("127.0.0.1", 8000))
+"""
+    assert (await sandbox.run_script(leave)).passed
+    run = await sandbox.run_script(look)
+    assert (run.exit_code, run.output) == (0, "-1 -1 -1\n")

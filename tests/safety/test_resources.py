@@ -1,0 +1,108 @@
+"""Memory, output and disk without end."""
+
+from __future__ import annotations
+
+import pytest
+
+from sandbox.base import Ending
+from sandbox.docker import DockerSandbox
+
+MEMORY_BOMBS = {
+    "one process": "hoard = []\nwhile True: hoard.append(bytearray(8 << 20))",
+    "many children": """
+import os, time
+for _ in range(10):
+    if os.fork() == 0:
+        hoard = bytearray(os.urandom(1) * (50 << 20)); time.sleep(1)
+for _ in range(10): os.wait()
+""",
+    "children that want to die last": """
+import os, time
+open("/proc/self/oom_score_adj", "w").write("0")
+for _ in range(30):
+    if os.fork() == 0:
+        hoard = bytearray(os.urandom(1) * (12 << 20)); time.sleep(1)
+for _ in range(30): os.wait()
+""",
+    "a file without a name": """
+import os
+handle = os.memfd_create("bomb")
+while True: os.write(handle, bytes(1 << 20))
+""",
+    "zip bomb": """
+import zlib
+squeeze = zlib.compressobj(9)
+bomb = b"".join(squeeze.compress(bytes(1 << 20)) for _ in range(512)) + squeeze.flush()
+print(len(bomb) < 2 << 20, flush=True)
+zlib.decompress(bomb)
+""",
+}
+
+
+@pytest.mark.parametrize("name", MEMORY_BOMBS)
+async def test_too_much_memory_is_called_that(sandbox: DockerSandbox, name: str) -> None:
+    run = await sandbox.run_script(MEMORY_BOMBS[name])
+    if name == "a file without a name" and run.ending is Ending.KILLED:
+        assert run.exit_code is None  # by the limit of a file's size
+    elif name == "a file without a name" and run.ending is Ending.EXIT:
+        assert "File too large" in run.output
+    else:
+        assert (run.ending, run.exit_code) == (Ending.MEMORY, None)
+
+
+@pytest.mark.parametrize("stream", [1, 2])
+async def test_endless_output_is_cut(sandbox: DockerSandbox, stream: int) -> None:
+    flood = f"import os\nwhile True: os.write({stream}, b'x' * 65536)"
+    run = await sandbox.run_script(flood)
+    assert (run.ending, run.exit_code) == (Ending.OUTPUT, None)
+    assert len(run.output) < 70_000
+
+
+async def test_disks_and_inodes_have_an_end(sandbox: DockerSandbox) -> None:
+    run = await sandbox.run_script("""
+import os
+for place in (".", "/tmp", "/dev/shm"):
+    try:
+        with open(place + "/big", "wb", buffering=0) as file:
+            while True: file.write(bytes(1 << 20))
+    except OSError as error:
+        print(error.errno, os.path.getsize(place + "/big") <= 64 << 20)
+    os.unlink(place + "/big")
+count = 0
+try:
+    while True:
+        open(f"/dev/shm/{count}", "w").close(); count += 1
+except OSError as error:
+    print(error.errno, count < 10_001)
+""")
+    assert run.output == "28 True\n" * 4
+
+
+async def test_a_sparse_file_fools_nobody(sandbox: DockerSandbox) -> None:
+    run = await sandbox.run_script("""
+import os
+with open("/tmp/sparse", "wb") as file:
+    file.truncate(32 << 20)
+print(os.stat("/tmp/sparse").st_blocks)
+with open("/tmp/full", "wb", buffering=0) as file:
+    try:
+        while True: file.write(bytes(1 << 20))
+    except OSError as error: print(error.errno)
+""")
+    assert run.output == "0\n28\n"
+
+
+async def test_an_archive_that_unpacks_without_end_fills_only_its_own_disk(
+    sandbox: DockerSandbox,
+) -> None:
+    run = await sandbox.run_script("""
+import zipfile
+with zipfile.ZipFile("/tmp/bomb.zip", "w", zipfile.ZIP_DEFLATED) as bomb:
+    with bomb.open("big", "w") as file:
+        for _ in range(256): file.write(bytes(1 << 20))
+try:
+    zipfile.ZipFile("/tmp/bomb.zip").extractall("out")
+except OSError as error:
+    print(error.errno)
+""")
+    assert run.output == "28\n"
