@@ -1,0 +1,307 @@
+"""Source text as logical lines of tokens: no comments, no docstrings, no formatting."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from tree_sitter import Node, Parser, QueryCursor, Tree
+
+from pipeline.selection.grammars import Grammar, Layout, grammar_of
+
+_WORD = r"[A-Za-z_$\x80-\xff][\w$\x80-\xff]*"
+_TOKEN = re.compile(
+    rf"\\\r?\n|\n[ \t\f]*|{_WORD}|\d[\w.]*|===|!==|\*\*=|//=|>>=|<<=|\.\.\.|==|!=|<=|>=|->|=>|:="
+    r"|\+=|-=|\*=|/=|%=|&=|\|=|\^=|@=|\*\*|//|<<|>>|&&|\|\||\?\?|\?\.|::|\+\+|--|[^\s\\]|\\"
+)
+_NAME = re.compile(_WORD)
+_OPENERS = {"(": ")", "[": "]", "{": "}"}
+_CLOSERS = frozenset(_OPENERS.values())
+_JOINED = frozenset({".", "?.", "&&", "||", "??", "?", ":"})
+"""A line that begins with one of these goes on from the line before."""
+_KEYWORDS = frozenset(
+    "return in and or not if elif while is yield assert else for print del raise lambda await "
+    "case match from import".split()
+)
+_HASHED = re.compile(r"(?:^|/)(?:Makefile|Dockerfile)$|\.(?:sh|ya?ml|toml|cfg|ini|pl|r|mk|cmake)$")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One logical line."""
+
+    tokens: tuple[str, ...]
+    """Where indentation matters, the first is its width after a NUL."""
+    lines: tuple[int, ...] = field(compare=False)
+    """The physical line of each token, from 0."""
+
+
+@dataclass(frozen=True)
+class Lexed:
+    units: tuple[Unit, ...]
+    bound: frozenset[str] = frozenset()
+    """Names bound as local variables."""
+    kept: frozenset[str] = frozenset()
+    """Names of parameters, globals and members: never merely local."""
+
+
+@lru_cache(maxsize=512)
+def lex(text: str, path: str, local: bool) -> Lexed:
+    """The logical lines of `text`, a whole file or a part of one called `path`.
+
+    `local`: whether a name bound at the part's own top level is a local variable. Linear in the
+    length of `text`; a part that starts inside a string or brackets is read as well as can be.
+    """
+    grammar = grammar_of(path)
+    if grammar is None:
+        return Lexed(_plain(text, hashed=bool(_HASHED.search(path))))
+    data = text.encode("utf-8", "surrogatepass")
+    parser = Parser(grammar.language)
+    tree, shift = _parsed(parser, data, grammar)
+    captures = QueryCursor(grammar.query).captures(tree.root_node)
+    spans = _spans(captures, shift, len(data))
+    # One character for each byte, so that the tree's offsets fit.
+    units = _Units(data.decode("latin-1"), grammar.layout).read(spans)
+    bound = {_text(node) for node in captures.get("local", ())}
+    kept = {_text(node) for node in captures.get("kept", ())}
+    for node in captures.get("bound", ()):
+        (bound if _is_local(node, grammar, local) else kept).add(_text(node))
+    return Lexed(tuple(units), frozenset(bound), frozenset(kept))
+
+
+def _plain(text: str, *, hashed: bool) -> tuple[Unit, ...]:
+    """Lines as words, for files of a kind without a grammar."""
+    units: list[Unit] = []
+    for number, line in enumerate(text.split("\n")):
+        words = line.split()
+        if not words or (hashed and words[0].startswith("#") and not words[0].startswith("#!")):
+            continue
+        width = len(line.expandtabs()) - len(line.expandtabs().lstrip())
+        tokens = (f"\0{width}", *words)
+        units.append(Unit(tokens, (number,) * len(tokens)))
+    return tuple(units)
+
+
+def _parsed(parser: Parser, data: bytes, grammar: Grammar) -> tuple[Tree, int]:
+    """The tree, and how many bytes were put before `data` to get it.
+
+    A part of a Python file may start inside a docstring: it is read both ways, and the way that
+    makes more sense counts.
+    """
+    tree = parser.parse(data)
+    if grammar.name != "python" or not tree.root_node.has_error:
+        return tree, 0
+    best, shift, errors = tree, 0, _nonsense(tree)
+    for quotes in (b'"""', b"'''"):
+        if quotes in data:
+            other = parser.parse(quotes + b"\n" + data)
+            nonsense = _nonsense(other)
+            if nonsense < errors:
+                best, shift, errors = other, len(quotes) + 1, nonsense
+    return best, shift
+
+
+def _nonsense(tree: Tree) -> int:
+    """How many bytes did not parse."""
+    total = 0
+    stack = [tree.root_node]
+    while stack:
+        node = stack.pop()
+        if node.is_error:
+            total += node.end_byte - node.start_byte
+        elif node.has_error:
+            stack.extend(node.children)
+    return total
+
+
+_Span = tuple[int, int, str]
+
+
+def _spans(captures: dict[str, list[Node]], shift: int, length: int) -> list[_Span]:
+    """What is not read as tokens, in order: start, end, and what it is. None overlap."""
+    found = [
+        (max(node.start_byte - shift, 0), min(node.end_byte - shift, length), kind)
+        for kind in ("drop", "text", "open", "close")
+        for node in captures.get(kind, ())
+        if node.end_byte > shift
+    ]
+    found.sort(key=lambda span: (span[0], -span[1]))
+    spans: list[_Span] = []
+    end = 0
+    for span in found:
+        if span[0] >= end:
+            spans.append(span)
+            end = span[1]
+    return spans
+
+
+def _text(node: Node) -> str:
+    return (node.text or b"").decode("latin-1")
+
+
+def _is_local(node: Node, grammar: Grammar, local: bool) -> bool:
+    """Whether a binding is of a local variable: the innermost definition around it decides."""
+    parent = node.parent
+    while parent is not None:
+        if parent.type in grammar.scopes:
+            return True
+        if parent.type in grammar.members:
+            return False
+        parent = parent.parent
+    return local and node.start_point.column > 0
+
+
+class _Units:
+    """Collects tokens into logical lines."""
+
+    def __init__(self, text: str, layout: Layout) -> None:
+        self._text = text
+        self._layout = layout
+        self._units: list[Unit] = []
+        self._tokens: list[str] = []
+        self._lines: list[int] = []
+        self._line = 0
+        first = re.match(r"[ \t\f]*", text)
+        self._indent = len(first[0].expandtabs()) if first else 0
+        self._brackets: list[tuple[str, bool, int]] = []
+        """Of each open bracket: its closer, whether it follows a value, its index in the unit."""
+        self._pending = False
+
+    def read(self, spans: list[_Span]) -> list[Unit]:
+        at = 0
+        for start, end, kind in spans:
+            self._code(at, start)
+            if kind != "drop":
+                self._string(self._text[start:end], kind)
+            self._line += self._text.count("\n", start, end)
+            at = end
+        self._code(at, len(self._text))
+        self._end()
+        return self._units
+
+    def _code(self, start: int, end: int) -> None:
+        add, brackets = self._add, self._bracket
+        for match in _TOKEN.finditer(self._text, start, end):
+            token = match[0]
+            first = token[0]
+            if first == "\n":
+                self._line += 1
+                self._newline(token)
+            elif first == "\\" and len(token) > 1:
+                self._line += 1
+            elif first in "([{)]}":
+                brackets(token)
+            else:
+                add(token)
+                if first == ";" and self._layout == "free":
+                    self._end()
+
+    def _add(self, token: str) -> None:
+        if self._pending:
+            self._pending = False
+            if token not in _JOINED:
+                self._end()
+        if not self._tokens and self._layout == "indented":
+            self._tokens.append(f"\0{self._indent}")
+            self._lines.append(self._line)
+        self._tokens.append(token)
+        self._lines.append(self._line)
+
+    def _newline(self, token: str) -> None:
+        if self._brackets and self._layout != "free":
+            if self._brackets[-1][0] != "}" or self._layout == "indented":
+                return
+        if self._layout == "indented":
+            self._end()
+            self._indent = len(token[1:].expandtabs())
+        elif self._layout == "lines" and self._tokens:
+            self._pending = True
+
+    def _bracket(self, token: str) -> None:
+        if token in _OPENERS:
+            self._add(token)
+            called = len(self._tokens) > 1 and _is_value(self._tokens[-2])
+            self._brackets.append((_OPENERS[token], called, len(self._tokens) - 1))
+        else:
+            self._close(token)
+        if token in "{}" and self._layout == "free":
+            self._end()
+
+    def _close(self, token: str) -> None:
+        if self._tokens and self._tokens[-1] == "," and self._needless(token):
+            self._tokens.pop()
+            self._lines.pop()
+        self._add(token)
+        if self._brackets and self._brackets[-1][0] == token:
+            self._brackets.pop()
+
+    def _needless(self, closer: str) -> bool:
+        """Whether the comma before this closer changes nothing."""
+        if not self._brackets or self._brackets[-1][0] != closer or self._layout != "indented":
+            return False
+        _, called, opener = self._brackets[-1]
+        if closer == "]":
+            return not called
+        if closer == "}" or called:
+            return True
+        inside = self._tokens[opener + 1 : -1]
+        return "," in inside and not _CLOSERS.intersection(inside)
+
+    def _string(self, text: str, kind: str) -> None:
+        if self._layout == "indented":
+            if kind == "open":
+                text = text.rstrip("\"'").lower() + '"'
+            elif kind == "close":
+                text = '"'
+            elif "\\" in text:
+                text = text.replace("\\'", "'").replace('\\"', '"')
+        self._add(text)
+
+    def _end(self) -> None:
+        if self._tokens:
+            tokens, lines = self._tokens, self._lines
+            if self._layout == "indented":
+                tokens, lines = _unwrapped(tokens, lines)
+            self._units.append(Unit(tuple(tokens), tuple(lines)))
+            self._tokens, self._lines = [], []
+        if self._layout != "free":
+            self._brackets.clear()
+        self._pending = False
+
+
+def _is_value(token: str) -> bool:
+    return token in (")", "]", "}") or bool(_NAME.fullmatch(token) and token not in _KEYWORDS)
+
+
+def _unwrapped(tokens: list[str], lines: list[int]) -> tuple[list[str], list[int]]:
+    """Without the parentheses around the whole of what a statement returns, tests or assigns."""
+    last = len(tokens) - (tokens[-1] == ":")
+    if tokens[last - 1] != ")" or "(" not in tokens:
+        return tokens, lines
+    start = tokens.index("(")
+    before = tokens[start - 1]
+    if before not in ("return", "if", "elif", "while", "assert", "=", "+=", "-="):
+        return tokens, lines
+    if before in ("if", "=") and _depth(tokens, start):
+        return tokens, lines
+    if not _whole(tokens, start, last - 1):
+        return tokens, lines
+    keep = [i for i in range(len(tokens)) if i not in (start, last - 1)]
+    return [tokens[i] for i in keep], [lines[i] for i in keep]
+
+
+def _depth(tokens: list[str], end: int) -> int:
+    return sum((t in _OPENERS) - (t in _CLOSERS) for t in tokens[:end])
+
+
+def _whole(tokens: list[str], start: int, end: int) -> bool:
+    """Whether the bracket at `start` closes at `end` and holds one plain expression."""
+    depth = 0
+    for i in range(start, end + 1):
+        depth += (tokens[i] in _OPENERS) - (tokens[i] in _CLOSERS)
+        if depth == 0 and i < end:
+            return False
+        if depth == 1 and tokens[i] in (",", "for", ":=", "yield"):
+            return False
+    return depth == 0 and end > start + 1
