@@ -1,0 +1,31 @@
+"""How far stated probabilities are from how often they come true."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pipeline.selection.confidence import Bin
+
+Point = tuple[float, float]
+"""A stated probability, and the share of right edits among those chosen with it."""
+
+
+def curve(points: Iterable[Point], bins: int = 10) -> list[Bin]:
+    """The reliability curve: points by equal ranges of probability; empty ranges are left out."""
+    groups: dict[int, list[Point]] = {}
+    for point in points:
+        groups.setdefault(min(int(point[0] * bins), bins - 1), []).append(point)
+    return [
+        Bin(
+            confidence=round(sum(p for p, _ in group) / len(group), 4),
+            right=round(sum(r for _, r in group) / len(group), 4),
+            choices=len(group),
+        )
+        for _, group in sorted(groups.items())
+    ]
+
+
+def calibration_error(bins: Sequence[Bin]) -> float:
+    """The expected calibration error: the mean distance of curve and diagonal, by choices."""
+    total = sum(b.choices for b in bins)
+    return sum(abs(b.confidence - b.right) * b.choices for b in bins) / total if total else 0.0
