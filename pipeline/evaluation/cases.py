@@ -54,6 +54,12 @@ class Forms:
         return self._forms[key]
 
 
+    def keep(self, case: Case) -> None:
+        """Forms that are known already."""
+        for member, form in zip(case.members, case.forms, strict=True):
+            self._forms[member, case.instance.instance_id] = form
+
+
 def records(data: Dataset) -> Records:
     """Each member's log-odds of being right, by repository, from all *other* repositories."""
     result: dict[str, dict[str, float]] = {}

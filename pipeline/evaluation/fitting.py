@@ -142,7 +142,7 @@ def fit_weights(found: Sequence[Sample], kind: Kind) -> Weights:
             tops = best(range(len(scores)), scores)
             rows.append(stakes(sample.evidence, scores))
             right.append(sum(sample.right[c] for c in tops) / len(tops))
-    whole = [*found[0].evidence.whole]
+    whole = [n for n in found[0].evidence.whole if kind == "record" or "record" not in n]
     chosen = [f"chosen_{n}" for n in (*CHOSEN, *(["record_best"] if kind == "record" else []))]
     return Weights(
         rank=fit_rank(found, RANK_PENALTY[kind], names),

@@ -51,8 +51,11 @@ def weigh(
     _add_support(rows, groups)
     for kind, matrix in alike.items():
         _add_likeness(rows, groups, kind, matrix)
-    _add_record(rows, groups, record or [0.0] * len(forms))
-    return Evidence(groups, alike, tuple(rows), _whole(groups, alike, len(forms)))
+    known = record or [0.0] * len(forms)
+    _add_record(rows, groups, known)
+    whole = _whole(groups, alike, len(forms))
+    whole["record_mean"] = fmean(known) if known else 0.0
+    return Evidence(groups, alike, tuple(rows), whole)
 
 
 def _add_sizes(rows: Sequence[Row]) -> None:
