@@ -22,12 +22,13 @@ async def build_worker(settings: Settings) -> AsyncGenerator[Worker, None]:
         SettingsError: the App's key is missing or cannot be read.
     """
     engine = engine_of(settings)
+    workshop = Workshop(settings, engine)
     github = GitHubApp(settings)
     solve = SolveIssue(
         settings=settings,
         github=github,
         mirrors=Mirrors(settings.data_dir),
-        workshop=Workshop(settings, engine),
+        workshop=workshop,
     )
     try:
         yield Worker(
@@ -35,6 +36,7 @@ async def build_worker(settings: Settings) -> AsyncGenerator[Worker, None]:
             work=solve,
             give_up=solve.give_up,
             find_labelled=lambda: find_labelled(github, settings.label),
+            clean_up=workshop.clean_up,
         )
     finally:
         await engine.close()

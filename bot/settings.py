@@ -17,7 +17,7 @@ class SettingsError(Exception):
 class Settings(BaseModel):
     """Each field is `CAPUCHIN_<NAME>`, except the two that are Anthropic's own."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     webhook_secret: SecretStr = Field(default=SecretStr(""))
     """The secret set for the App's webhook. `serve` does not start without it."""
@@ -28,6 +28,7 @@ class Settings(BaseModel):
     github_private_key: SecretStr = Field(default=SecretStr(""))
     """The App's private key in PEM form, or the path of a file that holds it."""
     redis_url: str = "redis://127.0.0.1:6379/0"
+    """Redis keeps the runs and their checkpoints; give it a disk (`appendonly yes`)."""
     redis_prefix: str = "capuchin:"
     """Put before every key, so that several Capuchins can share a Redis."""
     data_dir: Path = Path(".capuchin")
@@ -41,9 +42,9 @@ class Settings(BaseModel):
     model_api_key: SecretStr = Field(default=SecretStr(""))
     """Key for OpenAI-compatible servers that ask for one."""
     anthropic_api_key: SecretStr = Field(default=SecretStr(""))
-    """`ANTHROPIC_API_KEY`."""
+    """Key for Anthropic's service."""
     anthropic_base_url: str = "https://api.anthropic.com"
-    """`ANTHROPIC_BASE_URL`."""
+    """Address of Anthropic's service, or of one that speaks its protocol."""
     model_concurrency: int = Field(default=8, ge=1)
     """Model calls in flight per worker and role."""
     docker_url: str = ""
@@ -53,7 +54,7 @@ class Settings(BaseModel):
     sandbox_memory_mb: int = Field(default=2048, ge=64)
     """Memory of one execution."""
     build_ca_bundle: Path | None = None
-    """CA certificates for installing repositories behind a TLS-inspecting proxy."""
+    """CA certificates for installing repositories; empty: those that this machine trusts."""
     build_index_url: str = ""
     """Package index for installing repositories; empty means PyPI."""
     worker_runs: int = Field(default=2, ge=1)
@@ -62,6 +63,16 @@ class Settings(BaseModel):
     """A worker silent for this long has lost its run to another."""
     sweep_seconds: float = Field(default=5, ge=0.2)
     """How often workers look for runs that nobody works on."""
+    stop_seconds: float = Field(default=25, ge=0)
+    """How long a worker told to stop lets steps under way end; then it hands its runs over."""
+    patience_seconds: float = Field(default=6 * 3600, ge=0)
+    """How long a run waits for a model, Docker or GitHub that does not answer, before it fails."""
+    missed_seconds: float = Field(default=600, ge=0.2)
+    """How often GitHub is asked for labelled issues whose webhook never came."""
+    host: str = "127.0.0.1"
+    """Address that `serve` listens on."""
+    port: int = Field(default=8000, ge=0, le=65535)
+    """Port that `serve` listens on."""
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> Settings:

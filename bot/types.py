@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from enum import StrEnum
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -64,11 +65,24 @@ class Failure(StrEnum):
     MODEL_MISCONFIGURED = "model misconfigured"
     MODEL_REFUSED = "model refused"
     SANDBOX_UNAVAILABLE = "sandbox unavailable"
+    PUBLISH_REFUSED = "publish refused"
+    """The repository's rules forbid the branch or the pull request."""
     GITHUB_UNAVAILABLE = "github unavailable"
     NO_PROGRESS = "no progress"
     """Started again and again without a new checkpoint."""
     INTERNAL = "internal"
     """A bug of ours; the operator's log has it under the run's id."""
+
+
+class Labelled(Frozen):
+    """An open issue that wears the label, as GitHub lists it."""
+
+    repo: RepoRef
+    issue: int
+    actor: str
+    """Login of who put the label on."""
+    at: datetime
+    """When."""
 
 
 class Run(Frozen):
@@ -87,6 +101,16 @@ class Run(Frozen):
     finished_at: datetime | None = None
     starts: int = 0
     """How many workers have begun it, this one included."""
+    fruitless_starts: int = 0
+    """How many in a row ended, by no one's wish, before a new checkpoint was saved."""
+    checkpoints: int = 0
+    """How many had been saved when the latest worker began."""
+    not_before: datetime | None = None
+    """No worker takes it up earlier: what it needs did not answer."""
+    waiting_for: Failure | None = None
+    """What did not answer, the last time."""
+    waiting_since: datetime | None = None
+    """Since when it has not got on for that reason."""
     base_commit: str = ""
     """Full SHA the run works on, fixed by the first worker."""
     comment_id: int | None = None
@@ -97,3 +121,8 @@ class Run(Frozen):
     """For NO_FIX: the reason from the pipeline's closed list; for ENVIRONMENT: the command."""
     dollars: float = 0.0
     """Spent so far at list prices."""
+
+
+def changed(run: Run, **fields: Any) -> Run:
+    """`run` with some fields replaced."""
+    return run.model_copy(update=fields)

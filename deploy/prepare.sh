@@ -82,16 +82,13 @@ start_docker() {
 }
 
 if ! docker_answers; then
-    if [ -z "${DOCKER_HOST:-}" ]; then
-        command -v dockerd >/dev/null 2>&1 || install docker.io
-        start_docker || stop "$(cat build/docker.log)"
-    else
-        stop "$(cat build/docker.log)"
-    fi
+    command -v dockerd >/dev/null 2>&1 || install docker.io
+    docker_answers || start_docker || stop "$(cat build/docker.log)"
 fi
 
 # --- The sandbox's base image -------------------------------------------------------------------
-if ! .venv/bin/python -m sandbox.base_image --check >/dev/null 2>&1; then
-    command -v debootstrap >/dev/null 2>&1 || [ ! -x /usr/bin/apt-get ] || install debootstrap
-    .venv/bin/python -m sandbox.base_image || exit 1
+if ! .venv/bin/python -m sandbox.base_image --check 2>/dev/null; then
+    command -v debootstrap >/dev/null 2>&1 || [ ! -x /usr/bin/apt-get ] ||
+        install debootstrap debian-archive-keyring
+    .venv/bin/python -m sandbox.base_image >&2 || exit 1
 fi

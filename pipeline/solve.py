@@ -36,7 +36,12 @@ class Models:
     """Reads every file; None: files are found by the words they share with the issue."""
 
 
-class _Outcome(Frozen):
+OUTCOME_KEY = "outcome"
+
+
+class Solved(Frozen):
+    """What is saved at the end of `solve`."""
+
     result: Selection | NoFix
 
 
@@ -66,14 +71,14 @@ class Solver:
         Raises:
             ModelUnavailable, ModelMisconfigured, SandboxError: see there; call again to go on.
         """
-        if saved := await self._store.load("outcome", _Outcome):
+        if saved := await self._store.load(OUTCOME_KEY, Solved):
             return saved.result
         try:
             result = await self._solve(issue)
         except BudgetSpent as spent:
             result = NoFix(reason="out of budget", learnt=(learnt.budget(spent),))
         if not (isinstance(result, NoFix) and result.reason == "out of budget"):
-            await self._store.save("outcome", _Outcome(result=result))
+            await self._store.save(OUTCOME_KEY, Solved(result=result))
         return result
 
     async def _solve(self, issue: Issue) -> Selection | NoFix:

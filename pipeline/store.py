@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import threading
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -60,7 +61,7 @@ class DirStore:
 
     def _write(self, path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        scratch = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
         scratch.write_text(text, encoding="utf-8")
         scratch.replace(path)  # atomic: a reader sees the old file or the new, never half
 

@@ -1,1 +1,1 @@
-"""`capuchin demo`: a real bug of a real package, fixed from the signed webhook to the pull request."""
+"""`capuchin demo`: a real bug of a real package, fixed on a GitHub of the demo's own."""

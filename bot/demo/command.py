@@ -1,4 +1,4 @@
-"""`capuchin demo [--keep] [--port N]`: the main job, from the signed webhook to the pull request."""
+"""`capuchin demo [--keep] [--port N]`: from the signed webhook to the pull request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from bot.demo.stage import MAINTAINER, REPORTER, Stage, standing
 from bot.settings import Settings
 from bot.types import Run, RunStatus
 from bot.workshop import engine_of
-from pipeline.solve import Outcome
 from pipeline.types import NoFix, Selection
 from sandbox.base import SandboxError
 
@@ -39,7 +38,11 @@ def register(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--keep", action="store_true", help="stay up afterwards, for a browser")
     parser.add_argument("--port", type=int, default=0, help="where the demo's GitHub listens")
-    parser.set_defaults(run=lambda args: asyncio.run(_demo(args.keep, args.port)))
+    parser.set_defaults(run=_run)
+
+
+def _run(args: argparse.Namespace) -> int:
+    return asyncio.run(_demo(args.keep, args.port))
 
 
 async def _demo(keep: bool, port: int) -> int:
@@ -65,8 +68,8 @@ async def _demo(keep: bool, port: int) -> int:
 
 
 def _introduce(stage: Stage) -> None:
-    _say("The package: marshmallow 3.0.0, its source release from PyPI "
-         f"({LICENSE}).\nThe bug: once reported as {REPORTED}; the issue is in our words.")  # fmt: skip
+    _say(f"The package: marshmallow 3.0.0, its source release from PyPI ({LICENSE}).")
+    _say(f"The bug: once reported as {REPORTED}; the issue is in our words.")
     if stage.recorded:
         _say(f"The model: recorded. {stage.recorded.recording.note}\n"
              "Set ANTHROPIC_API_KEY to ask the real service instead.")  # fmt: skip
@@ -91,12 +94,12 @@ async def _labelled(stage: Stage) -> Run:
 async def _conclude(stage: Stage, run: Run, began: float) -> int:
     outcome, accounts = await outcome_of(stage, run)
     out = sys.stdout.write
-    match outcome:
-        case Outcome(result=Selection() as chosen):
+    match outcome and outcome.result:
+        case Selection() as chosen:
             out("\nCandidates × tests (exit 0: the test passes; 2: the issue is still there)\n\n")
             out(told.votes(chosen.evidence.votes, chosen.candidate) + "\n\n")
             out(told.decided(chosen) + "\n")
-        case Outcome(result=NoFix() as honest):
+        case NoFix() as honest:
             out(f"\nNo fix: {comments.no_fix_reason(honest.reason)}\n")
         case None:
             out(f"\nThe run ended: {comments.failure_reason(run.failure, run.detail)}\n"

@@ -13,8 +13,8 @@ from bot.redis_client import open_redis
 from bot.runs import Runs
 from bot.store import RedisStore
 from bot.types import RepoRef, Run
-from pipeline.models.metered import Ledger
-from pipeline.solve import Outcome
+from pipeline.models.metered import LEDGER_KEY, Ledger
+from pipeline.solve import OUTCOME_KEY, Solved
 from pipeline.types import Account
 
 _POLL_SECONDS = 0.1
@@ -35,7 +35,7 @@ async def followed(stage: Stage, issue: Issue, say: Callable[[str], None]) -> Ru
             run = await runs.last(ref, issue.number)
             for comment in issue.comments:
                 now = _plain(comment.body)
-                if now != said:
+                if now and now != said:
                     said = now
                     say(f"  {now}")
             if run is not None and run.status.final:
@@ -43,15 +43,15 @@ async def followed(stage: Stage, issue: Issue, say: Callable[[str], None]) -> Ru
             await asyncio.sleep(_POLL_SECONDS)
 
 
-async def outcome_of(stage: Stage, run: Run) -> tuple[Outcome | None, tuple[Account, ...]]:
+async def outcome_of(stage: Stage, run: Run) -> tuple[Solved | None, tuple[Account, ...]]:
     """What the pipeline came to, if it came to an end, and what it spent."""
     async with open_redis(stage.settings.redis_url, timeout=_REDIS_SECONDS) as redis:
         store = RedisStore(redis, Keys(stage.settings.redis_prefix), run.id)
-        ledger = await store.load("ledger", Ledger)
-        return await store.load("outcome", Outcome), ledger.accounts if ledger else ()
+        ledger = await store.load(LEDGER_KEY, Ledger)
+        return await store.load(OUTCOME_KEY, Solved), ledger.accounts if ledger else ()
 
 
 def _plain(comment: str) -> str:
-    """The last line of a comment that a reader sees."""
-    lines = re.sub(r"<!--.*?-->", "", comment, flags=re.DOTALL).strip().splitlines()
-    return lines[-1].strip() if lines else ""
+    """What a comment says last, without what a reader does not see and its small print."""
+    shown = re.sub(r"<!--.*?-->|<sub>.*?</sub>", "", comment, flags=re.DOTALL)
+    return shown.strip().rpartition("\n")[2].strip()

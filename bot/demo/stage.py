@@ -1,4 +1,4 @@
-"""Everything the demo runs on, in one process: a GitHub, a Redis, a model, a server and a worker."""
+"""What the demo runs on, in one process: a GitHub, a Redis, a model, a server, a worker."""
 
 from __future__ import annotations
 

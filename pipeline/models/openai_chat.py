@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from urllib.parse import urlsplit
 
 import httpx2
@@ -168,12 +169,14 @@ def _usage(counted: CompletionUsage) -> Usage:
 
 
 def _conversation(system: str, messages: Sequence[Message]) -> list[ChatCompletionMessageParam]:
+    """As chat templates want it: many of them refuse two messages of one role in a row."""
     start: list[ChatCompletionMessageParam] = []
     if system:
         start.append({"role": "system", "content": sendable(system)})
-    for message in messages:
-        if message.role == "user":
-            start.append({"role": "user", "content": sendable(message.text)})
+    for role, said in groupby(messages, key=lambda message: message.role):
+        text = sendable("\n\n".join(message.text for message in said))
+        if role == "user":
+            start.append({"role": "user", "content": text})
         else:
-            start.append({"role": "assistant", "content": sendable(message.text)})
+            start.append({"role": "assistant", "content": text})
     return start

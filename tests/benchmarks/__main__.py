@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 from tests.benchmarks import checkout, pickup, webhook, whole_run
 from tests.benchmarks.table import Row, render, write
 
-BENCHMARKS: dict[str, Callable[[], Awaitable[list[Row]]]] = {
+BENCHMARKS: dict[str, Callable[[], Coroutine[None, None, list[Row]]]] = {
     "webhook": webhook.measure,
     "pickup": pickup.measure,
     "checkout": checkout.measure,

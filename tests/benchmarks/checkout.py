@@ -27,9 +27,9 @@ async def measure() -> list[Row]:
             files = {f"src/m{n // 50}/f{n}.py": _text(n) for n in range(FILES)}
             repo = hub.add_repo("acme/large", files=files)
             hub.add_user("alice")
-            installation = repo.installation
-            assert installation is not None
-            token = hub.tokens.issue(installation).value
+            repo.grant("alice", "write")
+
+            token = hub.personal_token("alice")
 
             async def held() -> str:
                 return token

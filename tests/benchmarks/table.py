@@ -10,7 +10,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Row:
-    """`ratio` is value over baseline, or None where the baseline is a target and not a way."""
+    """`ratio` is value over baseline, both of the same run."""
 
     name: str
     value: float

@@ -10,8 +10,9 @@ import json
 import tempfile
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import cast
 
 from redis.asyncio import Redis
 
@@ -22,6 +23,8 @@ from bot.keys import Keys
 from bot.settings import Settings
 from bot.types import Run, RunStatus
 from tests.benchmarks.table import Row
+
+Json = dict[str, "Json"] | list["Json"] | str | float | bool | None
 
 
 async def measure() -> list[Row]:
@@ -59,23 +62,19 @@ async def _executing(settings: Settings, run: Run) -> float:
     keys = Keys(settings.redis_prefix)
     seen: set[str] = set()
     async with Redis.from_url(settings.redis_url) as redis:
-        async for key in redis.scan_iter(match=keys.checkpoint(run.id, "*")):
-            if key.endswith(b":ck:outcome"):
-                continue  # repeats what the others hold
-            document = json.loads(zlib.decompress(await redis.get(key)))
+        found = cast(AsyncIterator[bytes], redis.scan_iter(match=keys.checkpoint(run.id, "*")))
+        async for key in found:
+            document: Json = json.loads(zlib.decompress(await redis.get(key)))
             seen |= {json.dumps(each, sort_keys=True) for each in _executions(document)}
     return sum(float(json.loads(each)["seconds"]) for each in seen)
 
 
-def _executions(value: object) -> Iterator[dict[str, object]]:
-    match value:
-        case {"seconds": _, "ending": _, "output": _}:
-            yield {str(k): v for k, v in value.items()}
-        case dict():
-            for each in value.values():
-                yield from _executions(each)
-        case list():
-            for each in value:
-                yield from _executions(each)
-        case _:
-            pass
+def _executions(value: Json) -> Iterator[dict[str, Json]]:
+    if isinstance(value, dict):
+        if {"seconds", "ending", "output"} <= value.keys():
+            yield value
+        for each in value.values():
+            yield from _executions(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _executions(each)

@@ -1,0 +1,61 @@
+"""The command line. Each command is a module with `register(subparsers)`, imported when asked for.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no fix, 4 out of budget.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Final
+
+from bot.settings import SettingsError
+
+COMMANDS: Final[Mapping[str, str]] = {
+    "demo": "bot.demo.command",
+    "serve": "bot.cli_serve",
+    "worker": "bot.cli_worker",
+    "fix": "bot.cli_fix",
+    "config": "bot.cli_config",
+    "doctor": "bot.cli_doctor",
+}
+"""Command to the module that registers it. In the order of `capuchin --help`."""
+
+FAILED: Final = 1
+USAGE: Final = 2
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; what goes wrong is one sentence on stderr.
+
+    A command's `run(args) -> int` is set by `register` as the parser's default.
+
+    Raises:
+        SystemExit: from argparse, on wrong usage (2) or after printing help (0).
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    args = _parser(words[0] if words else "").parse_args(words)
+    try:
+        return int(args.run(args))
+    except SettingsError as error:
+        return _sentence(str(error), USAGE)
+    except KeyboardInterrupt:
+        return _sentence("Interrupted.", FAILED)
+
+
+def _parser(command: str) -> argparse.ArgumentParser:
+    """Knows `command` alone, so that the server never imports what a worker needs."""
+    parser = argparse.ArgumentParser(
+        prog="capuchin", description="Fixes GitHub issues, with the evidence."
+    )
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    for module in [COMMANDS[command]] if command in COMMANDS else COMMANDS.values():
+        import_module(module).register(subparsers)
+    return parser
+
+
+def _sentence(text: str, code: int) -> int:
+    sys.stderr.write(f"capuchin: {text}\n")
+    return code

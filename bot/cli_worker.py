@@ -1,0 +1,39 @@
+"""`capuchin worker`: takes up runs until it is told to stop."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+from typing import TypeVar
+
+from bot.settings import Settings, SettingsError
+
+Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
+
+
+def register(subparsers: argparse._SubParsersAction[Parser]) -> None:  # pyright: ignore[reportPrivateUsage] - argparse names its type so
+    """Adds the command to `capuchin`."""
+    parser = subparsers.add_parser("worker", help="work on the runs that webhooks asked for")
+    parser.set_defaults(run=_run)
+
+
+def _run(args: argparse.Namespace) -> int:
+    del args
+    settings = Settings.from_env()
+    if not settings.github_app_id:
+        raise SettingsError("CAPUCHIN_GITHUB_APP_ID is not set.")
+    settings.private_key()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    for chatty in ("arq", "httpx", "httpx2"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
+    asyncio.run(_work(settings))
+    return 0
+
+
+async def _work(settings: Settings) -> None:
+    # Imported here: it costs seconds and 150 MB that no other command needs.
+    from bot.assembly import build_worker
+
+    async with build_worker(settings) as worker:
+        await worker.run_until_signalled()

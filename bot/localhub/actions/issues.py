@@ -1,0 +1,157 @@
+"""Issues: open, edit, close, label, assign, delete. Of a pull request it sends `pull_request`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Literal
+
+from bot.localhub import events
+from bot.localhub.errors import Refusal, custom, invalid
+from bot.localhub.shapes import people, repositories
+from bot.localhub.state import Issue, Repo, User, now
+
+if TYPE_CHECKING:
+    from bot.localhub.hub import LocalHub
+
+LONGEST_TITLE = 256
+LONGEST_BODY = 65_536
+LONGEST_LABEL = 50
+
+
+def check_title(title: str, resource: str = "Issue") -> None:
+    """Raises Refusal (422) for a blank or an overlong title."""
+    if not title.strip():
+        raise invalid(resource, "title", "missing_field")
+    if len(title) > LONGEST_TITLE:
+        raise custom(resource, "title is too long (maximum is 256 characters)")
+
+
+def check_body(body: str | None, resource: str = "Issue") -> None:
+    """Raises Refusal (422) for more than GitHub stores."""
+    if body is not None and len(body) > LONGEST_BODY:
+        raise custom(resource, "body is too long (maximum is 65536 characters)")
+
+
+def open_issue(
+    hub: LocalHub,
+    repo: Repo,
+    title: str,
+    body: str | None,
+    by: User,
+    labels: Iterable[str] = (),
+    assignees: Iterable[User] = (),
+) -> Issue:
+    """Raises Refusal (422) for a bad title, body or label."""
+    check_title(title)
+    check_body(body)
+    repo.last_number += 1
+    issue = Issue(hub.next_id(), repo.last_number, repo, title, body, by)
+    repo.issues[issue.number] = issue
+    issue.happened(by, "opened this")
+    events.about_issue(hub, issue, "opened", by)
+    add_labels(hub, issue, labels, by)
+    for user in assignees:
+        assign(hub, issue, user, by)
+    return issue
+
+
+def edit(hub: LocalHub, issue: Issue, by: User, title: str | None, body: str | None) -> None:
+    """None leaves a field as it is."""
+    changes: dict[str, dict[str, str]] = {}
+    if title is not None and title != issue.title:
+        check_title(title)
+        changes["title"] = {"from": issue.title}
+        issue.title = title
+    if body is not None and body != issue.body:
+        check_body(body)
+        changes["body"] = {"from": issue.body or ""}
+        issue.body = body
+    if changes:
+        issue.happened(by, f"edited the {' and the '.join(changes)}")
+        events.about_issue(hub, issue, "edited", by, changes=changes)
+
+
+def close(hub: LocalHub, issue: Issue, by: User, reason: str = "completed") -> None:
+    """Does nothing to what is closed."""
+    if issue.state == "closed":
+        return
+    issue.state, issue.state_reason = "closed", reason
+    issue.closed_at, issue.closed_by = now(), by
+    issue.happened(by, "closed this")
+    events.about_issue(hub, issue, "closed", by)
+
+
+def reopen(hub: LocalHub, issue: Issue, by: User) -> None:
+    """Does nothing to what is open."""
+    if issue.state == "open":
+        return
+    issue.state, issue.state_reason = "open", "reopened"
+    issue.closed_at, issue.closed_by = None, None
+    issue.happened(by, "reopened this")
+    events.about_issue(hub, issue, "reopened", by)
+
+
+def set_state(
+    hub: LocalHub, issue: Issue, by: User, state: Literal["open", "closed"], reason: str
+) -> None:
+    """One of the two above."""
+    if state == "closed":
+        close(hub, issue, by, reason)
+    else:
+        reopen(hub, issue, by)
+
+
+def add_labels(hub: LocalHub, issue: Issue, names: Iterable[str], by: User) -> None:
+    """Labels that the repository lacks are made, as GitHub does. Raises Refusal (422)."""
+    for name in names:
+        if not name.strip() or len(name) > LONGEST_LABEL:
+            raise invalid("Label", "name")
+        label = hub.add_repo_label(issue.repo, name)
+        if label.name in issue.labels:
+            continue
+        issue.labels.append(label.name)
+        issue.happened(by, f"added the label {label.name}", event="labeled", label=label.name)
+        shape = repositories.label(hub.url, issue.repo, label)
+        events.about_issue(hub, issue, "labeled", by, label=shape)
+
+
+def remove_label(hub: LocalHub, issue: Issue, name: str, by: User) -> None:
+    """Raises Refusal (404) if the issue does not have it."""
+    label = issue.repo.labels.get(name.lower())
+    if label is None or label.name not in issue.labels:
+        raise Refusal(404, "Label does not exist")
+    issue.labels.remove(label.name)
+    issue.happened(by, f"removed the label {label.name}", event="unlabeled", label=label.name)
+    shape = repositories.label(hub.url, issue.repo, label)
+    events.about_issue(hub, issue, "unlabeled", by, label=shape)
+
+
+def set_labels(hub: LocalHub, issue: Issue, names: list[str], by: User) -> None:
+    """Exactly these."""
+    wanted = {name.lower() for name in names}
+    for name in [name for name in issue.labels if name.lower() not in wanted]:
+        remove_label(hub, issue, name, by)
+    add_labels(hub, issue, names, by)
+
+
+def assign(hub: LocalHub, issue: Issue, user: User, by: User) -> None:
+    """Does nothing if already assigned."""
+    if user not in issue.assignees:
+        issue.assignees.append(user)
+        issue.happened(by, f"assigned {user.login}")
+        events.about_issue(hub, issue, "assigned", by, assignee=people.user(hub.url, user))
+
+
+def unassign(hub: LocalHub, issue: Issue, user: User, by: User) -> None:
+    """Does nothing if not assigned."""
+    if user in issue.assignees:
+        issue.assignees.remove(user)
+        issue.happened(by, f"unassigned {user.login}")
+        events.about_issue(hub, issue, "unassigned", by, assignee=people.user(hub.url, user))
+
+
+def delete(hub: LocalHub, issue: Issue, by: User) -> None:
+    """Gone for good; its number answers 410 from now on."""
+    del issue.repo.issues[issue.number]
+    issue.repo.deleted_numbers.add(issue.number)
+    events.about_issue(hub, issue, "deleted", by)

@@ -1,0 +1,153 @@
+"""Pull requests: open, edit, review, merge."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bot.localhub import events, git_diff
+from bot.localhub.actions import issues, refs
+from bot.localhub.errors import Refusal, custom, invalid, unprocessable
+from bot.localhub.git_run import run_git
+from bot.localhub.git_types import Signature
+from bot.localhub.shapes import people, pulls
+from bot.localhub.state import Pull, Repo, Review, User, now
+
+if TYPE_CHECKING:
+    from bot.localhub.hub import LocalHub
+
+CLOSES = re.compile(r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+#(\d+)", re.IGNORECASE)
+"""https://docs.github.com/issues: the words that link a pull request to an issue."""
+
+
+@dataclass(frozen=True)
+class NewPull:
+    """What is asked for. Both branches are of the same repository."""
+
+    title: str
+    body: str | None
+    head: str
+    base: str
+    draft: bool = False
+    maintainer_can_modify: bool = True
+
+
+async def open_pull(hub: LocalHub, repo: Repo, asked: NewPull, by: User) -> Pull:
+    """Raises Refusal (422): missing branch, nothing to merge, one is open already."""
+    issues.check_title(asked.title, "PullRequest")
+    issues.check_body(asked.body, "PullRequest")
+    head_sha, base_sha = await asyncio.to_thread(_ends, repo, asked)
+    if any(p.state == "open" and p.head_ref == asked.head and p.base_ref == asked.base
+           for p in repo.pulls):  # fmt: skip
+        label = f"{repo.owner.login}:{asked.head}"
+        raise custom("PullRequest", f"A pull request already exists for {label}.")
+    repo.last_number += 1
+    pull = Pull(
+        hub.next_id(),
+        repo.last_number,
+        repo,
+        asked.title,
+        asked.body,
+        by,
+        head_ref=asked.head,
+        head_sha=head_sha,
+        base_ref=asked.base,
+        base_sha=base_sha,
+        draft=asked.draft,
+        maintainer_can_modify=asked.maintainer_can_modify,
+    )
+    repo.issues[pull.number] = pull
+    await asyncio.to_thread(repo.git.point, f"refs/pull/{pull.number}/head", head_sha)
+    await asyncio.to_thread(hub.facts, pull)
+    pull.happened(by, f"wants to merge {asked.head} into {asked.base}")
+    events.about_issue(hub, pull, "opened", by)
+    return pull
+
+
+def request_reviewers(hub: LocalHub, pull: Pull, users: list[User], by: User) -> None:
+    """Raises Refusal (422) for the author and for who has no access."""
+    for user in users:
+        if user is pull.author:
+            raise Refusal(422, "Review cannot be requested from pull request author.")
+        if pull.repo.role_of(user) == "none" or user.login.lower() not in {
+            *pull.repo.roles,
+            pull.repo.owner.login.lower(),
+        }:
+            raise Refusal(
+                422,
+                "Reviews may only be requested from collaborators. One or more of the users or "
+                f"teams you specified is not a collaborator of the {pull.repo.full_name} "
+                "repository.",
+            )
+    for user in users:
+        if user not in pull.requested_reviewers:
+            pull.requested_reviewers.append(user)
+            pull.happened(by, f"requested a review from {user.login}")
+            shape = people.user(hub.url, user)
+            events.about_issue(hub, pull, "review_requested", by, requested_reviewer=shape)
+
+
+def add_review(hub: LocalHub, pull: Pull, review: Review) -> None:
+    """Raises Refusal (422) for an author who approves or refuses their own work."""
+    own = review.author is pull.author and review.state in ("APPROVED", "CHANGES_REQUESTED")
+    if own:
+        verb = "approve" if review.state == "APPROVED" else "request changes on"
+        raise unprocessable(f"Can not {verb} your own pull request")
+    pull.reviews.append(review)
+    if review.state == "PENDING":
+        return
+    review.submitted_at = now()
+    pull.happened(review.author, f"reviewed: {review.state.replace('_', ' ').lower()}")
+    shape = pulls.review(hub.url, pull, review)
+    payload = {
+        "action": "submitted",
+        "review": {**shape, "state": review.state.lower()},
+        "pull_request": pulls.simple(hub.url, pull),
+    }
+    events.emit(hub, "pull_request_review", pull.repo, review.author, payload)
+
+
+async def merge(hub: LocalHub, pull: Pull, by: User) -> str:
+    """Makes the merge commit, closes what it fixes, returns its id. Raises Refusal (405)."""
+    git = pull.repo.git
+    if pull.state != "open" or pull.draft or not hub.facts(pull).mergeable:
+        raise Refusal(405, "Pull Request is not mergeable")
+    tree = run_git(git.path, "merge-tree", "--write-tree", pull.base_sha, pull.head_sha)
+    who = Signature(by.login, f"{by.login}@users.noreply.github.com", now())
+    message = f"Merge pull request #{pull.number} from {pull.head_ref}\n\n{pull.title}\n"
+    parents = (pull.base_sha, pull.head_sha)
+    sha = git.write_commit(tree.decode().strip(), parents, message, who, who)
+    before = git.refs("")
+    git.point(f"refs/heads/{pull.base_ref}", sha)
+    pull.merged_at, pull.merged_by, pull.merge_commit_sha = now(), by, sha
+    pull.happened(by, f"merged {sha[:7]}")
+    issues.close(hub, pull, by)
+    await refs.moved(hub, pull.repo, before, git.refs(""), by)
+    if pull.base_ref == pull.repo.default_branch:
+        _close_fixed(hub, pull, by)
+    return sha
+
+
+def _close_fixed(hub: LocalHub, pull: Pull, by: User) -> None:
+    for number in {int(found) for found in CLOSES.findall(pull.body or "")}:
+        fixed = pull.repo.issues.get(number)
+        if fixed is not None and not isinstance(fixed, Pull):
+            issues.close(hub, fixed, by)
+
+
+def _ends(repo: Repo, asked: NewPull) -> tuple[str, str]:
+    heads = repo.git.refs("refs/heads/")
+    for field, name in (("base", asked.base), ("head", asked.head)):
+        if name not in heads:
+            raise invalid("PullRequest", field)
+    head, base = heads[asked.head], heads[asked.base]
+    compared = git_diff.compare(repo.git, base, head)
+    if compared.merge_base is None:
+        raise custom("PullRequest", f"The {asked.head} branch has no history in common with "
+                     f"{asked.base}")  # fmt: skip
+    if compared.ahead == 0:
+        message = f"No commits between {asked.base} and {asked.head}"
+        raise custom("PullRequest", message)
+    return head, base

@@ -1,0 +1,50 @@
+"""Branches that moved, however: tells of it, and keeps the pull requests in step."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from bot.localhub import events
+from bot.localhub.actions import issues
+from bot.localhub.state import Pull, Repo, User, now
+
+if TYPE_CHECKING:
+    from bot.localhub.hub import LocalHub
+
+HEADS = "refs/heads/"
+
+
+async def moved(
+    hub: LocalHub, repo: Repo, before: dict[str, str], after: dict[str, str], by: User
+) -> None:
+    """`before` and `after` are all refs by full name, as `GitRepo.refs("")` lists them."""
+    for ref in sorted(before.keys() | after.keys()):
+        old, new = before.get(ref, events.NO_COMMIT), after.get(ref, events.NO_COMMIT)
+        if old == new or not ref.startswith((HEADS, "refs/tags/")):
+            continue
+        repo.pushed_at = now()
+        payload = await asyncio.to_thread(events.push, hub, repo, ref, old, new, by)
+        events.emit(hub, "push", repo, by, payload)
+        if ref.startswith(HEADS):
+            await _follow(hub, repo, ref.removeprefix(HEADS), new, by)
+
+
+async def _follow(hub: LocalHub, repo: Repo, branch: str, new: str, by: User) -> None:
+    for pull in [pull for pull in repo.pulls if pull.state == "open"]:
+        if pull.base_ref == branch and new != events.NO_COMMIT:
+            pull.base_sha = new
+        if pull.head_ref != branch:
+            continue
+        if new == events.NO_COMMIT:
+            issues.close(hub, pull, by)
+        else:
+            await _synchronize(hub, pull, new, by)
+
+
+async def _synchronize(hub: LocalHub, pull: Pull, new: str, by: User) -> None:
+    old, pull.head_sha = pull.head_sha, new
+    await asyncio.to_thread(pull.repo.git.point, f"refs/pull/{pull.number}/head", new)
+    await asyncio.to_thread(hub.facts, pull)
+    pull.happened(by, f"pushed {new[:7]}")
+    events.about_issue(hub, pull, "synchronize", by, before=old, after=new)

@@ -1,0 +1,57 @@
+"""Runs the git binary, apart from the configuration of whoever started the process."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from bot.localhub.errors import GitFailed
+
+LIMIT_S = 60
+"""No command on a repository of this hub should come near it."""
+
+
+def git_binary() -> str:
+    """Where git is. Raises GitFailed with what to do if it is missing."""
+    found = shutil.which("git")
+    if found is None:
+        raise GitFailed("git is not on PATH; install it (Debian: apt-get install git)")
+    return found
+
+
+def git_environment(**extra: str) -> dict[str, str]:
+    """Nothing of the caller's environment or configuration reaches git."""
+    return {
+        "PATH": os.defpath,
+        "HOME": os.devnull,
+        "LC_ALL": "C.UTF-8",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_SYSTEM": os.devnull,
+        "GIT_TERMINAL_PROMPT": "0",
+        **extra,
+    }
+
+
+def run_git(
+    folder: Path,
+    *arguments: str,
+    stdin: bytes = b"",
+    environment: Mapping[str, str] | None = None,
+    also: tuple[int, ...] = (),
+) -> bytes:
+    """What git prints. Raises GitFailed unless the exit code is 0 or one of `also`."""
+    done = subprocess.run(
+        [git_binary(), "-C", str(folder), *arguments],
+        input=stdin,
+        capture_output=True,
+        env=git_environment(**(environment or {})),
+        timeout=LIMIT_S,
+        check=False,
+    )
+    if done.returncode not in (0, *also):
+        complaint = done.stderr.decode("utf-8", "replace").strip()
+        raise GitFailed(f"git {arguments[0]} ended with {done.returncode}: {complaint}")
+    return done.stdout

@@ -1,0 +1,245 @@
+"""`LocalHub`: the whole GitHub stand-in, with verbs that act as people and GitHub itself would."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from bot.localhub import events, git_diff
+from bot.localhub.actions import comments, issues, pulls, refs
+from bot.localhub.errors import GitFailed
+from bot.localhub.faults import Faults, RateLimit
+from bot.localhub.identity import AppIdentity
+from bot.localhub.registry import Registry
+from bot.localhub.seed import commit_tree
+from bot.localhub.serve import create_app, serving
+from bot.localhub.shapes.pulls import PullFacts
+from bot.localhub.state import Comment, Exchange, Issue, Pull, Repo
+from bot.localhub.tokens import Tokens
+from bot.localhub.webhooks import Delivery, Webhooks
+
+
+class LocalHub(Registry):
+    """State and doors. A verb changes the state, sends the webhooks and waits for their answers.
+
+    `root` is a folder of its own, empty or not there yet: git repositories are made in it.
+    `requests` is every REST and git request in order; `unexpected` names those the hub does not
+    know, which a test should find empty; `on_exchange` hears of each request as it is answered.
+    """
+
+    def __init__(self, root: Path, webhook_secret: str, app: AppIdentity) -> None:
+        super().__init__(root, app)
+        self.url = "http://localhub.invalid"
+        self.tokens = Tokens(app)
+        self.faults = Faults()
+        self.limit = RateLimit()
+        self.webhooks = Webhooks(webhook_secret, app.app_id)
+        self.requests: list[Exchange] = []
+        self.unexpected: list[str] = []
+        self.on_exchange: Callable[[Exchange], None] | None = None
+        self._facts: dict[tuple[int, str, str], PullFacts] = {}
+
+    @asynccontextmanager
+    async def serve(self, port: int = 0, host: str = "127.0.0.1") -> AsyncGenerator[str, None]:
+        """Answers on `host:port` (0: any free one) and yields the address, which `url` keeps."""
+        async with serving(create_app(self), host, port) as address:
+            self.url = address
+            try:
+                yield address
+            finally:
+                await self.webhooks.close()
+
+    # Webhooks
+
+    @property
+    def webhook_url(self) -> str | None:
+        """Where webhooks go; None records them only."""
+        return self.webhooks.url
+
+    @webhook_url.setter
+    def webhook_url(self, url: str | None) -> None:
+        self.webhooks.url = url
+
+    @property
+    def deliveries(self) -> list[Delivery]:
+        """Every webhook, oldest first."""
+        return self.webhooks.deliveries
+
+    async def settled(self) -> None:
+        """Waits until every webhook has been answered or has failed."""
+        await self.webhooks.settled()
+
+    async def redeliver(self, delivery: Delivery) -> Delivery:
+        """Sends the same guid and bytes again."""
+        again = self.webhooks.resend(delivery)
+        await self.settled()
+        return again
+
+    async def ping(self) -> None:
+        """As GitHub does when the App's webhook is set up."""
+        events.ping(self)
+        await self.settled()
+
+    # Issues
+
+    async def open_issue(
+        self,
+        repo: Repo,
+        title: str,
+        body: str | None = None,
+        author: str = "alice",
+        labels: Iterable[str] = (),
+    ) -> Issue:
+        issue = issues.open_issue(self, repo, title, body, self.add_user(author), labels)
+        await self.settled()
+        return issue
+
+    async def edit_issue(
+        self, issue: Issue, by: str, title: str | None = None, body: str | None = None
+    ) -> None:
+        issues.edit(self, issue, self.add_user(by), title, body)
+        await self.settled()
+
+    async def add_label(self, issue: Issue, name: str, by: str) -> None:
+        issues.add_labels(self, issue, [name], self.add_user(by))
+        await self.settled()
+
+    async def remove_label(self, issue: Issue, name: str, by: str) -> None:
+        issues.remove_label(self, issue, name, self.add_user(by))
+        await self.settled()
+
+    async def assign(self, issue: Issue, login: str, by: str) -> None:
+        issues.assign(self, issue, self.add_user(login), self.add_user(by))
+        await self.settled()
+
+    async def close_issue(self, issue: Issue, by: str) -> None:
+        """Closes a pull request too, without merging."""
+        issues.close(self, issue, self.add_user(by))
+        await self.settled()
+
+    async def reopen_issue(self, issue: Issue, by: str) -> None:
+        issues.reopen(self, issue, self.add_user(by))
+        await self.settled()
+
+    async def delete_issue(self, issue: Issue, by: str) -> None:
+        issues.delete(self, issue, self.add_user(by))
+        await self.settled()
+
+    async def comment(self, issue: Issue, body: str, author: str) -> Comment:
+        comment = comments.add(self, issue, body, self.add_user(author))
+        await self.settled()
+        return comment
+
+    async def edit_comment(self, comment: Comment, body: str, by: str) -> None:
+        comments.edit(self, comment, body, self.add_user(by))
+        await self.settled()
+
+    async def delete_comment(self, comment: Comment, by: str) -> None:
+        comments.delete(self, comment, self.add_user(by))
+        await self.settled()
+
+    async def merge(self, pull: Pull, by: str) -> str:
+        """The merge commit's id; closes the issues that the pull request fixes."""
+        sha = await pulls.merge(self, pull, self.add_user(by))
+        await self.settled()
+        return sha
+
+    # Repositories and installations
+
+    async def commit(
+        self, repo: Repo, branch: str, files: dict[str, str | None], message: str, by: str
+    ) -> str:
+        """Someone pushes a commit: `files` changed (None removes); the branch is made if new."""
+        git = repo.git
+        before = git.refs("")
+        parent = git.resolve(f"refs/heads/{branch}") or git.resolve(repo.default_branch)
+        if parent is not None and f"refs/heads/{branch}" not in before:
+            git.point(f"refs/heads/{branch}", parent)
+        blobs = {
+            path: None if text is None else ("100644", git.write_blob(text.encode()))
+            for path, text in files.items()
+        }
+        tree = git.write_paths(git.commit(parent).tree if parent else None, blobs)
+        sha = commit_tree(git, tree, branch, message)
+        await refs.moved(self, repo, before, git.refs(""), self.add_user(by))
+        await self.settled()
+        return sha
+
+    async def install(self, repo: Repo) -> None:
+        """The owner lets the App into the repository."""
+        new = self.installation_of(repo.owner) is None
+        one = self.select(repo)
+        if new:
+            events.about_installation(self, one, "created", repo.owner)
+        else:
+            events.about_selection(self, one, repo.owner, [repo], [])
+        await self.settled()
+
+    async def uninstall(self, repo: Repo) -> None:
+        """The owner takes the App off the repository; with the last one goes the installation."""
+        one = repo.installation
+        if one is None:
+            return
+        if one.repos == [repo]:
+            events.about_installation(self, one, "deleted", repo.owner)
+            del self.installations[one.id]
+            self.tokens.forget(one)
+        else:
+            events.about_selection(self, one, repo.owner, [], [repo])
+        one.repos.remove(repo)
+        repo.installation = None
+        await self.settled()
+
+    async def delete_repo(self, repo: Repo) -> None:
+        """Gone, with its git repository. GitHub tells Apps that they lost it."""
+        await self.uninstall(repo)
+        del self.repos[repo.full_name.lower()]
+        shutil.rmtree(repo.git.path)
+
+    # Tokens and limits
+
+    def personal_token(self, login: str) -> str:
+        """A token with which a person may use REST and git."""
+        return self.tokens.for_person(self.add_user(login)).value
+
+    def expire_tokens(self) -> None:
+        """Every installation token given out so far answers 401 from now on."""
+        self.tokens.expire()
+
+    def rate_limit(self, requests: int, reset_in: float, *, secondary: bool = False) -> None:
+        """After `requests` more REST calls, 403 (secondary: 429) for `reset_in` seconds."""
+        self.limit.allow(requests, reset_in, secondary=secondary)
+
+    # For the doors
+
+    def record(self, exchange: Exchange) -> None:
+        """Notes a request that was answered."""
+        self.requests.append(exchange)
+        if self.on_exchange is not None:
+            self.on_exchange(exchange)
+
+    def facts(self, pull: Pull) -> PullFacts:
+        """What git says of the pull request, kept for each pair of commits."""
+        key = (pull.repo.id, pull.base_sha, pull.head_sha)
+        if key not in self._facts:
+            self._facts[key] = _facts(pull)
+        return self._facts[key]
+
+
+def _facts(pull: Pull) -> PullFacts:
+    git = pull.repo.git
+    compared = git_diff.compare(git, pull.base_sha, pull.head_sha)
+    changed = git_diff.changes(git, compared.merge_base or pull.base_sha, pull.head_sha)
+    try:
+        clean = git_diff.mergeable(git, pull.base_sha, pull.head_sha)
+    except GitFailed:
+        clean = False
+    return PullFacts(
+        compared.ahead,
+        sum(change.additions for change in changed),
+        sum(change.deletions for change in changed),
+        len(changed),
+        clean,
+    )

@@ -1,0 +1,165 @@
+"""The HTML door: a plain page for each repository, issue and pull request; all text escaped."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+
+from bot.localhub import git_diff
+from bot.localhub.markdown import render
+from bot.localhub.state import CheckRun, Issue, Pull, Repo, stamp
+
+if TYPE_CHECKING:
+    from bot.localhub.hub import LocalHub
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+PATHS = re.compile(
+    r"/(?P<owner>[^/]+)/(?P<repo>[^/]+?)"
+    r"(/(?P<kind>issues|pull)/(?P<number>\d{1,9})(?P<diff>\.diff)?)?/?"
+)
+
+EMOJI = {
+    "+1": "👍",
+    "-1": "👎",
+    "laugh": "😄",
+    "confused": "😕",
+    "heart": "❤️",
+    "hooray": "🎉",
+    "rocket": "🚀",
+    "eyes": "👀",
+}
+
+
+class PageDoor:
+    """Needs no token: it is for whoever can reach the hub's port."""
+
+    def __init__(self, hub: LocalHub) -> None:
+        self._hub = hub
+        self._style = (TEMPLATES / "style.css").read_text("utf-8")
+        self._templates = _environment()
+        digest = base64.b64encode(hashlib.sha256(self._style.encode()).digest()).decode()
+        self._headers = {
+            "content-security-policy": f"default-src 'none'; style-src 'sha256-{digest}'; "
+            "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+            "x-content-type-options": "nosniff",
+            "referrer-policy": "no-referrer",
+        }
+
+    async def answer(self, request: Request) -> Response:
+        """Answers one page."""
+        path = request.url.path
+        if path == "/":
+            every = sorted(self._hub.repos.values(), key=lambda repo: repo.full_name)
+            return self._page("home.html", "localhub", repo=None, repos=every)
+        found = PATHS.fullmatch(path)
+        repo = self._hub.find_repo(f"{found['owner']}/{found['repo']}") if found else None
+        if found is None or repo is None:
+            return self._missing()
+        if found["kind"] is None:
+            return await self._repo(repo)
+        issue = repo.issues.get(int(found["number"]))
+        if issue is None or (found["kind"] == "pull") != isinstance(issue, Pull):
+            return self._missing()
+        if found["diff"]:
+            return await self._diff(issue)
+        return await self._thread(issue)
+
+    async def _repo(self, repo: Repo) -> Response:
+        newest = sorted(repo.issues.values(), key=lambda issue: -issue.number)
+        return self._page(
+            "repo.html",
+            repo.full_name,
+            repo=repo,
+            branches=await asyncio.to_thread(repo.branches),
+            pulls=[one for one in newest if isinstance(one, Pull)],
+            issues=[one for one in newest if not isinstance(one, Pull)],
+        )
+
+    async def _thread(self, issue: Issue) -> Response:
+        pull = issue if isinstance(issue, Pull) else None
+        facts: dict[str, Any] = {"commits": [], "files": []}
+        if pull is not None:
+            facts = await asyncio.to_thread(_read, pull)
+        checks = _checks(pull) if pull else []
+        title = f"{issue.title} #{issue.number}"
+        return self._page(
+            "thread.html", title, repo=issue.repo, issue=issue, pull=pull, checks=checks, **facts
+        )
+
+    async def _diff(self, issue: Issue) -> Response:
+        if not isinstance(issue, Pull):
+            return self._missing()
+        base = await asyncio.to_thread(_base, issue)
+        text = await asyncio.to_thread(git_diff.unified, issue.repo.git, base, issue.head_sha)
+        return PlainTextResponse(text, headers=self._headers)
+
+    def _missing(self) -> Response:
+        return PlainTextResponse("Not Found", 404, headers=self._headers)
+
+    def _page(self, template: str, heading: str, **values: Any) -> Response:
+        text = self._templates.get_template(template).render(
+            heading=heading, emoji=EMOJI, style=self._style, **values
+        )
+        return HTMLResponse(text, headers=self._headers)
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        markdown=_markdown,
+        stamp=stamp,
+        diff_class=_diff_class,
+        state_word=_state_word,
+    )
+    return environment
+
+
+def _markdown(text: str) -> Markup:
+    return Markup(render(text))  # noqa: S704  what render returns is sanitised
+
+
+def _diff_class(line: str) -> str:
+    return {"+": "add", "-": "del", "@": "hunk"}.get(line[:1], "same")
+
+
+def _state_word(issue: Issue) -> str:
+    if isinstance(issue, Pull) and issue.merged_at is not None:
+        return "merged"
+    return (
+        "draft"
+        if isinstance(issue, Pull) and issue.draft and issue.state == "open"
+        else issue.state
+    )
+
+
+def _base(pull: Pull) -> str:
+    compared = git_diff.compare(pull.repo.git, pull.base_sha, pull.head_sha)
+    return compared.merge_base or pull.base_sha
+
+
+def _read(pull: Pull) -> dict[str, Any]:
+    git, base = pull.repo.git, _base(pull)
+    return {
+        "commits": git.log(pull.head_sha, without=base)[::-1],
+        "files": git_diff.changes(git, base, pull.head_sha),
+    }
+
+
+def _checks(pull: Pull) -> list[CheckRun]:
+    return [run for run in pull.repo.check_runs if run.head_sha == pull.head_sha]

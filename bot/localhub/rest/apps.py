@@ -1,0 +1,113 @@
+"""The App itself: who it is, where it is installed, and its installation tokens; also accounts."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from bot.localhub.errors import Refusal, not_found
+from bot.localhub.rest.call import Answer, Call, operation, paginate
+from bot.localhub.shapes import people, repositories
+from bot.localhub.state import Installation, Repo, stamp
+from bot.localhub.tokens import LEVELS
+
+
+async def show_app(call: Call) -> Answer:
+    hub = call.hub
+    return Answer(200, people.app(hub.url, hub.app, hub.bot))
+
+
+async def list_installations(call: Call) -> Answer:
+    hub = call.hub
+    every = [people.installation(hub.url, hub.app, one) for one in hub.installations.values()]
+    return paginate(call, every)
+
+
+async def repo_installation(call: Call) -> Answer:
+    hub = call.hub
+    repo = hub.find_repo(f"{call.parts['of']}/{call.parts['name']}")
+    if repo is None or repo.installation is None:
+        raise not_found()
+    return Answer(200, people.installation(hub.url, hub.app, repo.installation))
+
+
+async def create_token(call: Call) -> Answer:
+    """A token may hold less than the installation grants, never more (422)."""
+    hub = call.hub
+    one = hub.installations.get(call.number("id"))
+    if one is None:
+        raise not_found()
+    repos, permissions = _repos(call, one), _permissions(call, one)
+    token = hub.tokens.for_installation(one, hub.bot, repos, permissions)
+    body: dict[str, Any] = {
+        "token": token.value,
+        "expires_at": stamp(token.expires_at),
+        "permissions": permissions,
+        "repository_selection": "selected",
+    }
+    if repos is not None:
+        body["repositories"] = [repositories.repository(hub.url, repo) for repo in repos]
+    return Answer(201, body)
+
+
+async def installation_repositories(call: Call) -> Answer:
+    token, hub = call.who, call.hub
+    if token.installation is None:
+        raise Refusal(403, "You must authenticate with an installation access token in order to "
+                      "list repositories for an installation.")  # fmt: skip
+    seen = [repo for repo in token.installation.repos if token.sees(repo)]
+    answer = paginate(
+        call, [repositories.repository(hub.url, repo) for repo in seen], wrap="repositories"
+    )
+    return Answer(200, {**answer.body, "repository_selection": "selected"}, answer.headers)
+
+
+async def show_user(call: Call) -> Answer:
+    user = call.hub.find_user(call.parts["login"])
+    if user is None:
+        raise not_found()
+    return Answer(200, people.public_user(call.hub.url, user))
+
+
+async def rate_limit(call: Call) -> Answer:
+    facts = call.hub.limit.facts()
+    return Answer(200, {"resources": {"core": facts, "search": facts}, "rate": facts})
+
+
+def _repos(call: Call, one: Installation) -> tuple[Repo, ...] | None:
+    body = call.json()
+    names, ids = body.get("repositories"), body.get("repository_ids")
+    if names is None and ids is None:
+        return None
+    by_name = {repo.name.lower(): repo for repo in one.repos}
+    by_id = {repo.id: repo for repo in one.repos}
+    try:
+        named = [by_name[str(name).lower()] for name in cast("list[Any]", names or [])]
+        return (*named, *(by_id[number] for number in cast("list[Any]", ids or [])))
+    except KeyError:
+        raise Refusal(
+            422,
+            "There is at least one repository that does not exist or is not accessible to the "
+            "parent installation.",
+        ) from None
+
+
+def _permissions(call: Call, one: Installation) -> dict[str, str]:
+    asked = cast("dict[str, str] | None", call.json().get("permissions"))
+    if asked is None:
+        return dict(one.permissions)
+    for name, level in asked.items():
+        granted = one.permissions.get(name, "none")
+        if level not in LEVELS or LEVELS.index(level) > LEVELS.index(granted):
+            raise Refusal(422, "The permissions requested are not granted to this installation.")
+    return {"metadata": "read", **asked}
+
+
+OPERATIONS = (
+    operation("GET", "/app", show_app, "app"),
+    operation("GET", "/app/installations", list_installations, "app"),
+    operation("POST", "/app/installations/{id}/access_tokens", create_token, "app"),
+    operation("GET", "/repos/{of}/{name}/installation", repo_installation, "app"),
+    operation("GET", "/installation/repositories", installation_repositories),
+    operation("GET", "/users/{login}", show_user),
+    operation("GET", "/rate_limit", rate_limit),
+)

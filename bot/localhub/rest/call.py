@@ -1,0 +1,164 @@
+"""One REST call on its way in (`Call`) and out (`Answer`), and the table entry it meets."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import unquote, urlencode
+
+from bot.localhub.errors import Refusal, invalid, not_found
+from bot.localhub.state import Issue, Repo
+from bot.localhub.tokens import Token
+
+if TYPE_CHECKING:
+    from bot.localhub.hub import LocalHub
+
+Json = dict[str, Any]
+
+LARGEST_PAGE = 100
+USUAL_PAGE = 30
+
+
+@dataclass(frozen=True)
+class Answer:
+    """`body` is JSON unless it is bytes; None sends nothing."""
+
+    status: int
+    body: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def content(self) -> bytes:
+        """The bytes to send."""
+        if self.body is None:
+            return b""
+        if isinstance(self.body, bytes):
+            return self.body
+        return json.dumps(self.body, ensure_ascii=False).encode("utf-8", "replace")
+
+
+@dataclass
+class Call:
+    """A request that has passed the door: who asks, what for, with what."""
+
+    hub: LocalHub
+    method: str
+    path: str
+    parts: Mapping[str, str]
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    raw: bytes
+    token: Token | None
+    found: Repo | None = None
+
+    @property
+    def repo(self) -> Repo:
+        """The repository in the path; only in operations whose path has one."""
+        assert self.found is not None
+        return self.found
+
+    @property
+    def who(self) -> Token:
+        """The bearer; only in operations that the App itself does not call."""
+        assert self.token is not None
+        return self.token
+
+    def number(self, name: str) -> int:
+        """A number in the path. Raises Refusal (404) for anything else."""
+        text = self.parts[name]
+        if not re.fullmatch(r"[0-9]{1,18}", text):
+            raise not_found()
+        return int(text)
+
+    def issue(self) -> Issue:
+        """The issue or pull request in the path. Raises Refusal (404, or 410 if deleted)."""
+        number = self.number("number")
+        issue = self.repo.issues.get(number)
+        if issue is not None:
+            return issue
+        if number in self.repo.deleted_numbers:
+            raise Refusal(410, "This issue was deleted")
+        raise not_found()
+
+    def json(self) -> Json:
+        """The body as an object. Raises Refusal (400)."""
+        if not self.raw:
+            return {}
+        try:
+            body: Any = json.loads(self.raw)
+        except ValueError:
+            raise Refusal(400, "Problems parsing JSON") from None
+        if not isinstance(body, dict):
+            raise Refusal(400, "Body should be a JSON object")
+        return cast("Json", body)
+
+    def text(self, key: str, resource: str) -> str:
+        """A text that must be there and not blank. Raises Refusal (422)."""
+        value = self.json().get(key)
+        if value is None or value == "":
+            raise invalid(resource, key, "missing_field")
+        if not isinstance(value, str):
+            raise invalid(resource, key, "invalid", f"{key} is not a string")
+        return value
+
+
+Handler = Callable[[Call], Awaitable[Answer]]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One line of the table. `needs` as in `Token.may`; `app` for calls of the App itself (JWT)."""
+
+    method: str
+    path: re.Pattern[str]
+    handler: Handler
+    needs: str
+    app: bool
+
+
+def operation(method: str, path: str, handler: Handler, needs: str = "") -> Operation:
+    """`{name}` matches one segment, `{name...}` the rest. `needs="app"` wants the App's JWT."""
+    pattern = re.sub(r"\\\{(\w+)(\\\.\\\.\\\.)?\\\}", _group, re.escape(path))
+    return Operation(method, re.compile(pattern), handler, needs, needs == "app")
+
+
+def match(
+    table: Sequence[Operation], method: str, raw_path: str
+) -> tuple[Operation, dict[str, str]] | None:
+    """The operation for a path that is still percent-encoded; its parts are decoded."""
+    for entry in table:
+        if entry.method == method and (found := entry.path.fullmatch(raw_path)):
+            return entry, {name: unquote(value) for name, value in found.groupdict().items()}
+    return None
+
+
+def paginate(call: Call, items: Sequence[Any], wrap: str = "") -> Answer:
+    """One page with GitHub's `Link` header. `wrap`: the key under which the list stands."""
+    size = min(_positive(call, "per_page", USUAL_PAGE), LARGEST_PAGE)
+    page = _positive(call, "page", 1)
+    last = max(1, -(-len(items) // size))
+    shown = list(items[(page - 1) * size : page * size])
+    targets = {"prev": page - 1, "next": page + 1, "last": last, "first": 1}
+    if page >= last:
+        del targets["next"], targets["last"]
+    if page == 1:
+        del targets["prev"], targets["first"]
+    links = ", ".join(f'<{_page_url(call, n)}>; rel="{name}"' for name, n in targets.items())
+    body = {"total_count": len(items), wrap: shown} if wrap else shown
+    return Answer(200, body, {"link": links} if links else {})
+
+
+def _page_url(call: Call, page: int) -> str:
+    query = urlencode({**call.query, "page": page})
+    return f"{call.hub.url}/api/v3{call.path}?{query}"
+
+
+def _positive(call: Call, name: str, default: int) -> int:
+    text = call.query.get(name, "")
+    return max(1, int(text)) if re.fullmatch(r"[0-9]{1,9}", text) else default
+
+
+def _group(found: re.Match[str]) -> str:
+    return f"(?P<{found[1]}>{'.+' if found[2] else '[^/]+'})"

@@ -1,0 +1,103 @@
+"""Check runs and check suites."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from bot.localhub.actions import checks as actions
+from bot.localhub.errors import Refusal, not_found
+from bot.localhub.rest.call import Answer, Call, operation, paginate
+from bot.localhub.rest.repositories import REPO
+from bot.localhub.shapes import checks as shapes
+from bot.localhub.shapes import people
+from bot.localhub.state import CheckRun
+
+READ = "checks:read"
+WRITE = "checks:write"
+
+
+async def create(call: Call) -> Answer:
+    _app_only(call)
+    body = call.json()
+    call.text("name", "CheckRun")
+    asked = call.text("head_sha", "CheckRun")
+    sha = await asyncio.to_thread(call.repo.git.resolve, asked)
+    if sha is None or sha != asked:
+        raise Refusal(422, f"No commit found for SHA: {asked}")
+    run = actions.create(call.hub, call.repo, sha, body, call.who.actor)
+    return Answer(201, _shape(call, run))
+
+
+async def show(call: Call) -> Answer:
+    return Answer(200, _shape(call, _found(call)))
+
+
+async def change(call: Call) -> Answer:
+    _app_only(call)
+    run = _found(call)
+    actions.update(call.hub, call.repo, run, call.json(), call.who.actor)
+    return Answer(200, _shape(call, run))
+
+
+async def of_commit(call: Call) -> Answer:
+    """Of each name only the latest, unless `filter=all`."""
+    sha = await _commit(call)
+    name, status = call.query.get("check_name"), call.query.get("status")
+    found = [
+        run
+        for run in call.repo.check_runs
+        if run.head_sha == sha and name in (None, run.name) and status in (None, run.status)
+    ]
+    if call.query.get("filter", "latest") == "latest":
+        found = list({run.name: run for run in found}.values())
+    return paginate(call, [_shape(call, run) for run in found], wrap="check_runs")
+
+
+async def suites(call: Call) -> Answer:
+    sha = await _commit(call)
+    head = await asyncio.to_thread(call.repo.git.commit, sha)
+    shown: list[dict[str, Any]] = []
+    for suite in call.repo.check_suites:
+        if suite.head_sha == sha:
+            runs = [run for run in call.repo.check_runs if run.suite is suite]
+            app = _app(call)
+            shown.append(shapes.check_suite(call.hub.url, call.repo, suite, runs, head, app))
+    return paginate(call, shown, wrap="check_suites")
+
+
+async def _commit(call: Call) -> str:
+    sha = await asyncio.to_thread(call.repo.git.resolve, call.parts["ref"])
+    if sha is None:
+        raise Refusal(422, f"No commit found for SHA: {call.parts['ref']}")
+    return sha
+
+
+def _found(call: Call) -> CheckRun:
+    number = call.number("run")
+    run = next((run for run in call.repo.check_runs if run.id == number), None)
+    if run is None:
+        raise not_found()
+    return run
+
+
+def _app_only(call: Call) -> None:
+    if call.who.installation is None:
+        raise Refusal(403, "You must authenticate via a GitHub App.")
+
+
+def _app(call: Call) -> dict[str, Any]:
+    return people.app(call.hub.url, call.hub.app, call.hub.bot)
+
+
+def _shape(call: Call, run: CheckRun) -> dict[str, Any]:
+    return shapes.check_run(call.hub.url, call.repo, run, _app(call))
+
+
+OPERATIONS = (
+    operation("POST", REPO + "/check-runs", create, WRITE),
+    operation("GET", REPO + "/check-runs/{run}", show, READ),
+    operation("PATCH", REPO + "/check-runs/{run}", change, WRITE),
+    operation("GET", REPO + "/commits/{ref...}/check-runs", of_commit, READ),
+    operation("GET", REPO + "/commits/{ref...}/check-suites", suites, READ),
+)

@@ -1,0 +1,164 @@
+"""The REST door: finds the operation, knows the caller, lets faults strike, answers, records."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Mapping
+from email.utils import formatdate
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from bot.localhub.errors import Refusal, not_found
+from bot.localhub.rest.call import Answer, Call, Operation, match
+from bot.localhub.rest.table import OPERATIONS
+from bot.localhub.state import Exchange, Repo
+from bot.localhub.tokens import Token
+
+if TYPE_CHECKING:
+    from bot.localhub.hub import LocalHub
+
+PREFIX = "/api/v3"
+
+LARGEST_BODY = 40 * 1024 * 1024
+"""Bytes; GitHub takes blobs up to 40 MB."""
+
+
+class RestDoor:
+    """Everything under `/api/v3`."""
+
+    def __init__(self, hub: LocalHub) -> None:
+        self._hub = hub
+
+    async def answer(self, request: Request) -> Response:
+        """Answers one request; a refusal is an answer too."""
+        raw = await request.body()
+        path = _raw_path(request)
+        token: Token | None = None
+        answered = False
+        try:
+            token = self._bearer(request)
+            answer = await self._answer(request, path, raw, token)
+            answered = True
+        except Refusal as refusal:
+            answer = Answer(refusal.status, refusal.body(), refusal.headers)
+            answered = True
+        except asyncio.CancelledError:
+            answered = True
+            raise
+        finally:
+            if not answered:
+                self._hub.unexpected.append(f"{request.method} {path} broke the hub")
+        answer = self._dressed(answer)
+        self._record(request, path, raw, answer, token)
+        return Response(answer.content(), answer.status, dict(answer.headers))
+
+    async def _answer(self, request: Request, path: str, raw: bytes, token: Token | None) -> Answer:
+        found = match(OPERATIONS, request.method, path)
+        if found is None:
+            self._hub.unexpected.append(f"{request.method} {path}")
+            raise Refusal(501, f"This hub has no operation {request.method} {path}")
+        if len(raw) > LARGEST_BODY:
+            raise Refusal(413, "Payload too large")
+        fault = self._hub.faults.take(request.method, path)
+        if fault is not None:
+            await asyncio.sleep(fault.delay_s)
+        instead = fault.refusal() if fault is not None else None
+        if instead is not None and fault is not None and not fault.after_effect:
+            raise instead
+        query = dict(parse_qsl(request.url.query, keep_blank_values=True))
+        entry, parts = found
+        call = Call(
+            self._hub, request.method, path, parts, query, dict(request.headers), raw, token
+        )
+        answer = await self._serve(entry, call)
+        if instead is not None:
+            raise instead
+        return answer
+
+    async def _serve(self, entry: Operation, call: Call) -> Answer:
+        if entry.app:
+            self._hub.tokens.check_app(_credentials(call.headers.get("authorization", "")))
+            return await entry.handler(call)
+        if call.token is None:
+            raise Refusal(401, "Requires authentication")
+        if not call.path.startswith("/rate_limit"):
+            self._hub.limit.spend()
+        if "owner" in call.parts:
+            call.found = self._visible(call.parts, call.token)
+            if entry.needs and not call.token.may(call.found, entry.needs):
+                raise refused(entry.needs)
+        return await entry.handler(call)
+
+    def _visible(self, parts: Mapping[str, str], token: Token) -> Repo:
+        repo = self._hub.find_repo(f"{parts['owner']}/{parts['repo']}")
+        if repo is None or not token.sees(repo):
+            raise not_found()
+        return repo
+
+    def _bearer(self, request: Request) -> Token | None:
+        """None without credentials, and for the App's JWT, which the operation checks."""
+        value = _credentials(request.headers.get("authorization", ""))
+        if not value or value.count(".") == 2:
+            return None
+        token = self._hub.tokens.find(value)
+        if token is None:
+            raise Refusal(401, "Bad credentials")
+        return token
+
+    def _dressed(self, answer: Answer) -> Answer:
+        headers = {
+            "content-type": "application/json; charset=utf-8",
+            "date": formatdate(usegmt=True),
+            "x-github-request-id": secrets.token_hex(12).upper(),
+            "x-github-media-type": "github.v3; format=json",
+            **self._hub.limit.headers(),
+            **answer.headers,
+        }
+        if answer.status == 204:
+            del headers["content-type"]
+        return Answer(answer.status, answer.body, headers)
+
+    def _record(
+        self, request: Request, path: str, raw: bytes, answer: Answer, token: Token | None
+    ) -> None:
+        installation = token.installation.id if token and token.installation else None
+        self._hub.record(
+            Exchange(
+                "rest",
+                request.method,
+                path,
+                tuple(parse_qsl(request.url.query, keep_blank_values=True)),
+                dict(request.headers),
+                raw,
+                answer.status,
+                dict(answer.headers),
+                answer.content(),
+                token.actor.login if token else None,
+                installation,
+            )
+        )
+
+
+def refused(needs: str) -> Refusal:
+    """403: the token was not granted what the operation needs."""
+    accepted = needs.replace(":", "=").replace("|", "; ")
+    return Refusal(
+        403,
+        "Resource not accessible by integration",
+        headers={"x-accepted-github-permissions": accepted},
+    )
+
+
+def _credentials(header: str) -> str:
+    scheme, _, value = header.partition(" ")
+    return value.strip() if scheme.lower() in ("bearer", "token") else ""
+
+
+def _raw_path(request: Request) -> str:
+    """The path below `/api/v3` as it came over the wire: `%2F` is no slash."""
+    raw: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
+    return raw.split(b"?")[0].decode("ascii", "replace").removeprefix(PREFIX) or "/"

@@ -1,0 +1,102 @@
+"""Issues: list, open, show, change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from bot.localhub.actions import issues as actions
+from bot.localhub.errors import invalid
+from bot.localhub.rest.call import Answer, Call, operation, paginate
+from bot.localhub.rest.repositories import REPO
+from bot.localhub.shapes import issues as shapes
+from bot.localhub.state import Issue, User, stamp
+
+READ = "issues:read|pull_requests:read"
+WRITE = "issues:write|pull_requests:write"
+
+
+async def list_issues(call: Call) -> Answer:
+    """Pull requests are among them, as on GitHub. Newest first unless told otherwise."""
+    found = [issue for issue in call.repo.issues.values() if _wanted(call, issue)]
+    orders: dict[str, Callable[[Issue], Any]] = {
+        "updated": lambda issue: (issue.updated_at, issue.number),
+        "comments": lambda issue: (len(issue.comments), issue.number),
+    }
+    order = orders.get(call.query.get("sort", ""), lambda issue: issue.number)
+    found.sort(key=order, reverse=call.query.get("direction", "desc") != "asc")
+    return paginate(call, [shapes.issue(call.hub.url, issue) for issue in found])
+
+
+def _wanted(call: Call, issue: Issue) -> bool:
+    asked = call.query
+    state, creator, since = asked.get("state", "open"), asked.get("creator"), asked.get("since")
+    labels = {name.lower() for name in asked.get("labels", "").split(",") if name}
+    return (
+        state in ("all", issue.state)
+        and labels <= {name.lower() for name in issue.labels}
+        and (creator is None or creator.lower() == issue.author.login.lower())
+        and (since is None or since <= stamp(issue.updated_at))
+    )
+
+
+async def create(call: Call) -> Answer:
+    body = call.json()
+    issue = actions.open_issue(
+        call.hub,
+        call.repo,
+        call.text("title", "Issue"),
+        body.get("body"),
+        call.who.actor,
+        label_names(body.get("labels", [])),
+        _accounts(call, body.get("assignees", [])),
+    )
+    return Answer(201, shapes.issue(call.hub.url, issue))
+
+
+async def show(call: Call) -> Answer:
+    return Answer(200, shapes.issue(call.hub.url, call.issue()))
+
+
+async def change(call: Call) -> Answer:
+    hub, issue, by, body = call.hub, call.issue(), call.who.actor, call.json()
+    state = body.get("state")
+    if state not in (None, "open", "closed"):
+        raise invalid("Issue", "state")
+    actions.edit(hub, issue, by, body.get("title"), body.get("body"))
+    if "labels" in body:
+        actions.set_labels(hub, issue, label_names(body["labels"] or []), by)
+    if "assignees" in body:
+        wanted = _accounts(call, body["assignees"] or [])
+        for user in [user for user in issue.assignees if user not in wanted]:
+            actions.unassign(hub, issue, user, by)
+        for user in wanted:
+            actions.assign(hub, issue, user, by)
+    if state is not None:
+        actions.set_state(hub, issue, by, state, body.get("state_reason") or "completed")
+    return Answer(200, shapes.issue(hub.url, issue))
+
+
+def label_names(asked: Any) -> list[str]:
+    """GitHub takes names, and objects with a name. Raises Refusal (422)."""
+    names: list[str] = []
+    for one in cast("list[Any]", asked if isinstance(asked, list) else [None]):
+        name: Any = cast("dict[str, Any]", one).get("name") if isinstance(one, dict) else one
+        if not isinstance(name, str):
+            raise invalid("Label", "name")
+        names.append(name)
+    return names
+
+
+def _accounts(call: Call, logins: list[Any]) -> list[User]:
+    """Who cannot be assigned is left out in silence, as on GitHub."""
+    found = (call.hub.find_user(str(login)) for login in logins)
+    return [user for user in found if user is not None]
+
+
+OPERATIONS = (
+    operation("GET", REPO + "/issues", list_issues, READ),
+    operation("POST", REPO + "/issues", create, "issues:write"),
+    operation("GET", REPO + "/issues/{number}", show, READ),
+    operation("PATCH", REPO + "/issues/{number}", change, WRITE),
+)

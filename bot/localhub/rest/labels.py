@@ -1,0 +1,82 @@
+"""Labels of an issue and of a repository."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, cast
+
+from bot.localhub.actions import issues as actions
+from bot.localhub.errors import Refusal, invalid, not_found
+from bot.localhub.rest.call import Answer, Call, operation, paginate
+from bot.localhub.rest.issues import READ, WRITE, label_names
+from bot.localhub.rest.repositories import REPO
+from bot.localhub.shapes import issues as shapes
+from bot.localhub.shapes import repositories
+from bot.localhub.state import Label
+
+
+async def of_issue(call: Call) -> Answer:
+    return paginate(call, shapes.labels(call.hub.url, call.issue()))
+
+
+async def add(call: Call) -> Answer:
+    """The body is `{"labels": [...]}` or the bare list."""
+    issue = call.issue()
+    try:
+        body: Any = json.loads(call.raw or b"{}")
+    except ValueError:
+        raise Refusal(400, "Problems parsing JSON") from None
+    asked = cast("dict[str, Any]", body).get("labels") if isinstance(body, dict) else body
+    actions.add_labels(call.hub, issue, label_names(asked), call.who.actor)
+    return Answer(200, shapes.labels(call.hub.url, issue))
+
+
+async def remove(call: Call) -> Answer:
+    issue = call.issue()
+    actions.remove_label(call.hub, issue, call.parts["name"], call.who.actor)
+    return Answer(200, shapes.labels(call.hub.url, issue))
+
+
+async def events(call: Call) -> Answer:
+    """Of an issue's history only what concerns labels; oldest first."""
+    issue = call.issue()
+    named = [happening for happening in issue.timeline if happening.event]
+    return paginate(call, [shapes.label_event(call.hub.url, issue, one) for one in named])
+
+
+async def of_repo(call: Call) -> Answer:
+    every = call.repo.labels.values()
+    return paginate(call, [repositories.label(call.hub.url, call.repo, one) for one in every])
+
+
+async def create(call: Call) -> Answer:
+    body, name = call.json(), call.text("name", "Label")
+    if len(name) > actions.LONGEST_LABEL:
+        raise invalid("Label", "name")
+    if name.lower() in call.repo.labels:
+        raise invalid("Label", "name", "already_exists")
+    color = str(body.get("color", "ededed"))
+    if not re.fullmatch(r"[0-9a-fA-F]{6}", color):
+        raise invalid("Label", "color")
+    label = Label(call.hub.next_id(), name, color, body.get("description"))
+    call.repo.labels[name.lower()] = label
+    return Answer(201, repositories.label(call.hub.url, call.repo, label))
+
+
+async def show(call: Call) -> Answer:
+    label = call.repo.labels.get(call.parts["name"].lower())
+    if label is None:
+        raise not_found()
+    return Answer(200, repositories.label(call.hub.url, call.repo, label))
+
+
+OPERATIONS = (
+    operation("GET", REPO + "/issues/{number}/labels", of_issue, READ),
+    operation("GET", REPO + "/issues/{number}/events", events, READ),
+    operation("POST", REPO + "/issues/{number}/labels", add, WRITE),
+    operation("DELETE", REPO + "/issues/{number}/labels/{name}", remove, WRITE),
+    operation("GET", REPO + "/labels", of_repo, READ),
+    operation("POST", REPO + "/labels", create, WRITE),
+    operation("GET", REPO + "/labels/{name}", show, READ),
+)

@@ -1,0 +1,143 @@
+"""Pull requests: list, open, show, change; their commits and files."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from bot.localhub import git_diff
+from bot.localhub.actions import issues as issue_actions
+from bot.localhub.actions import pulls as actions
+from bot.localhub.errors import invalid, not_found
+from bot.localhub.rest.call import Answer, Call, operation, paginate
+from bot.localhub.rest.commits import committer
+from bot.localhub.rest.repositories import REPO
+from bot.localhub.shapes import gitdata
+from bot.localhub.shapes import pulls as shapes
+from bot.localhub.state import Pull
+
+READ = "pull_requests:read"
+WRITE = "pull_requests:write"
+
+
+def found(call: Call) -> Pull:
+    """The pull request in the path; a plain issue's number is 404."""
+    issue = call.repo.issues.get(call.number("number"))
+    if not isinstance(issue, Pull):
+        raise not_found()
+    return issue
+
+
+def shown(call: Call, pull: Pull) -> dict[str, Any]:
+    """`pull-request`. Reads git the first time."""
+    return shapes.pull(call.hub.url, pull, call.hub.facts(pull))
+
+
+async def list_pulls(call: Call) -> Answer:
+    """`head` is `owner:branch`, and matches nothing without the owner, as on GitHub."""
+    asked, owner = call.query, call.repo.owner.login
+    state, head, base = asked.get("state", "open"), asked.get("head"), asked.get("base")
+    every = [
+        pull
+        for pull in call.repo.pulls
+        if state in ("all", pull.state)
+        and head in (None, "", f"{owner}:{pull.head_ref}")
+        and base in (None, "", pull.base_ref)
+    ]
+    if asked.get("direction", "desc") != "asc":
+        every.reverse()
+    return paginate(call, [shapes.simple(call.hub.url, pull) for pull in every])
+
+
+async def create(call: Call) -> Answer:
+    """`head` may carry the owner's name; a fork's would be refused, as this hub has none."""
+    body = call.json()
+    head = call.text("head", "PullRequest")
+    owner, colon, branch = head.partition(":")
+    if colon and owner.lower() != call.repo.owner.login.lower():
+        raise invalid("PullRequest", "head")
+    asked = actions.NewPull(
+        call.text("title", "PullRequest"),
+        body.get("body"),
+        branch if colon else head,
+        call.text("base", "PullRequest"),
+        draft=body.get("draft") is True,
+        maintainer_can_modify=body.get("maintainer_can_modify", True) is True,
+    )
+    pull = await actions.open_pull(call.hub, call.repo, asked, call.who.actor)
+    shape = shown(call, pull)
+    return Answer(201, shape, {"location": shape["url"]})
+
+
+async def show(call: Call) -> Answer:
+    """With the `diff` media type: the text of the difference."""
+    pull = found(call)
+    await asyncio.to_thread(call.hub.facts, pull)
+    if "diff" in call.headers.get("accept", ""):
+        text = await asyncio.to_thread(_diff, pull)
+        return Answer(200, text.encode(), {"content-type": "application/vnd.github.diff"})
+    return Answer(200, shown(call, pull))
+
+
+async def change(call: Call) -> Answer:
+    hub, pull, body, by = call.hub, found(call), call.json(), call.who.actor
+    state = body.get("state")
+    if state not in (None, "open", "closed"):
+        raise invalid("PullRequest", "state")
+    issue_actions.edit(hub, pull, by, body.get("title"), body.get("body"))
+    if state is not None:
+        issue_actions.set_state(hub, pull, by, state, "completed")
+    return Answer(200, shown(call, pull))
+
+
+async def list_commits(call: Call) -> Answer:
+    """Oldest first."""
+    pull = found(call)
+    log = await asyncio.to_thread(pull.repo.git.log, pull.head_sha, without=pull.base_sha)
+    return paginate(
+        call,
+        [gitdata.commit(call.hub.url, pull.repo, c, committer(call.hub, c)) for c in log[::-1]],
+    )
+
+
+async def list_files(call: Call) -> Answer:
+    pull = found(call)
+    changed = await asyncio.to_thread(_changes, pull)
+    shape = (gitdata.change(call.hub.url, pull.repo, one, pull.head_sha) for one in changed)
+    return paginate(call, list(shape))
+
+
+async def request_reviewers(call: Call) -> Answer:
+    pull = found(call)
+    asked = call.json().get("reviewers", [])
+    users = [call.hub.find_user(str(login)) for login in asked]
+    known = [user for user in users if user is not None]
+    if len(known) != len(users):
+        raise invalid("PullRequest", "reviewers")
+    actions.request_reviewers(call.hub, pull, known, call.who.actor)
+    return Answer(201, shapes.simple(call.hub.url, pull))
+
+
+def _changes(pull: Pull) -> list[git_diff.Change]:
+    git = pull.repo.git
+    compared = git_diff.compare(git, pull.base_sha, pull.head_sha)
+    return git_diff.changes(git, compared.merge_base or pull.base_sha, pull.head_sha)
+
+
+def _diff(pull: Pull) -> str:
+    git = pull.repo.git
+    compared = git_diff.compare(git, pull.base_sha, pull.head_sha)
+    return git_diff.unified(git, compared.merge_base or pull.base_sha, pull.head_sha)
+
+
+ONE = REPO + "/pulls/{number}"
+
+OPERATIONS = (
+    operation("GET", REPO + "/pulls", list_pulls, READ),
+    operation("POST", REPO + "/pulls", create, WRITE),
+    operation("GET", ONE, show, READ),
+    operation("PATCH", ONE, change, WRITE),
+    operation("GET", ONE + "/commits", list_commits, READ),
+    operation("GET", ONE + "/files", list_files, READ),
+    operation("POST", ONE + "/requested_reviewers", request_reviewers, WRITE),
+)

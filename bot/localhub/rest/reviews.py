@@ -1,0 +1,93 @@
+"""Reviews of pull requests, and the comments on lines that come with them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any, cast
+
+from bot.localhub import git_diff
+from bot.localhub.actions import pulls as actions
+from bot.localhub.actions.issues import check_body
+from bot.localhub.errors import invalid, unprocessable
+from bot.localhub.rest.call import Answer, Call, operation, paginate
+from bot.localhub.rest.pulls import ONE, READ, WRITE, found
+from bot.localhub.shapes import pulls as shapes
+from bot.localhub.state import Pull, Review, ReviewComment
+
+STATES = {
+    None: "PENDING",
+    "APPROVE": "APPROVED",
+    "REQUEST_CHANGES": "CHANGES_REQUESTED",
+    "COMMENT": "COMMENTED",
+}
+
+
+async def list_reviews(call: Call) -> Answer:
+    pull = found(call)
+    return paginate(call, [shapes.review(call.hub.url, pull, one) for one in pull.reviews])
+
+
+async def list_comments(call: Call) -> Answer:
+    pull = found(call)
+    every = [comment for review in pull.reviews for comment in review.comments]
+    return paginate(call, [shapes.review_comment(call.hub.url, pull, one) for one in every])
+
+
+async def create(call: Call) -> Answer:
+    """A comment must be on a line that the diff shows (422 otherwise)."""
+    pull, body, who = found(call), call.json(), call.who
+    event = body.get("event")
+    if event not in STATES:
+        raise invalid("PullRequestReview", "event")
+    text = body.get("body") or ""
+    check_body(text, "PullRequestReview")
+    if not text and event in ("COMMENT", "REQUEST_CHANGES"):
+        raise unprocessable("Body can't be blank")
+    commit = str(body.get("commit_id") or pull.head_sha)
+    review = Review(call.hub.next_id(), who.actor, text, STATES[event], commit)
+    hunks = await asyncio.to_thread(_hunks, pull)
+    for asked in cast("list[dict[str, Any]]", body.get("comments") or []):
+        review.comments.append(_comment(call, review, asked, hunks))
+    actions.add_review(call.hub, pull, review)
+    return Answer(200, shapes.review(call.hub.url, pull, review))
+
+
+def _comment(
+    call: Call, review: Review, asked: dict[str, Any], hunks: dict[str, str]
+) -> ReviewComment:
+    path, line, side = str(asked.get("path")), asked.get("line"), asked.get("side", "RIGHT")
+    patch = hunks.get(path)
+    if patch is None:
+        raise unprocessable("Path could not be resolved")
+    if not isinstance(line, int) or line not in _lines(patch, side == "RIGHT"):
+        raise unprocessable("Line could not be resolved")
+    text = str(asked.get("body") or "")
+    return ReviewComment(call.hub.next_id(), review, path, line, side, text, patch)
+
+
+def _hunks(pull: Pull) -> dict[str, str]:
+    git = pull.repo.git
+    compared = git_diff.compare(git, pull.base_sha, pull.head_sha)
+    base = compared.merge_base or pull.base_sha
+    return {one.path: one.patch for one in git_diff.changes(git, base, pull.head_sha)}
+
+
+def _lines(patch: str, right: bool) -> set[int]:
+    """The line numbers that a patch shows on one side."""
+    shown: set[int] = set()
+    number = 0
+    for line in patch.split("\n"):
+        if start := re.match(r"@@ -(\d+)(?:,\d+)? \+(\d+)", line):
+            number = int(start[2 if right else 1])
+        elif line[:1] in (" ", "+" if right else "-"):
+            shown.add(number)
+            number += 1
+    return shown
+
+
+OPERATIONS = (
+    operation("GET", ONE + "/reviews", list_reviews, READ),
+    operation("POST", ONE + "/reviews", create, WRITE),
+    operation("GET", ONE + "/comments", list_comments, READ),
+)

@@ -1,0 +1,35 @@
+"""Every operation the hub knows, in the order in which paths are tried."""
+
+from __future__ import annotations
+
+from bot.localhub.rest import (
+    apps,
+    checks,
+    comments,
+    commits,
+    gitdata,
+    gitrefs,
+    issues,
+    labels,
+    pulls,
+    reactions,
+    repositories,
+    reviews,
+)
+from bot.localhub.rest.call import Operation
+
+OPERATIONS: tuple[Operation, ...] = (
+    *apps.OPERATIONS,
+    *repositories.OPERATIONS,
+    *comments.OPERATIONS,
+    *labels.OPERATIONS,
+    *reactions.OPERATIONS,
+    *issues.OPERATIONS,
+    *pulls.OPERATIONS,
+    *reviews.OPERATIONS,
+    *gitdata.OPERATIONS,
+    *gitrefs.OPERATIONS,
+    *commits.OPERATIONS,
+    *checks.OPERATIONS,
+    *commits.LAST,
+)

@@ -1,0 +1,91 @@
+"""Puts the hub on a socket: one ASGI application, run by uvicorn inside the caller's event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.routing import Route
+
+from bot.localhub.git_http import GitDoor
+from bot.localhub.pages import PageDoor
+from bot.localhub.rest.door import PREFIX, RestDoor
+
+if TYPE_CHECKING:
+    from bot.localhub.hub import LocalHub
+
+METHODS = ["GET", "POST", "PATCH", "PUT", "DELETE"]
+
+
+def create_app(hub: LocalHub) -> Starlette:
+    """The three doors. Anything else is 404."""
+    pages = PageDoor(hub)
+    rest = RestDoor(hub)
+    git = GitDoor(hub)
+    return Starlette(
+        routes=[
+            Route(PREFIX + "/{rest:path}", rest.answer, methods=METHODS),
+            Route(PREFIX, rest.answer, methods=METHODS),
+            Route("/{owner}/{repo}.git/{service:path}", git.answer, methods=["GET", "POST"]),
+            Route("/{owner}/{repo}/{service:path}", git.or_page(pages.answer),
+                  methods=["GET", "POST"]),
+            Route("/{path:path}", pages.answer, methods=["GET"]),
+        ]
+    )  # fmt: skip
+
+
+@asynccontextmanager
+async def serving(app: Starlette, host: str, port: int) -> AsyncGenerator[str, None]:
+    """Runs until the block is left. Yields `http://host:port`. Raises OSError if taken."""
+    # Named as TCP, or asyncio leaves Nagle's algorithm on and every answer takes 40 ms.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((host, port))
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        date_header=False,
+        lifespan="off",
+        ws="none",
+        timeout_graceful_shutdown=1,
+    )
+    server = _Server(config)
+    with listener:
+        task = asyncio.get_running_loop().create_task(server.serve(sockets=[listener]))
+        await asyncio.wait(
+            [task, started := asyncio.ensure_future(server.up.wait())],
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        started.cancel()
+        try:
+            yield f"http://{host}:{listener.getsockname()[1]}"
+        finally:
+            server.stop.set()
+            await task
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to the program it runs in, and says when it listens."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.up = asyncio.Event()
+        self.stop = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.up.set()
+
+    async def main_loop(self) -> None:
+        """Ends at once when told to, where uvicorn's own looks ten times a second."""
+        await self.stop.wait()
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield

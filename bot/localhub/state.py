@@ -1,0 +1,303 @@
+"""What the hub remembers: accounts, repositories, issues, pull requests, checks; plain and mutable.
+
+Git content is not here: it is read from the bare repository each time (`git_repo.py`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from bot.localhub.git_repo import GitRepo
+
+ROLES = ("none", "read", "triage", "write", "maintain", "admin")
+"""GitHub's repository roles, weakest first."""
+
+
+def now() -> datetime:
+    """The hub's clock: whole seconds, as GitHub shows them."""
+    return datetime.now(UTC).replace(microsecond=0)
+
+
+def stamp(moment: datetime) -> str:
+    """GitHub's time format: no fraction, `Z`."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@dataclass(eq=False)
+class User:
+    """An account. A `Bot` is what an App writes as."""
+
+    id: int
+    login: str
+    type: Literal["User", "Organization", "Bot"] = "User"
+    created_at: datetime = field(default_factory=now)
+
+
+@dataclass(eq=False)
+class Label:
+    """A label of a repository."""
+
+    id: int
+    name: str
+    color: str = "ededed"
+    description: str | None = None
+
+
+@dataclass(eq=False)
+class Reaction:
+    """One user's reaction to an issue or a comment."""
+
+    id: int
+    content: str
+    user: User
+    created_at: datetime = field(default_factory=now)
+
+
+@dataclass(eq=False)
+class Comment:
+    """A comment on an issue or in a pull request's conversation."""
+
+    id: int
+    issue: Issue = field(repr=False)
+    author: User
+    body: str
+    reactions: list[Reaction] = field(default_factory=list[Reaction])
+    created_at: datetime = field(default_factory=now)
+    updated_at: datetime = field(default_factory=now)
+
+
+@dataclass(frozen=True)
+class Happening:
+    """One line of an issue's timeline: who did what (`text` is plain), or a comment."""
+
+    actor: User
+    text: str
+    at: datetime
+    comment: Comment | None = None
+    event: str = ""
+    """GitHub's word for it, for what the REST API lists."""
+    label: str = ""
+    """The label that was put on or taken off."""
+
+
+@dataclass(eq=False)
+class Issue:
+    """An issue; a pull request is one too, and shares the numbers."""
+
+    id: int
+    number: int
+    repo: Repo = field(repr=False)
+    title: str
+    body: str | None
+    author: User
+    state: Literal["open", "closed"] = "open"
+    state_reason: str | None = None
+    locked: bool = False
+    labels: list[str] = field(default_factory=list[str])
+    assignees: list[User] = field(default_factory=list[User])
+    comments: list[Comment] = field(default_factory=list[Comment])
+    reactions: list[Reaction] = field(default_factory=list[Reaction])
+    timeline: list[Happening] = field(default_factory=list[Happening])
+    closed_by: User | None = None
+    closed_at: datetime | None = None
+    created_at: datetime = field(default_factory=now)
+    updated_at: datetime = field(default_factory=now)
+
+    def happened(
+        self,
+        actor: User,
+        text: str,
+        comment: Comment | None = None,
+        *,
+        event: str = "",
+        label: str = "",
+    ) -> None:
+        """Adds to the timeline and touches `updated_at`."""
+        self.updated_at = now()
+        self.timeline.append(Happening(actor, text, self.updated_at, comment, event, label))
+
+    @property
+    def html_path(self) -> str:
+        """Where its page is, under the hub's address."""
+        kind = "pull" if isinstance(self, Pull) else "issues"
+        return f"{self.repo.full_name}/{kind}/{self.number}"
+
+
+@dataclass(eq=False)
+class Review:
+    """A review of a pull request."""
+
+    id: int
+    author: User
+    body: str
+    state: str
+    commit_id: str
+    submitted_at: datetime | None = None
+    comments: list[ReviewComment] = field(default_factory=list["ReviewComment"])
+
+
+@dataclass(eq=False)
+class ReviewComment:
+    """A comment on a line of a pull request's diff."""
+
+    id: int
+    review: Review = field(repr=False)
+    path: str
+    line: int
+    side: str
+    body: str
+    diff_hunk: str
+    created_at: datetime = field(default_factory=now)
+
+
+@dataclass(eq=False)
+class Pull(Issue):
+    """A pull request within one repository. The shas are the last ones its branches had."""
+
+    head_ref: str = ""
+    head_sha: str = ""
+    base_ref: str = ""
+    base_sha: str = ""
+    draft: bool = False
+    maintainer_can_modify: bool = False
+    merged_at: datetime | None = None
+    merged_by: User | None = None
+    merge_commit_sha: str | None = None
+    requested_reviewers: list[User] = field(default_factory=list[User])
+    reviews: list[Review] = field(default_factory=list[Review])
+
+
+@dataclass(eq=False)
+class CheckSuite:
+    """All check runs of one App on one commit."""
+
+    id: int
+    head_sha: str
+    created_at: datetime = field(default_factory=now)
+    updated_at: datetime = field(default_factory=now)
+
+
+@dataclass(eq=False)
+class CheckRun:
+    """One check on one commit."""
+
+    id: int
+    suite: CheckSuite
+    name: str
+    head_sha: str
+    status: str = "queued"
+    conclusion: str | None = None
+    details_url: str | None = None
+    external_id: str = ""
+    title: str | None = None
+    summary: str | None = None
+    text: str | None = None
+    annotations: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+
+
+@dataclass(eq=False)
+class Installation:
+    """The App on one account, with the repositories that the account's owner selected."""
+
+    id: int
+    account: User
+    permissions: dict[str, str]
+    events: tuple[str, ...]
+    repos: list[Repo] = field(default_factory=list["Repo"], repr=False)
+    created_at: datetime = field(default_factory=now)
+
+
+@dataclass(eq=False)
+class Repo:
+    """A repository: its bare git repository and everything that GitHub keeps beside it."""
+
+    id: int
+    owner: User
+    name: str
+    git: GitRepo
+    default_branch: str
+    private: bool = False
+    description: str | None = None
+    installation: Installation | None = None
+    roles: dict[str, str] = field(default_factory=dict[str, str])
+    labels: dict[str, Label] = field(default_factory=dict[str, Label])
+    issues: dict[int, Issue] = field(default_factory=dict[int, Issue])
+    check_suites: list[CheckSuite] = field(default_factory=list[CheckSuite])
+    check_runs: list[CheckRun] = field(default_factory=list[CheckRun])
+    last_number: int = 0
+    deleted_numbers: set[int] = field(default_factory=set[int])
+    created_at: datetime = field(default_factory=now)
+    pushed_at: datetime = field(default_factory=now)
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.owner.login}/{self.name}"
+
+    @property
+    def pulls(self) -> list[Pull]:
+        """Oldest first."""
+        return [issue for issue in self.issues.values() if isinstance(issue, Pull)]
+
+    def grant(self, login: str, role: str) -> None:
+        """`role` is one of `ROLES`. Raises ValueError for any other word."""
+        if role not in ROLES:
+            raise ValueError(f"{role!r} is no role; it is one of {', '.join(ROLES)}")
+        self.roles[login.lower()] = role
+
+    def role_of(self, user: User) -> str:
+        """The owner is admin; a stranger reads what is public."""
+        if user is self.owner:
+            return "admin"
+        return self.roles.get(user.login.lower(), "none" if self.private else "read")
+
+    def branches(self) -> list[str]:
+        return sorted(self.git.refs("refs/heads/"))
+
+    def file_at(self, ref: str, path: str) -> str | None:
+        """The text of a file on a branch, tag or commit; None where there is none."""
+        data = self.git.file(ref, path)
+        return None if data is None else data.decode("utf-8", "replace")
+
+    def commits(self, ref: str) -> list[str]:
+        """The subject lines reachable from `ref`, newest first."""
+        return [commit.message.split("\n", 1)[0] for commit in self.git.log(ref)]
+
+    def comment(self, number: int) -> Comment | None:
+        """The comment with this id, on any issue."""
+        every = (comment for issue in self.issues.values() for comment in issue.comments)
+        return next((comment for comment in every if comment.id == number), None)
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One request that the hub answered. `path` has no `/api/v3` and no query."""
+
+    door: Literal["rest", "git"]
+    method: str
+    path: str
+    query: tuple[tuple[str, str], ...]
+    headers: dict[str, str]
+    body: bytes
+    status: int
+    answer_headers: dict[str, str]
+    answer: bytes
+    actor: str | None
+    installation: int | None
+
+
+def node_id(kind: str, number: int) -> str:
+    """An opaque id in GitHub's style; equal for equal arguments."""
+    return f"{kind}_{hashlib.sha256(f'{kind}{number}'.encode()).hexdigest()[:16]}"
+
+
+def reaction_counts(reactions: Iterable[Reaction]) -> dict[str, int]:
+    """How many of each of GitHub's eight reactions."""
+    names = ("+1", "-1", "laugh", "hooray", "confused", "heart", "rocket", "eyes")
+    given = [reaction.content for reaction in reactions]
+    return {name: given.count(name) for name in names}

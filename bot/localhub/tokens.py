@@ -1,0 +1,136 @@
+"""Who is asking: the App by a signed JWT, an installation or a person by a token."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import cast
+
+import jwt
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
+from bot.localhub.errors import Refusal
+from bot.localhub.identity import AppIdentity
+from bot.localhub.state import Installation, Repo, User, now
+
+LIFETIME = timedelta(hours=1)
+"""https://docs.github.com/apps: installation tokens expire after one hour."""
+
+LONGEST_JWT_S = 600
+"""GitHub refuses an `exp` further ahead than ten minutes."""
+
+CLOCK_SLACK_S = 60
+
+LEVELS = ("none", "read", "write", "admin")
+
+BY_ROLE = {
+    "none": "none",
+    "read": "read",
+    "triage": "read",
+    "write": "write",
+    "maintain": "write",
+    "admin": "write",
+}
+"""What a person's role lets their token do to contents, pull requests and checks."""
+
+
+@dataclass(eq=False)
+class Token:
+    """A bearer's rights. `repos` is None for all that the installation or the person can see."""
+
+    value: str = field(repr=False)
+    actor: User
+    expires_at: datetime
+    installation: Installation | None = None
+    repos: tuple[Repo, ...] | None = None
+    permissions: dict[str, str] = field(default_factory=dict[str, str])
+
+    def sees(self, repo: Repo) -> bool:
+        """Whether the repository exists for this token."""
+        if self.installation is None:
+            return repo.role_of(self.actor) != "none"
+        chosen = self.installation.repos if self.repos is None else self.repos
+        return repo in chosen and repo.installation is self.installation
+
+    def level(self, repo: Repo, permission: str) -> str:
+        """`none`, `read`, `write` or `admin` for one permission such as `issues`."""
+        if self.installation is not None:
+            return self.permissions.get(permission, "none")
+        role = repo.role_of(self.actor)
+        if permission == "issues" and role == "triage":
+            return "write"
+        return BY_ROLE[role]
+
+    def may(self, repo: Repo, needs: str) -> bool:
+        """`needs` is like `issues:write`, or several of which one is enough, parted by `|`."""
+        return any(
+            LEVELS.index(self.level(repo, name)) >= LEVELS.index(level)
+            for name, _, level in (one.partition(":") for one in needs.split("|"))
+        )
+
+
+class Tokens:
+    """Every token given out. An expired one is refused like one that never was."""
+
+    def __init__(self, app: AppIdentity) -> None:
+        self._app = app
+        self._key = cast(
+            "RSAPublicKey", serialization.load_pem_public_key(app.public_key_pem.encode())
+        )
+        self._tokens: dict[str, Token] = {}
+
+    def for_installation(
+        self,
+        installation: Installation,
+        bot: User,
+        repos: tuple[Repo, ...] | None,
+        permissions: dict[str, str],
+    ) -> Token:
+        """A new token with one hour to live."""
+        value = "ghs_" + secrets.token_hex(18)
+        token = Token(value, bot, now() + LIFETIME, installation, repos, permissions)
+        self._tokens[value] = token
+        return token
+
+    def for_person(self, user: User) -> Token:
+        """A personal access token, good for a year."""
+        value = "ghp_" + secrets.token_hex(18)
+        token = Token(value, user, now() + timedelta(days=365))
+        self._tokens[value] = token
+        return token
+
+    def expire(self) -> None:
+        """Every installation token given out so far is worth nothing from now on."""
+        self._tokens = {v: t for v, t in self._tokens.items() if t.installation is None}
+
+    def forget(self, installation: Installation) -> None:
+        """The installation is gone, and its tokens with it."""
+        self._tokens = {v: t for v, t in self._tokens.items() if t.installation is not installation}
+
+    def find(self, value: str) -> Token | None:
+        """The token that is still good, or None."""
+        token = self._tokens.get(value)
+        return token if token is not None and token.expires_at > now() else None
+
+    def check_app(self, value: str) -> None:
+        """Raises Refusal (401) unless `value` is a JWT as GitHub wants it from this App."""
+        try:
+            claims = jwt.decode(
+                value,
+                self._key,
+                algorithms=["RS256"],
+                leeway=CLOCK_SLACK_S,
+                options={"require": ["exp", "iat", "iss"], "verify_iss": False},
+            )
+        except jwt.ExpiredSignatureError:
+            raise Refusal(
+                401, "'Expiration time' claim ('exp') must be a numeric value in the future"
+            ) from None
+        except jwt.InvalidTokenError:
+            raise Refusal(401, "A JSON web token could not be decoded") from None
+        if str(claims["iss"]) != str(self._app.app_id):
+            raise Refusal(401, "Integration not found")
+        if claims["exp"] - now().timestamp() > LONGEST_JWT_S + CLOCK_SLACK_S:
+            raise Refusal(401, "'Expiration time' claim ('exp') is too far in the future")

@@ -1,0 +1,91 @@
+"""Untrusted text made safe to stand in what we post: it can notify, link, hide or close nothing."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_BREAK = "\u200b"
+"""A zero-width space: splits `@name`, `#1` and `://` where GitHub would act on them."""
+_COMMENT = re.compile(r"<!--.*?(-->|\Z)", re.S)
+_CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+_ANSI = re.compile(r"\x1b(\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[@-Z\\-_])")
+_LIVE = re.compile(r"(@|#|\bGH-)(?=\w)|(?<=:)(?=//)|\b(?=www\.)", re.I)
+_SKIP_CI = re.compile(r"\[(skip[ -]ci|ci[ -]skip|no[ -]ci|skip[ -]actions|actions[ -]skip)\]", re.I)
+_SPECIAL = re.compile(r"([\\`*_\[\]!|~>])|^(\s*)([-+=]+|\d+[.)])(?=\s|$)", re.M)
+
+
+def plain(text: str, limit: int = 4000) -> str:
+    """Without escape codes, control and direction characters and HTML comments; cut at `limit`."""
+    text = _COMMENT.sub("", _ANSI.sub("", text)).replace("\r\n", "\n").replace("\r", "\n")
+    text = "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in _UNSEEN)
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co"})
+
+
+def line(text: str, limit: int = 200) -> str:
+    """One line of plain text: for titles and commit messages, where no Markdown is read."""
+    joined = _SKIP_CI.sub(r"(\1)", " ".join(plain(text, limit * 4).split()))
+    return _inert(joined if len(joined) <= limit else joined[: limit - 1].rstrip() + "…")
+
+
+def prose(text: str, limit: int = 4000) -> str:
+    """Paragraphs that show as they were written; `code` stays code, all other markup is text."""
+    parts = _CODE.split(plain(text, limit).strip())
+    # Odd entries are the insides of code spans.
+    return "".join(f"`{part}`" if place % 2 else _escaped(part) for place, part in enumerate(parts))
+
+
+def code(text: str, limit: int = 200) -> str:
+    """A code span on one line, whatever backticks are in it."""
+    inside = " ".join(plain(text, limit).split()).replace("|", "¦")
+    ticks = "`" * (_longest_run(inside) + 1)
+    pad = " " if inside.startswith("`") or inside.endswith("`") or not inside else ""
+    return f"{ticks}{pad}{inside}{pad}{ticks}"
+
+
+def block(text: str, limit: int, language: str = "text") -> str:
+    """A fenced block; when `text` is longer than `limit`, its middle is left out and counted."""
+    shown = cut(_visible(text), limit).rstrip("\n")
+    fence = "`" * max(3, _longest_run(shown) + 1)
+    return f"{fence}{language}\n{shown}\n{fence}"
+
+
+def details(summary: str, body: str) -> str:
+    """Folded; `summary` is ours. The empty lines make GitHub read the body as Markdown."""
+    return f"<details>\n<summary>{summary}</summary>\n\n{body}\n\n</details>"
+
+
+def cut(text: str, limit: int) -> str:
+    """Head and tail of a text that is too long, with what was left out counted between them."""
+    if len(text) <= limit:
+        return text
+    head = limit // 3
+    tail = limit - head
+    left_out = len(text) - limit
+    return f"{text[:head]}\n[… {left_out} characters left out …]\n{text[-tail:]}"
+
+
+def _visible(text: str) -> str:
+    text = _ANSI.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
+    return "".join(
+        c if c in "\n\t" or unicodedata.category(c) not in _UNSEEN else "\ufffd" for c in text
+    )
+
+
+def _escaped(text: str) -> str:
+    text = text.replace("&", "&amp;").replace("<", "&lt;")
+    text = _SPECIAL.sub(lambda m: f"\\{m[1]}" if m[1] else f"{m[2]}\\{m[3]}", text)
+    text = re.sub(r"^(\s*)\\(\d+)([.)])", r"\1\2\\\3", text, flags=re.M)
+    text = re.sub(r"^(\s*)#", r"\1\\#", text, flags=re.M)
+    return _inert(text)
+
+
+def _inert(text: str) -> str:
+    return _LIVE.sub(lambda m: f"{m[0]}{_BREAK}", text)
+
+
+def _longest_run(text: str) -> int:
+    return max((len(run) for run in re.findall(r"`+", text)), default=0)

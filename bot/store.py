@@ -1,0 +1,71 @@
+"""The pipeline's Store in Redis, so that any worker can go on with a run."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from redis.asyncio import Redis
+
+from bot.keys import CHECKPOINT_SECONDS, RECORD_SECONDS, Keys
+from bot.lease import Lease
+from bot.redis_client import patiently, run_script
+from bot.steps import Steps
+from pipeline.store import checked_key
+
+M = TypeVar("M", bound=BaseModel)
+
+# Saving what is already there is no progress: a run that crashes at the same place forever does it.
+SAVE: Final = """
+local same = redis.call('GET', KEYS[1]) == ARGV[1]
+redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
+if not same then
+  redis.call('INCR', KEYS[2])
+  redis.call('EXPIRE', KEYS[2], ARGV[3])
+end
+"""
+
+
+class RedisStore:
+    """One key a document, for seven days.
+
+    While Redis does not answer it waits; the lease's heartbeat ends a wait that is too long.
+    """
+
+    def __init__(self, redis: Redis, keys: Keys, run_id: str, steps: Steps | None = None) -> None:
+        self._redis = redis
+        self._keys = keys
+        self._run_id = run_id
+        self._steps = steps or Steps()
+
+    @classmethod
+    def of(cls, lease: Lease) -> RedisStore:
+        """The checkpoints of the run that `lease` is for."""
+        return cls(lease.redis, lease.keys, lease.run.id, lease.steps)
+
+    async def load(self, key: str, kind: type[M]) -> M | None:
+        """See `pipeline.store.Store`."""
+        place = self._place(key)
+        packed = await patiently(lambda: self._redis.get(place))
+        if packed is None:
+            return None
+        try:
+            return kind.model_validate_json(zlib.decompress(packed))
+        except (zlib.error, ValidationError):
+            return None
+
+    async def save(self, key: str, value: BaseModel) -> None:
+        """See `pipeline.store.Store`."""
+        place = self._place(key)
+        packed = zlib.compress(value.model_dump_json().encode())
+        keys = [place, self._keys.progress(self._run_id)]
+        with self._steps.short():
+            await patiently(
+                lambda: run_script(
+                    self._redis, SAVE, keys, [packed, CHECKPOINT_SECONDS, RECORD_SECONDS]
+                )
+            )
+
+    def _place(self, key: str) -> str:
+        return self._keys.checkpoint(self._run_id, checked_key(key))

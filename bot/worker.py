@@ -1,0 +1,201 @@
+"""A worker: takes up runs that nobody has, as many at a time as it may, until told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Final
+from uuid import uuid4
+
+from redis.asyncio import Redis
+
+from bot.attempt import Attempt, GiveUp, Work
+from bot.queue import Listener, Nudges
+from bot.redis_client import UNREACHABLE, Outage, open_redis
+from bot.runs import Runs
+from bot.settings import Settings
+from bot.sweep import CleanUp, FindLabelled, Sweep
+
+logger = logging.getLogger(__name__)
+
+REDIS_SECONDS: Final = 5.0  # for one command; at most a third of the lease
+SETTLE_POLL_SECONDS: Final = 0.02
+
+
+class Worker:
+    """Runs `work` on every active run that it gets the lease of.
+
+    While Redis does not answer it waits for it, and says so in one line of the log.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        work: Work,
+        give_up: GiveUp,
+        find_labelled: FindLabelled | None = None,
+        clean_up: CleanUp | None = None,
+    ) -> None:
+        """`find_labelled` is asked for issues whose webhook never came; None: nobody is asked.
+
+        `clean_up` is told now and then which runs are active, to remove what others left.
+        """
+        self.name = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:6]}"
+        self._settings = settings
+        self._work = work
+        self._give_up = give_up
+        self._find_labelled = find_labelled
+        self._clean_up = clean_up
+        self._stopping = asyncio.Event()
+        self._attempts: dict[asyncio.Task[None], Attempt] = {}
+        self._outage = Outage()
+        self._listener: Listener | None = None
+
+    def stop(self) -> None:
+        """Take no more runs, let steps under way end, hand the runs over; then `run` returns."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Work until `stop`. Cancelled, it stops as well, and takes as long for it."""
+        timeout = min(REDIS_SECONDS, self._settings.lease_seconds / 3)
+        async with open_redis(self._settings.redis_url, timeout=timeout) as redis:
+            runs = Runs(redis, self._settings.redis_prefix)
+            nudges = Nudges(redis, runs.keys)
+            sweep = Sweep(
+                runs, nudges, self._settings, self._find_labelled, self._clean_up, self._outage
+            )
+            loops = [
+                asyncio.create_task(self._stopping.wait()),
+                asyncio.create_task(self._listen(redis, runs)),
+                asyncio.create_task(sweep.idle_runs()),
+                asyncio.create_task(sweep.missed_webhooks()),
+                asyncio.create_task(sweep.leftovers()),
+            ]
+            try:
+                done, _ = await asyncio.wait(loops, return_when=asyncio.FIRST_COMPLETED)
+                for ended in done:
+                    ended.result()
+            finally:
+                self._stopping.set()
+                await _cancelled(loops)
+                await self._hand_over(nudges)
+
+    async def settle(self, seconds: float = 60) -> None:
+        """Work until no run is active, then stop.
+
+        Raises:
+            TimeoutError: some still were after `seconds`.
+        """
+        running = asyncio.create_task(self.run())
+        try:
+            async with asyncio.timeout(seconds):
+                await self._settled(running)
+        finally:
+            self.stop()
+            await running
+
+    async def run_until_signalled(self) -> None:
+        """`run`, and `stop` on SIGTERM or SIGINT. For a process of its own."""
+        loop = asyncio.get_running_loop()
+        signals = (signal.SIGTERM, signal.SIGINT)
+        for each in signals:
+            loop.add_signal_handler(each, self.stop)
+        try:
+            await self.run()
+        finally:
+            for each in signals:
+                loop.remove_signal_handler(each)
+
+    async def _settled(self, running: asyncio.Task[None]) -> None:
+        async with open_redis(self._settings.redis_url, timeout=REDIS_SECONDS) as redis:
+            runs = Runs(redis, self._settings.redis_prefix)
+            while not running.done() and (await runs.active() or self._attempts):  # noqa: ASYNC110 - a run may end elsewhere
+                await asyncio.sleep(SETTLE_POLL_SECONDS)
+
+    async def _listen(self, redis: Redis, runs: Runs) -> None:
+        while True:
+            seconds = self._settings.lease_seconds
+            self._listener = Listener(
+                redis, runs.keys, lambda run_id: self._begin(runs, run_id), seconds=seconds
+            )
+            self._tell_listener()
+            try:
+                await redis.ping()
+                self._outage.over()
+                await self._listener.run()
+            except UNREACHABLE as error:
+                await self._outage.wait(error)
+
+    async def _begin(self, runs: Runs, run_id: str) -> None:
+        if self._full:
+            return
+        with suppress(*UNREACHABLE):  # the sweep nudges again
+            lease = await runs.acquire(
+                run_id, worker=self.name, seconds=self._settings.lease_seconds
+            )
+            if lease is not None:
+                self._attempt(
+                    Attempt(
+                        lease,
+                        runs,
+                        work=self._work,
+                        give_up=self._give_up,
+                        patience_seconds=self._settings.patience_seconds,
+                    )
+                )
+
+    def _attempt(self, attempt: Attempt) -> None:
+        task = asyncio.create_task(attempt.go())
+        self._attempts[task] = attempt
+        task.add_done_callback(self._ended)
+        self._tell_listener()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        del self._attempts[task]
+        if not task.cancelled() and (error := task.exception()):
+            logger.error("An attempt broke off", exc_info=error)
+        self._tell_listener()
+
+    def _tell_listener(self) -> None:
+        if self._listener:
+            self._listener.listening(not self._full)
+
+    @property
+    def _full(self) -> bool:
+        return self._stopping.is_set() or len(self._attempts) >= self._settings.worker_runs
+
+    async def _hand_over(self, nudges: Nudges) -> None:
+        """Let what is under way end within the time for it; give the rest to other workers."""
+        attempts = dict(self._attempts)
+        if not attempts:
+            return
+        logger.info("Stopping: %d runs to end or hand over", len(attempts))
+        quiet = [asyncio.create_task(_quiet(*each)) for each in attempts.items()]
+        await asyncio.wait(quiet, timeout=self._settings.stop_seconds)
+        await _cancelled([*quiet, *attempts])
+        for attempt in attempts.values():
+            with suppress(*UNREACHABLE):
+                if not attempt.lease.run.status.final:
+                    await nudges.send_for(attempt.lease.run)
+
+
+async def _quiet(task: asyncio.Task[None], attempt: Attempt) -> None:
+    drained = asyncio.create_task(attempt.lease.steps.drained())
+    try:
+        await asyncio.wait([task, drained], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        await _cancelled([drained])
+
+
+async def _cancelled(tasks: Sequence[asyncio.Task[Any]]) -> None:
+    """Cancel and await; their ends are for their own callbacks."""
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks)

@@ -1,0 +1,93 @@
+"""The attached stream of one container: what it prints, frame by frame, with a deadline."""
+
+from __future__ import annotations
+
+import select
+import socket
+import struct
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Final, cast
+
+import docker
+
+STDOUT: Final = 1
+STDERR: Final = 2
+POLL_SECONDS: Final = 0.2
+"""How long it may take until an abort from another thread is seen."""
+CHUNK: Final = 64 * 1024
+
+
+class Late(Exception):
+    """The deadline passed before the next frame came."""
+
+
+class Attached:
+    """Standard input, output and error of a container, attached before it starts.
+
+    Frames: https://docs.docker.com/reference/api/engine/version/v1.41/#tag/Container/operation/ContainerAttach
+    """
+
+    def __init__(self, client: docker.APIClient, container: str) -> None:
+        params = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+        self._holder = cast(Any, client.attach_socket(container, params=params))
+        # Over a unix or plain TCP socket the SDK hands out a raw reader around the real one.
+        self._socket: socket.socket = getattr(self._holder, "_sock", self._holder)
+        self._left_of_frame = 0
+        self._kind = 0
+
+    def __enter__(self) -> Attached:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        response: Any = getattr(self._holder, "_response", None)
+        # The response owns the connection; closed after the reader it would complain.
+        if response is not None:
+            response.close()
+        self._holder.close()
+
+    def send(self, data: bytes, *, seconds: float) -> None:
+        self._socket.settimeout(seconds)
+        self._socket.sendall(data)
+
+    def read(self, *, deadline: float, stopped: Callable[[], bool]) -> tuple[int, bytes] | None:
+        """The next piece of output with its stream; None when the container has ended.
+
+        Raises:
+            Late: `deadline` (of `time.monotonic`) has passed, or `stopped` says so.
+        """
+        if not self._left_of_frame:
+            header = self._exactly(8, deadline, stopped)
+            if header is None:
+                return None
+            self._kind, self._left_of_frame = struct.unpack(">BxxxL", header)
+            if not self._left_of_frame:
+                return self._kind, b""
+        data = self._receive(min(self._left_of_frame, CHUNK), deadline, stopped)
+        self._left_of_frame -= len(data)
+        return (self._kind, data) if data else None
+
+    def _exactly(self, size: int, deadline: float, stopped: Callable[[], bool]) -> bytes | None:
+        data = b""
+        while len(data) < size:
+            more = self._receive(size - len(data), deadline, stopped)
+            if not more:
+                return None
+            data += more
+        return data
+
+    def _receive(self, size: int, deadline: float, stopped: Callable[[], bool]) -> bytes:
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0 or stopped():
+                raise Late
+            self._socket.settimeout(None)
+            ready, _, _ = select.select([self._socket], [], [], min(left, POLL_SECONDS))
+            if ready:
+                return self._socket.recv(size)

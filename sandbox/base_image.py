@@ -1,0 +1,181 @@
+"""The base image of every sandbox: Debian, Python 3.11, git and our process 1.
+
+`python -m sandbox.base_image` makes sure that it is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import hashlib
+import io
+import os
+import sys
+import tarfile
+import tempfile
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+from typing import Any, cast
+
+import docker
+from docker.errors import DockerException, ImageNotFound
+
+from sandbox import rootfs
+from sandbox.base import SandboxUnavailable
+from sandbox.daemon import LABEL_KIND, connect, docker_errors
+
+REGISTRY_IMAGE = "python:3.11-slim-bookworm"
+REGISTRY_SECONDS = 15
+"""Longest silence of a registry; a pull that makes progress is not cut off."""
+BUILD_SECONDS = 600
+
+
+def ensure_base_image(
+    client: docker.APIClient,
+    *,
+    docker_url: str | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> str:
+    """The reference of the base image, which is pulled or built first if it is not there.
+
+    Blocking. Several callers at once, in one process or several, build it once.
+
+    Raises:
+        SandboxUnavailable: Docker fails, or neither a registry nor debootstrap can be used.
+    """
+    reference = f"capuchin/base:{recipe_digest()}"
+    if image_exists(client, reference):
+        return reference
+    with one_at_a_time():
+        if not image_exists(client, reference):
+            say("the sandbox base image is missing; making it once")
+            root = obtain_root(client, docker_url, say)
+            say(f"adding our own layer on {root}")
+            build(client, root, reference)
+    return reference
+
+
+def recipe_digest() -> str:
+    """Changes whenever the image would."""
+    digest = hashlib.sha256()
+    for name, data in recipe_files().items():
+        digest.update(name.encode() + b"\0" + data + b"\0")
+    digest.update(repr((rootfs.SUITE, rootfs.PACKAGES, rootfs.LEFT_OUT, REGISTRY_IMAGE)).encode())
+    return digest.hexdigest()[:12]
+
+
+def recipe_files() -> dict[str, bytes]:
+    here = resources.files("sandbox.image")
+    return {name: (here / name).read_bytes() for name in ("Dockerfile", "entry.py")}
+
+
+def image_exists(client: docker.APIClient, reference: str) -> bool:
+    with docker_errors("Docker could not look for an image"):
+        try:
+            client.inspect_image(reference)
+        except ImageNotFound:
+            return False
+        return True
+
+
+def obtain_root(
+    client: docker.APIClient, docker_url: str | None, say: Callable[[str], None]
+) -> str:
+    """What the base image is built on: the registry's Python image, else our own Debian."""
+    if image_exists(client, REGISTRY_IMAGE) or pull(docker_url, say):
+        return REGISTRY_IMAGE
+    packages = hashlib.sha256(repr((rootfs.SUITE, rootfs.PACKAGES, rootfs.LEFT_OUT)).encode())
+    tag = f"capuchin/rootfs:{packages.hexdigest()[:12]}"
+    if not image_exists(client, tag):
+        rootfs.import_rootfs(client, tag, say=say)
+    return tag
+
+
+def pull(docker_url: str | None, say: Callable[[str], None]) -> bool:
+    """Whether the registry gave us its image; a silent or missing registry is a quick no."""
+    say(f"asking the registry for {REGISTRY_IMAGE}")
+    repository, _, tag = REGISTRY_IMAGE.partition(":")
+    client = connect(docker_url, timeout=REGISTRY_SECONDS)
+    try:
+        lines = cast(
+            Iterator[dict[str, Any]], client.pull(repository, tag=tag, stream=True, decode=True)
+        )
+        for line in lines:
+            if "error" in line:
+                return False
+        return image_exists(client, REGISTRY_IMAGE)
+    except (DockerException, OSError):
+        return False
+    finally:
+        client.close()
+
+
+def build(client: docker.APIClient, root: str, reference: str) -> None:
+    context = io.BytesIO()
+    with tarfile.open(fileobj=context, mode="w") as archive:
+        for name, data in recipe_files().items():
+            member = tarfile.TarInfo(name)
+            member.size, member.mode = len(data), 0o644
+            archive.addfile(member, io.BytesIO(data))
+    context.seek(0)
+    with docker_errors("Docker could not build the base image"):
+        lines = client.build(
+            fileobj=context,
+            custom_context=True,
+            tag=reference,
+            buildargs={"ROOT": root},
+            labels={LABEL_KIND: "base"},
+            rm=True,
+            forcerm=True,
+            decode=True,
+            timeout=BUILD_SECONDS,
+        )
+        log: list[str] = []
+        for line in cast(Iterator[dict[str, Any]], lines):
+            log.append(str(line.get("stream", "")))
+            if "error" in line:
+                tail = " ".join("".join(log).split())[-500:]
+                raise SandboxUnavailable(f"The base image did not build: {line['error']} {tail}")
+
+
+@contextmanager
+def one_at_a_time() -> Generator[None]:
+    """A lock between the processes of one user on one machine."""
+    path = Path(tempfile.gettempdir()) / f"capuchin-base-{os.getuid()}.lock"
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m sandbox.base_image", description="Make the sandbox base image once."
+    )
+    parser.add_argument("--docker-url", help="the Docker daemon; default: the local socket")
+    parser.add_argument("--check", action="store_true", help="only tell by the exit code: 0, there")
+    options = parser.parse_args(argv)
+    try:
+        client = connect(options.docker_url)
+        if options.check:
+            return 0 if image_exists(client, f"capuchin/base:{recipe_digest()}") else 1
+        reference = ensure_base_image(client, docker_url=options.docker_url, say=say_on_stderr)
+    except SandboxUnavailable as error:
+        say_on_stderr(str(error))
+        return 1
+    client.close()
+    sys.stdout.write(f"sandbox base image {reference}: ready\n")
+    return 0
+
+
+def say_on_stderr(line: str) -> None:
+    sys.stderr.write(f"sandbox: {line}\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

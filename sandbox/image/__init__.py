@@ -1,0 +1,1 @@
+"""What goes into the base image, and the system-call filter of every container."""

@@ -1,0 +1,160 @@
+"""Process 1 of every container: makes a fresh checkout, runs one program in it, tells how it ended.
+
+It runs inside the container and knows only the standard library. Standard output belongs to the
+program under test; standard error is ours alone and carries one JSON object a line, each with the
+nonce that the host sent: first `ready` (or `rejected`, or `failed`), last `exit` or `signal`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+PR_SET_DUMPABLE = 4
+OOM_COUNTERS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
+WORDS_KEPT = 4000
+HOST_GONE = 125
+NOT_STARTED = 127
+
+
+class NotReady(Exception):
+    """The checkout could not be made; `kind` is `rejected` or `failed`."""
+
+    def __init__(self, kind: str, words: str) -> None:
+        super().__init__(words)
+        self.kind = kind
+
+
+def main() -> None:
+    # Process 1 of a namespace ignores every signal that has no handler; Python sets this one.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    job: dict[str, Any] = json.loads(sys.stdin.buffer.readline())
+    # What runs here has our uid: without this it could write /proc/1/mem and open our pipes.
+    set_dumpable(on=False)
+    try:
+        make_checkout(job)
+    except NotReady as error:
+        tell(job, **{error.kind: str(error)})
+        os._exit(1)
+    tell(job, ready=True)
+    threading.Thread(target=die_with_the_host, daemon=True).start()
+    code = 0
+    started = time.monotonic()
+    for number, argv in enumerate(job["steps"]):
+        tell(job, step=number)
+        code = run(job, argv)
+        if code:
+            break
+    end = {"exit": code} if code >= 0 else {"signal": -code}
+    tell(job, **end, seconds=time.monotonic() - started, oom=oom_kills())
+    os._exit(code if code >= 0 else 128 - code)
+
+
+def tell(job: dict[str, Any], **fields: Any) -> None:
+    line = json.dumps({"nonce": job["nonce"], **fields}) + "\n"
+    os.write(2, line.encode())
+
+
+def set_dumpable(*, on: bool) -> None:
+    ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, int(on), 0, 0, 0)
+
+
+def make_checkout(job: dict[str, Any]) -> None:
+    checkout = job["checkout"]
+    if job["tree"]:
+        # Timestamps are kept, or every .pyc of the image would be stale.
+        copied = tool(
+            ["cp", "-a", "--no-preserve=ownership", job["tree"] + "/.", checkout], cwd="/"
+        )
+        if copied.returncode:
+            raise NotReady("failed", "The checkout could not be copied: " + words(copied.stderr))
+    for number, diff in enumerate(job["diffs"], start=1):
+        apply(diff, checkout, f"Diff {number} of {len(job['diffs'])}: ")
+    for path, text in job["files"].items():
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_bytes(text.encode("utf-8", "surrogateescape"))
+
+
+def apply(diff: str, checkout: str, which: str) -> None:
+    if not diff.strip():
+        return
+    data = diff.encode("utf-8", "surrogateescape")
+    applied = tool(["git", "apply", "--whitespace=nowarn", "-"], cwd=checkout, data=data)
+    if applied.returncode:
+        raise NotReady("rejected", which + words(applied.stderr))
+
+
+def tool(
+    argv: list[str], *, cwd: str, data: bytes | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    # A GIT_DIR that is not there: git must not read configuration out of the checkout.
+    env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/nonexistent"}
+    env |= {"GIT_DIR": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
+    return subprocess.run(argv, cwd=cwd, input=data, env=env, capture_output=True, check=False)
+
+
+def words(text: bytes) -> str:
+    return text[-WORDS_KEPT:].decode("utf-8", "replace").strip()
+
+
+def run(job: dict[str, Any], argv: list[str]) -> int:
+    """The exit code of one program, negative for a signal."""
+    try:
+        child = subprocess.Popen(
+            argv,
+            cwd=job["checkout"],
+            env=job["env"],
+            stdin=subprocess.DEVNULL,
+            stdout=1,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=be_the_first_to_die,
+        )
+    except (OSError, ValueError) as error:
+        os.write(1, f"{argv[0]}: {error}\n".encode("utf-8", "replace"))
+        return NOT_STARTED
+    return os.waitstatus_to_exitcode(wait_for(child.pid))
+
+
+def be_the_first_to_die() -> None:
+    set_dumpable(on=True)  # or /proc/self would belong to root until the exec
+    Path("/proc/self/oom_score_adj").write_text("1000")
+
+
+def die_with_the_host() -> None:
+    """Standard input ends when the host's connection does; then nobody is left to stop us."""
+    while os.read(0, 1024):
+        pass
+    os._exit(HOST_GONE)
+
+
+def wait_for(pid: int) -> int:
+    while True:
+        ended, status = os.wait()
+        if ended == pid:
+            return status
+
+
+def oom_kills() -> int:
+    for path in OOM_COUNTERS:
+        try:
+            lines = Path(path).read_text().splitlines()
+        except OSError:
+            continue
+        for line in lines:
+            name, _, count = line.partition(" ")
+            if name == "oom_kill":
+                return int(count)
+    return 0
+
+
+if __name__ == "__main__":
+    main()

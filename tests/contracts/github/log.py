@@ -1,0 +1,51 @@
+"""A checker to hang on a hub: every exchange and webhook of a test is held against the contracts.
+
+log = ContractLog()
+hub.on_exchange = log
+...
+log.check(hub.deliveries)
+assert log.problems == []
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bot.localhub import Delivery, Exchange
+from tests.contracts.github.contract import rest_contract, webhook_contract
+
+
+class ContractLog:
+    """`problems` are sentences; `operations` the ids of what was asked and answered with success.
+
+    `bad_requests_too`: also hold requests against the document that the hub refused (4xx), which
+    a bot under test should never send but a test of refusals does.
+    """
+
+    def __init__(self, *, bad_requests_too: bool = False) -> None:
+        self.problems: list[str] = []
+        self.operations: set[str] = set()
+        self._all = bad_requests_too
+
+    def __call__(self, exchange: Exchange) -> None:
+        """Checks one exchange, both ways. git's own protocol is not in the document."""
+        if exchange.door != "rest":
+            return
+        contract, path = rest_contract(), exchange.path
+        name = f"{exchange.method} {exchange.path} → {exchange.status}"
+        if self._all or exchange.status < 400:
+            asked = contract.request(exchange.method, path, exchange.query, exchange.body)
+            self.problems += [f"{name}: request: {problem}" for problem in asked]
+        kind = exchange.answer_headers.get("content-type", "")
+        answered = contract.response(exchange.method, path, exchange.status, kind, exchange.answer)
+        self.problems += [f"{name}: response: {problem}" for problem in answered]
+        operation = contract.operation(exchange.method, path)
+        if operation is not None and exchange.status < 400:
+            self.operations.add(operation)
+
+    def check(self, deliveries: Iterable[Delivery]) -> None:
+        """Checks the payloads of webhooks."""
+        for delivery in deliveries:
+            found = webhook_contract().problems(delivery.event, delivery.payload)
+            name = f"webhook {delivery.event}.{delivery.action}"
+            self.problems += [f"{name}: {problem}" for problem in found]

@@ -1,0 +1,169 @@
+"""Issues, comments, labels and reactions over REST."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.contracts.github.conftest import World
+
+
+async def test_an_issue_is_opened_shown_changed_and_closed(world: World) -> None:
+    asked = {"title": "total() subtracts", "body": "b", "labels": ["bug"], "assignees": ["alice"]}
+    made = (await world.call("POST", "~/issues", asked)).json()
+    assert made["user"]["login"] == "capuchin[bot]"
+    change: dict[str, Any] = {
+        "title": "t",
+        "state": "closed",
+        "state_reason": "not_planned",
+        "labels": [],
+    }
+    changed = (await world.call("PATCH", f"~/issues/{made['number']}", change)).json()
+    shown = (await world.call("GET", f"~/issues/{made['number']}")).json()
+    assert (changed["title"], shown["state"], shown["state_reason"]) == (
+        "t",
+        "closed",
+        "not_planned",
+    )
+    assert shown["labels"] == []
+    reopened = await world.call(
+        "PATCH", f"~/issues/{made['number']}", {"state": "open", "assignees": ["bob"]}
+    )
+    assert [user["login"] for user in reopened.json()["assignees"]] == ["bob"]
+
+
+async def test_issues_are_listed_by_state_and_label_newest_first(world: World) -> None:
+    for number in range(3):
+        await world.hub.open_issue(world.repo, f"issue {number}", None, "bob")
+    await world.hub.add_label(world.repo.issues[3], "capuchin", "alice")
+    await world.hub.close_issue(world.repo.issues[1], "alice")
+    listed = (await world.call("GET", "~/issues")).json()
+    assert [issue["number"] for issue in listed] == [3, 2]
+    labelled = (await world.call("GET", "~/issues", labels="capuchin", state="all")).json()
+    assert [issue["number"] for issue in labelled] == [3]
+
+
+async def test_pages_are_linked(world: World) -> None:
+    for number in range(5):
+        await world.hub.open_issue(world.repo, f"issue {number}", None, "bob")
+    first = await world.call("GET", "~/issues", per_page=2)
+    assert set(first.links) == {"next", "last"}
+    headers = {"authorization": f"Bearer {world.token}"}
+    second = await world.http.get(first.links["next"]["url"], headers=headers)
+    assert [issue["number"] for issue in second.json()] == [3, 2]
+    last = await world.http.get(second.links["last"]["url"], headers=headers)
+    assert [issue["number"] for issue in last.json()] == [1]
+    assert set(last.links) == {"prev", "first"}
+
+
+async def test_a_deleted_issue_is_410_and_an_unknown_one_404(world: World) -> None:
+    issue = await world.hub.open_issue(world.repo, "short-lived", None, "bob")
+    await world.hub.delete_issue(issue, "alice")
+    assert (await world.call("GET", "~/issues/1")).status_code == 410
+    assert (await world.call("GET", "~/issues/2")).status_code == 404
+    assert (await world.call("GET", "~/issues/abc")).status_code == 404
+
+
+@pytest.mark.parametrize("title", ["", "   ", "x" * 257])
+async def test_a_bad_title_is_422(world: World, title: str) -> None:
+    answer = await world.call("POST", "~/issues", {"title": title})
+    assert answer.status_code == 422
+    assert answer.json()["message"] == "Validation Failed"
+
+
+async def test_a_body_that_is_no_json_is_400(world: World) -> None:
+    address = f"{world.hub.url}/api/v3/repos/acme/shop/issues"
+    headers = {"authorization": f"Bearer {world.token}"}
+    for raw in (b"{", b"[]", b"\xff"):
+        answer = await world.http.post(address, content=raw, headers=headers)
+        assert (answer.status_code, "JSON" in answer.json()["message"]) == (400, True)
+
+
+async def test_a_comment_is_written_read_edited_and_deleted(world: World) -> None:
+    await world.hub.open_issue(world.repo, "t", None, "bob")
+    made = (await world.call("POST", "~/issues/1/comments", {"body": "first"})).json()
+    path = f"~/issues/comments/{made['id']}"
+    await world.call("PATCH", path, {"body": "second"})
+    assert (await world.call("GET", path)).json()["body"] == "second"
+    assert len((await world.call("GET", "~/issues/1/comments")).json()) == 1
+    assert (await world.call("DELETE", path)).status_code == 204
+    assert (await world.call("GET", path)).status_code == 404
+    assert world.repo.issues[1].comments == []
+
+
+@pytest.mark.parametrize("body", ["", "  ", "x" * 65_537])
+async def test_a_blank_or_overlong_comment_is_422(world: World, body: str) -> None:
+    await world.hub.open_issue(world.repo, "t", None, "bob")
+    answer = await world.call("POST", "~/issues/1/comments", {"body": body})
+    assert answer.status_code == 422
+
+
+async def test_people_without_write_access_edit_their_own_comments_only(world: World) -> None:
+    issue = await world.hub.open_issue(world.repo, "t", None, "bob")
+    alices = await world.hub.comment(issue, "hers", "alice")
+    bob = world.hub.personal_token("bob")
+    refused = await world.call(
+        "PATCH", f"~/issues/comments/{alices.id}", {"body": "mine"}, token=bob
+    )
+    assert refused.status_code == 403
+
+
+async def test_labels_come_and_go_and_a_second_removal_is_404(world: World) -> None:
+    issue = await world.hub.open_issue(world.repo, "t", None, "bob")
+    added = await world.call("POST", "~/issues/1/labels", {"labels": ["a/b c", "bug"]})
+    assert [label["name"] for label in added.json()] == ["a/b c", "bug"]
+    assert len((await world.call("GET", "~/issues/1/labels")).json()) == 2
+    removed = await world.call("DELETE", "~/issues/1/labels/a%2Fb%20c")
+    assert [label["name"] for label in removed.json()] == ["bug"]
+    again = await world.call("DELETE", "~/issues/1/labels/a%2Fb%20c")
+    assert (again.status_code, again.json()["message"]) == (404, "Label does not exist")
+    assert issue.labels == ["bug"]
+
+
+async def test_a_repositorys_label_is_made_once(world: World) -> None:
+    asked = {"name": "capuchin", "color": "00ff00", "description": "fix it"}
+    assert (await world.call("POST", "~/labels", asked)).status_code == 201
+    again = await world.call("POST", "~/labels", asked)
+    assert (again.status_code, again.json()["errors"][0]["code"]) == (422, "already_exists")
+    assert (await world.call("GET", "~/labels/CAPUCHIN")).json()["color"] == "00ff00"
+    assert (await world.call("GET", "~/labels/nothing")).status_code == 404
+    names = [label["name"] for label in (await world.call("GET", "~/labels")).json()]
+    assert "capuchin" in names
+    bad = await world.call("POST", "~/labels", {"name": "x", "color": "green"})
+    assert bad.status_code == 422
+
+
+async def test_a_reaction_is_given_once_and_taken_back(world: World) -> None:
+    issue = await world.hub.open_issue(world.repo, "t", None, "bob")
+    comment = await world.hub.comment(issue, "c", "bob")
+    for path in ("~/issues/1/reactions", f"~/issues/comments/{comment.id}/reactions"):
+        first = await world.call("POST", path, {"content": "eyes"})
+        again = await world.call("POST", path, {"content": "eyes"})
+        assert (first.status_code, again.status_code) == (201, 200)
+        assert len((await world.call("GET", path, content="eyes")).json()) == 1
+        assert (await world.call("GET", path, content="rocket")).json() == []
+        gone = f"{path}/{first.json()['id']}"
+        assert (await world.call("DELETE", gone)).status_code == 204
+        assert (await world.call("DELETE", gone)).status_code == 404
+    bad = await world.call("POST", "~/issues/1/reactions", {"content": "banana"})
+    assert bad.status_code == 422
+
+
+async def test_only_who_reacted_takes_a_reaction_back(world: World) -> None:
+    await world.hub.open_issue(world.repo, "t", None, "bob")
+    alice = world.hub.personal_token("alice")
+    made = await world.call("POST", "~/issues/1/reactions", {"content": "+1"}, token=alice)
+    answer = await world.call("DELETE", f"~/issues/1/reactions/{made.json()['id']}")
+    assert answer.status_code == 403
+
+
+async def test_an_issue_remembers_who_labelled_it(world: World) -> None:
+    issue = await world.hub.open_issue(world.repo, "x", None, "bob")
+    await world.hub.add_label(issue, "capuchin", "alice")
+    await world.hub.remove_label(issue, "capuchin", "bob")
+    listed = (await world.call("GET", f"~/issues/{issue.number}/events")).json()
+    assert [(e["event"], e["label"]["name"], e["actor"]["login"]) for e in listed] == [
+        ("labeled", "capuchin", "alice"),
+        ("unlabeled", "capuchin", "bob"),
+    ]

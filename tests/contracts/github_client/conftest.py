@@ -1,0 +1,46 @@
+"""A hub on a real socket, and our client pointed at it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator
+
+import pytest
+
+from bot.github.app import GitHubApp
+from bot.github.repository import Repository
+from bot.localhub import LocalHub, Repo
+from tests.hub import ref_of, settings_for
+
+
+class Clock:
+    """Seconds since the epoch that a test can move."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+
+    def __call__(self) -> float:
+        return time.time() + self.ahead
+
+
+@pytest.fixture
+def shop(hub: LocalHub) -> Repo:
+    repo = hub.add_repo("acme/shop", {"shop.py": "def total(a, b):\n    return a - b\n"})
+    repo.grant("alice", "write")
+    return repo
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def app(hub: LocalHub, clock: Clock) -> GitHubApp:
+    return GitHubApp(settings_for(hub), clock=clock, pause=0.001)
+
+
+@pytest.fixture
+async def repo(app: GitHubApp, shop: Repo) -> AsyncGenerator[Repository, None]:
+    async with app.repository(ref_of(shop)) as repo:
+        yield repo

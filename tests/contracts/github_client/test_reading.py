@@ -1,0 +1,180 @@
+"""What our client reads, against the wire protocol of a GitHub Enterprise Server."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.github.app import GitHubApp
+from bot.github.errors import NotFound
+from bot.github.repository import Repository
+from bot.labelled import find_labelled
+from bot.localhub import LocalHub, Repo
+from bot.types import RepoRef
+from tests.hub import ref_of
+
+
+async def test_we_know_who_we_are(repo: Repository, hub: LocalHub) -> None:
+    assert repo.identity.login == "capuchin[bot]"
+    assert repo.identity.email == f"{hub.bot.id}+capuchin[bot]@users.noreply.127.0.0.1"
+
+
+async def test_a_repository_has_facts(repo: Repository) -> None:
+    facts = await repo.facts()
+    assert facts is not None
+    assert (facts.full_name, facts.owner, facts.name) == ("acme/shop", "acme", "shop")
+    assert facts.default_branch == "main"
+
+
+async def test_a_deleted_repository_is_none(repo: Repository, hub: LocalHub, shop: Repo) -> None:
+    await hub.delete_repo(shop)
+    assert await repo.facts() is None
+
+
+async def test_a_repository_we_were_taken_off_is_none(
+    repo: Repository, hub: LocalHub, shop: Repo
+) -> None:
+    hub.add_repo("acme/other")
+    await hub.uninstall(shop)
+    assert await repo.facts() is None
+
+
+async def test_a_repository_outside_the_installation_is_not_found(
+    app: GitHubApp, hub: LocalHub, shop: Repo
+) -> None:
+    hub.add_repo("acme/secret", installed=False)
+    ref = ref_of(shop).model_copy(update={"name": "secret"})
+    with pytest.raises(NotFound):
+        async with app.repository(ref):
+            pass
+
+
+async def test_an_unknown_installation_is_not_found(app: GitHubApp, shop: Repo) -> None:
+    with pytest.raises(NotFound):
+        async with app.repository(RepoRef(owner="acme", name="shop", installation=999_999)):
+            pass
+
+
+async def test_an_issue_is_read(repo: Repository, hub: LocalHub, shop: Repo) -> None:
+    issue = await hub.open_issue(shop, "total() subtracts", "It does.", author="bob")
+    found = await repo.issues.get(issue.number)
+    assert found is not None
+    assert (found.title, found.body, found.state, found.author) == (
+        "total() subtracts",
+        "It does.",
+        "open",
+        "bob",
+    )
+
+
+async def test_a_deleted_or_unknown_issue_is_none(
+    repo: Repository, hub: LocalHub, shop: Repo
+) -> None:
+    issue = await hub.open_issue(shop, "x")
+    await hub.delete_issue(issue, "alice")
+    assert await repo.issues.get(issue.number) is None
+    assert await repo.issues.get(4711) is None
+
+
+async def test_comments_come_oldest_first_over_all_pages(
+    repo: Repository, hub: LocalHub, shop: Repo
+) -> None:
+    issue = await hub.open_issue(shop, "x")
+    for number in range(205):
+        await hub.comment(issue, f"number {number}", "bob")
+    said = [comment.body async for comment in repo.issues.comments(issue.number)]
+    assert said == [f"number {number}" for number in range(205)]
+
+
+async def test_very_many_comments_are_bounded(repo: Repository, hub: LocalHub, shop: Repo) -> None:
+    issue = await hub.open_issue(shop, "x")
+    for number in range(510):
+        await hub.comment(issue, str(number), "bob")
+    assert len([comment async for comment in repo.issues.comments(issue.number)]) == 500
+
+
+@pytest.mark.parametrize("role", ["admin", "maintain", "write", "triage", "read"])
+async def test_permission_tells_all_roles(
+    repo: Repository, shop: Repo, hub: LocalHub, role: str
+) -> None:
+    hub.add_user("carol")
+    shop.grant("carol", role)
+    assert await repo.permission("carol") == role
+
+
+@pytest.mark.parametrize("login", ["nobody-at-all", "..", ".", "", "a/../../user", "x?y#z"])
+async def test_a_stranger_or_hostile_login_has_no_permission(repo: Repository, login: str) -> None:
+    assert await repo.permission(login) in ("none", "read")
+    assert await repo.permission("..") == "none"
+
+
+async def test_a_file_is_read_from_the_default_branch(
+    repo: Repository, hub: LocalHub, shop: Repo
+) -> None:
+    await hub.commit(shop, "main", {".github/capuchin.yml": "version: 1 # é\n"}, "x", "alice")
+    await hub.commit(shop, "other", {".github/capuchin.yml": "evil"}, "x", "alice")
+    assert await repo.file_text(".github", "capuchin.yml") == "version: 1 # é\n"
+
+
+async def test_what_is_no_text_file_is_none(repo: Repository, hub: LocalHub, shop: Repo) -> None:
+    await hub.commit(shop, "main", {"d/x#y.md": "sharp", "d/x": "plain"}, "x", "alice")
+    assert await repo.file_text("missing") is None
+    assert await repo.file_text("d") is None
+    assert await repo.file_text("..", "..", "user") is None
+    assert await repo.file_text("d", "x#y.md") == "sharp"
+
+
+async def test_files_of_an_empty_repository_are_none(app: GitHubApp, hub: LocalHub) -> None:
+    empty = hub.add_repo("acme/empty")
+    async with app.repository(ref_of(empty)) as repo:
+        assert await repo.file_text("x") is None
+        assert await repo.branch_head("main") is None
+
+
+async def test_a_branch_head_is_found(repo: Repository, hub: LocalHub, shop: Repo) -> None:
+    sha = await hub.commit(shop, "capuchin/issue-7", {"x": "y"}, "x", "alice")
+    assert await repo.branch_head("capuchin/issue-7") == sha
+    assert await repo.branch_head("capuchin/issue") is None
+    assert await repo.branch_head("a/../../b") is None
+
+
+async def test_labelled_issues_are_found_without_pull_requests(
+    repo: Repository, hub: LocalHub, shop: Repo
+) -> None:
+    wanted = await hub.open_issue(shop, "x", labels=["capuchin"])
+    await hub.open_issue(shop, "y")
+    done = await hub.open_issue(shop, "z", labels=["capuchin"])
+    await hub.close_issue(done, "alice")
+    found = [issue.number async for issue in repo.issues.find_labelled("capuchin")]
+    assert found == [wanted.number]
+
+
+async def test_all_repositories_of_the_app_are_listed(app: GitHubApp, hub: LocalHub) -> None:
+    for name in ("acme/a", "acme/b", "other/c"):
+        hub.add_repo(name)
+    hub.add_repo("acme/d", installed=False)
+    found = [ref.full_name async for ref in app.repositories()]
+    assert sorted(found) == ["acme/a", "acme/b", "other/c"]
+
+
+async def test_who_labelled_an_issue_last_is_found(
+    repo: Repository, hub: LocalHub, shop: Repo
+) -> None:
+    issue = await hub.open_issue(shop, "x", labels=["capuchin"], author="bob")
+    assert await repo.issues.labelled_by(issue.number, "other") is None
+    await hub.remove_label(issue, "capuchin", "alice")
+    await hub.add_label(issue, "Capuchin", "alice")
+    found = await repo.issues.labelled_by(issue.number, "capuchin")
+    assert found is not None
+    assert found[0] == "alice"
+
+
+async def test_labelled_issues_of_all_repositories_are_found(
+    app: GitHubApp, hub: LocalHub, shop: Repo
+) -> None:
+    issue = await hub.open_issue(shop, "x", labels=["capuchin"], author="alice")
+    gone = hub.add_repo("other/gone", {"x": "y"})
+    await hub.open_issue(gone, "x")
+    found = [labelled async for labelled in find_labelled(app, "capuchin")]
+    assert [(one.repo.full_name, one.issue, one.actor) for one in found] == [
+        ("acme/shop", issue.number, "alice")
+    ]

@@ -1,0 +1,169 @@
+"""Diffs made by git, applied to the checkout before the program runs."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sandbox.base import PatchRejected
+from sandbox.docker import DockerSandbox
+from tests.docker import PACKAGE
+
+FIX = """\
+--- a/src/shop/total.py
++++ b/src/shop/total.py
+@@ -1,2 +1,2 @@
+ def total(a, b):
+-    return a - b
++    return a + b
+"""
+ADD_ONE = FIX.replace("a - b", "a + b").replace("+    return a + b", "+    return a + b + 1")
+SHOW = "import shop; print(shop.total(3, 1))"
+
+
+@pytest.fixture
+def made_by_git(tmp_path: Path) -> Callable[[Callable[[Path], object]], str]:
+    """What `git diff` says after a change of the package."""
+
+    def git(*argv: str) -> str:
+        command = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", *argv]
+        done = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+        return done.stdout.decode("utf-8", "surrogateescape")
+
+    def diff(change: Callable[[Path], object]) -> str:
+        for name, text in PACKAGE.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_bytes(text.encode())
+        git("init", "-q")
+        git("add", "--all")
+        git("commit", "-qm", "base")
+        change(tmp_path / "src/shop")
+        git("add", "--all")
+        return git("diff", "--cached", "--binary", "--find-renames")
+
+    return diff
+
+
+async def test_a_diff_is_applied_and_the_next_run_sees_none_of_it(sandbox: DockerSandbox) -> None:
+    assert (await sandbox.run_script(SHOW, diffs=[FIX])).output == "4\n"
+    assert (await sandbox.run_script(SHOW)).output == "2\n"
+
+
+async def test_diffs_are_applied_in_order(sandbox: DockerSandbox) -> None:
+    assert (await sandbox.run_script(SHOW, diffs=[FIX, "", ADD_ONE])).output == "5\n"
+
+
+async def test_a_diff_that_does_not_apply_is_rejected_in_gits_words(sandbox: DockerSandbox) -> None:
+    with pytest.raises(
+        PatchRejected, match=r"Diff 2 of 2: error: patch failed: src/shop/total.py:1"
+    ):
+        await sandbox.run_script("print('never')", diffs=[FIX, FIX])
+
+
+@pytest.mark.parametrize(
+    "diff",
+    ["no diff at all", FIX.replace("src/shop", "../../etc"), FIX.replace("@@ -1,2", "@@ -1,9")],
+)
+async def test_nonsense_and_paths_outside_are_rejected(sandbox: DockerSandbox, diff: str) -> None:
+    with pytest.raises(PatchRejected):
+        await sandbox.run_command(["true"], diffs=[diff])
+
+
+def edit(name: str, old: bytes, new: bytes) -> Callable[[Path], object]:
+    return lambda shop: (shop / name).write_bytes((shop / name).read_bytes().replace(old, new))
+
+
+def nothing_but(name: str, content: bytes) -> str:
+    return f"open('src/shop/{name}', 'rb').read() == {content!r}"
+
+
+Change = tuple[Callable[[Path], object], str]
+CHANGES: dict[str, Change] = {
+    "new file": (
+        lambda shop: (shop / "new.py").write_text("Y = 2\n"),
+        nothing_but("new.py", b"Y = 2\n"),
+    ),
+    "new folder": (
+        lambda shop: ((shop / "deep").mkdir(), (shop / "deep/n.py").write_text("")),
+        nothing_but("deep/n.py", b""),
+    ),
+    "rename": (
+        lambda shop: (shop / "total.py").rename(shop / "sum.py"),
+        "os.path.isfile('src/shop/sum.py') and not os.path.exists('src/shop/total.py')",
+    ),
+    "delete": (
+        lambda shop: (shop / "dos.py").unlink(),
+        "not os.path.exists('src/shop/dos.py')",
+    ),
+    "windows line ends": (
+        edit("dos.py", b"dos", b"cr"),
+        nothing_but("dos.py", b"WORD = 'cr'\r\nOTHER = 'line'\r\n"),
+    ),
+    "no newline at the end": (
+        edit("no_newline.py", b"1", b"2"),
+        nothing_but("no_newline.py", b"X = 2"),
+    ),
+    "bytes": (
+        lambda shop: (shop / "b.bin").write_bytes(bytes(range(256))),
+        nothing_but("b.bin", bytes(range(256))),
+    ),
+    "latin-1": (
+        lambda shop: (shop / "l.py").write_bytes(b"# \xe9\n"),
+        nothing_but("l.py", b"# \xe9\n"),
+    ),
+    "odd name": (
+        lambda shop: (shop / "a b\u00e9.py").write_text("1"),
+        nothing_but("a b\u00e9.py", b"1"),
+    ),
+    "mode": (
+        lambda shop: (shop / "total.py").chmod(0o755),
+        "os.access('src/shop/total.py', os.X_OK)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+async def test_every_kind_of_change_that_git_knows_arrives(
+    sandbox: DockerSandbox,
+    made_by_git: Callable[[Callable[[Path], object]], str],
+    name: str,
+) -> None:
+    change, holds = CHANGES[name]
+    run = await sandbox.run_script(f"import os\nprint({holds})", diffs=[made_by_git(change)])
+    assert run.output == "True\n"
+
+
+async def test_a_symbolic_link_in_a_diff_is_not_followed_out(sandbox: DockerSandbox) -> None:
+    link = """\
+diff --git a/out b/out
+new file mode 120000
+--- /dev/null
++++ b/out
+@@ -0,0 +1 @@
++/tmp
+\\ No newline at end of file
+"""
+    through = "--- /dev/null\n+++ b/out/escaped\n@@ -0,0 +1 @@\n+x\n"
+    with pytest.raises(PatchRejected, match="beyond a symbolic link"):
+        await sandbox.run_command(["true"], diffs=[link, through])
+
+
+async def test_a_tree_that_looks_like_a_git_repository_configures_nothing(
+    sandbox: DockerSandbox,
+) -> None:
+    """`HEAD`, `objects`, `refs` and `config` in the root would make it a bare repository to git."""
+    plant = "".join(
+        f"--- /dev/null\n+++ b/{name}\n@@ -0,0 +1 @@\n+{text}\n"
+        for name, text in (
+            ("HEAD", "ref: refs/heads/main"),
+            ("objects/x", ""),
+            ("refs/x", ""),
+            ("config", "[apply] ignorewhitespace = change"),
+        )
+    )
+    loose = FIX.replace("    return a - b", "  return a   - b")
+    with pytest.raises(PatchRejected, match="patch does not apply"):
+        await sandbox.run_command(["true"], diffs=[plant, loose])

@@ -1,0 +1,163 @@
+"""Repositories of several kinds, installed for real."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any, cast
+
+import docker
+import pytest
+
+from pipeline.together import together
+from sandbox.base import EnvironmentFailed, SandboxUnavailable
+from sandbox.docker import DockerEngine
+from sandbox.tree import Tree, tree_of_directory
+from tests.docker import PACKAGE, containers_of, make_tree, until_started
+
+
+async def test_a_prepared_tree_is_found_again_at_once(
+    engine: DockerEngine, prepared: str, tmp_path: Path
+) -> None:
+    make_tree(tmp_path, PACKAGE)
+    (tmp_path / "src/shop/link.py").symlink_to("total.py")
+    begun = time.monotonic()
+    assert await engine.prepare(tree_of_directory(tmp_path)) == prepared
+    assert time.monotonic() - begun < 1
+
+
+async def test_setup_lines_replace_detection_and_progress_is_told(
+    engine: DockerEngine, tmp_path: Path, run_id: str, daemon: docker.APIClient
+) -> None:
+    said: list[str] = []
+    tree = make_tree(tmp_path, {"app.py": "import made\n"})
+    image = await engine.prepare(
+        tree,
+        setup=["echo 'X = 7' > made.py", "id -u > who"],
+        scope=run_id,
+        run_id=run_id,
+        on_progress=said.append,
+    )
+    async with engine.open(image, run_id=run_id) as sandbox:
+        run = await sandbox.run_script("import app; print(app.made.X, open('who').read())")
+    parent = str(cast(dict[str, Any], daemon.inspect_image(image))["Parent"])
+    daemon.remove_image(image)
+    daemon.remove_image(parent, force=True)
+    assert run.output == "7 10001\n\n"
+    assert said == ["installing the dependencies", "installing the repository"]
+    assert containers_of(daemon, run_id) == []
+
+
+async def test_a_new_tree_with_the_same_dependencies_reuses_them(
+    engine: DockerEngine, tmp_path: Path, daemon: docker.APIClient
+) -> None:
+    said: list[str] = []
+    for number in range(2):
+        # A digest of its own, so that the image is new whatever ran here before.
+        tree = make_tree(tmp_path / str(number), {"app.py": f"# {time.time_ns()}"})
+        image = await engine.prepare(tree, setup=["true"], on_progress=said.append)
+        daemon.remove_image(image)
+    assert said[-1] == "installing the repository"
+    assert said.count("installing the dependencies") <= 1
+
+
+async def test_images_are_not_shared_between_scopes(engine: DockerEngine, tmp_path: Path) -> None:
+    tree = make_tree(tmp_path, {"app.py": ""})
+    one = await engine.prepare(tree, setup=["true"], scope="acme/shop")
+    two = await engine.prepare(tree, setup=["true"], scope="fork/shop")
+    assert one != two
+
+
+async def test_two_at_once_build_once(
+    engine: DockerEngine, tmp_path: Path, daemon: docker.APIClient
+) -> None:
+    said: list[str] = []
+    tree = make_tree(tmp_path, {"app.py": f"# {time.time_ns()}"})
+    images = await together(
+        engine.prepare(tree, setup=["true"], on_progress=said.append) for _ in range(3)
+    )
+    assert len(set(images)) == 1
+    daemon.remove_image(images[0])
+    assert said.count("installing the repository") == 1
+
+
+async def test_cancelling_a_build_takes_its_container_along(
+    engine: DockerEngine, tmp_path: Path, run_id: str, daemon: docker.APIClient
+) -> None:
+    tree = make_tree(tmp_path, {"app.py": ""})
+    building = asyncio.create_task(engine.prepare(tree, setup=["sleep 1000"], run_id=run_id))
+    await until_started(daemon, run_id)
+    building.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await building
+    assert containers_of(daemon, run_id) == []
+
+
+async def test_a_bundle_that_is_not_there_is_the_operators_mistake(tmp_path: Path) -> None:
+    engine = DockerEngine(ca_bundle=tmp_path / "none.pem")
+    tree = make_tree(tmp_path / "tree", {"app.py": ""})
+    with pytest.raises(SandboxUnavailable, match=r"CA bundle cannot be read: .*none\.pem"):
+        await engine.prepare(tree, setup=[f"echo {time.time_ns()}"])
+    await engine.close()
+
+
+async def test_a_failing_step_is_told_with_its_log(
+    engine: DockerEngine, tmp_path: Path, run_id: str, daemon: docker.APIClient
+) -> None:
+    tree = make_tree(tmp_path, {"app.py": ""})
+    with pytest.raises(EnvironmentFailed, match="exit code 3") as failed:
+        await engine.prepare(tree, setup=["echo well", "echo wrong; exit 3"], run_id=run_id)
+    assert failed.value.command == "echo wrong; exit 3"
+    assert failed.value.log.endswith("well\nwrong\n")
+    assert containers_of(daemon, run_id) == []
+
+
+async def test_a_build_sees_no_privilege_and_no_variable_of_the_host(
+    engine: DockerEngine, tmp_path: Path
+) -> None:
+    line = "env | cut -d= -f1 | sort > seen; grep CapEff /proc/self/status >> seen"
+    image = await engine.prepare(make_tree(tmp_path, {"app.py": ""}), setup=[line])
+    async with engine.open(image, run_id="test-env") as sandbox:
+        run = await sandbox.run_command(["cat", "seen"])
+    assert run.output.splitlines()[-1].endswith("0" * 16)
+    names = {name for name in run.output.split()[:-2] if not name.startswith(("PIP_", "PDM_"))}
+    assert names <= {
+        "HOME", "LANG", "PATH", "PBR_VERSION", "POETRY_DYNAMIC_VERSIONING_BYPASS", "PWD", "SHLVL",
+        "PYTHONHASHSEED", "PYTHONUNBUFFERED", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE",
+        "SETUPTOOLS_SCM_PRETEND_VERSION", "TZ", "VIRTUAL_ENV", "_",
+    }  # fmt: skip
+
+
+async def test_history_stays_out_and_paths_cannot_escape(
+    engine: DockerEngine, tmp_path: Path
+) -> None:
+    directory = tmp_path / "tree"
+    make_tree(directory, {"app.py": "", ".git/config": "x"})
+    (directory / "out").symlink_to("/opt/capuchin")
+    image = await engine.prepare(tree_of_directory(directory), setup=["true"])
+    async with engine.open(image, run_id="test-git") as sandbox:
+        run = await sandbox.run_command(["ls", "-A"])
+    assert run.output.split() == ["__pycache__", "app.py", "out"]
+
+
+async def test_a_checkout_too_large_for_the_sandbox_is_told_before_any_run(
+    engine: DockerEngine, tmp_path: Path
+) -> None:
+    tree = make_tree(tmp_path, {"app.py": "", "big": bytes(40 << 20)})
+    with pytest.raises(EnvironmentFailed, match="larger than 32 MB"):
+        await engine.prepare(tree, setup=["true"])
+
+
+async def test_a_repository_without_python_is_told_without_docker(tmp_path: Path) -> None:
+    engine = DockerEngine(docker_url=f"unix://{tmp_path}/none.sock")
+    with pytest.raises(EnvironmentFailed, match="no Python file"):
+        await engine.prepare(make_tree(tmp_path / "tree", {"main.go": "package main"}))
+    await engine.close()
+
+
+async def test_an_archive_that_is_none_is_told(tmp_path: Path) -> None:
+    engine = DockerEngine(docker_url=f"unix://{tmp_path}/none.sock")
+    with pytest.raises(EnvironmentFailed, match="cannot be read"):
+        await engine.prepare(Tree(tar=b"not a tar" * 200, digest="0" * 40))
+    await engine.close()

@@ -1,0 +1,124 @@
+"""What a program run in the sandbox sees, and what we hear of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.together import together
+from sandbox.base import Ending, Sandbox, SandboxUnavailable
+from sandbox.docker import DockerEngine, DockerSandbox
+
+
+@pytest.mark.parametrize("code", [0, 1, 2, 137])
+async def test_the_exit_code_of_a_script_is_told(sandbox: DockerSandbox, code: int) -> None:
+    run = await sandbox.run_script(f"import sys; print('ran'); sys.exit({code})")
+    assert (run.exit_code, run.ending, run.output) == (code, Ending.EXIT, "ran\n")
+    assert run.passed == (code == 0)
+    assert 0 < run.seconds < 10
+
+
+async def test_it_is_a_sandbox(sandbox: Sandbox) -> None:
+    assert (await sandbox.run_command(["true"])).passed
+
+
+async def test_a_script_runs_in_the_root_of_the_checkout_and_finds_the_package(
+    sandbox: DockerSandbox,
+) -> None:
+    run = await sandbox.run_script("""
+import os, shop, tests.test_total
+print(os.getcwd(), shop.__file__, os.path.isfile("src/shop/run.sh"))
+print(os.readlink("src/shop/link.py"), os.access("src/shop/run.sh", os.X_OK))
+""")
+    expected = "/testbed /testbed/src/shop/__init__.py True\ntotal.py True\n"
+    assert run.output == expected
+
+
+async def test_standard_output_and_error_come_in_the_order_of_writing(
+    sandbox: DockerSandbox,
+) -> None:
+    run = await sandbox.run_script("""
+import sys
+for n in range(3):
+    print("out", n); print("err", n, file=sys.stderr)
+""")
+    assert run.output == "out 0\nerr 0\nout 1\nerr 1\nout 2\nerr 2\n"
+
+
+async def test_a_command_runs_the_tests_of_the_repository(sandbox: DockerSandbox) -> None:
+    run = await sandbox.run_command(["python", "-m", "pytest", "-q", "tests"])
+    assert run.exit_code == 1
+    assert "assert -1 == 3" in run.output
+
+
+async def test_a_program_that_is_not_there_ends_as_in_a_shell(sandbox: DockerSandbox) -> None:
+    run = await sandbox.run_command(["no-such-program"])
+    assert run.exit_code == 127
+    assert "no-such-program" in run.output
+
+
+async def test_arguments_are_never_read_by_a_shell(sandbox: DockerSandbox) -> None:
+    run = await sandbox.run_command(["echo", "$HOME; exit 3", "`id`", ""])
+    assert run.output == "$HOME; exit 3 `id` \n"
+
+
+async def test_no_program_at_all_is_the_callers_mistake(sandbox: DockerSandbox) -> None:
+    with pytest.raises(ValueError, match="no program"):
+        await sandbox.run_command([])
+
+
+async def test_nothing_of_one_run_is_seen_by_the_next(sandbox: DockerSandbox) -> None:
+    await sandbox.run_script("""
+open("/tmp/left", "w").close(); open("left", "w").close(); open("/dev/shm/left", "w").close()
+open("src/shop/total.py", "w").write("broken")
+""")
+    run = await sandbox.run_script("""
+import os, shop
+print([p for p in ("/tmp/left", "left", "/dev/shm/left") if os.path.exists(p)], shop.total(3, 1))
+""")
+    assert run.output == "[] 2\n"
+
+
+async def test_compiled_files_of_the_image_are_still_valid(sandbox: DockerSandbox) -> None:
+    run = await sandbox.run_command(["python", "-v", "-c", "import shop.total"])
+    assert "matches /testbed/src/shop/total.py" in run.output
+    assert "wrote '/testbed" not in run.output
+
+
+async def test_output_that_is_not_text_is_replaced(sandbox: DockerSandbox) -> None:
+    run = await sandbox.run_script(r"import os; os.write(1, b'a\xff\xfeb\x00\xc3')")
+    assert run.output == "a��b\0�"
+
+
+async def test_the_middle_of_long_output_is_cut_with_a_sentence(sandbox: DockerSandbox) -> None:
+    argv = ["python", "-c", "print('head' + 'x' * 9000 + 'tail')"]
+    run = await sandbox.run_command(argv, output_bytes=200)
+    assert run.exit_code == 0
+    assert run.output.startswith("headxxx")
+    assert run.output.endswith("xxxtail\n")
+    assert "[... 8809 bytes of output left out here ...]" in run.output
+
+
+async def test_the_same_script_on_the_same_diffs_runs_once(sandbox: DockerSandbox) -> None:
+    script = "import time; print(time.time_ns())"
+    first, second = await together(sandbox.run_script(script) for _ in range(2))
+    third = await sandbox.run_script(script)
+    other = await sandbox.run_script(script + " ")
+    assert first.output == second.output == third.output != other.output
+
+
+async def test_commands_run_every_time(sandbox: DockerSandbox) -> None:
+    argv = ["python", "-c", "import time; print(time.time_ns())"]
+    first = await sandbox.run_command(argv)
+    second = await sandbox.run_command(argv)
+    assert first.output != second.output
+
+
+async def test_an_image_that_is_gone_is_a_failure_of_the_sandbox(engine: DockerEngine) -> None:
+    async with engine.open("capuchin/tree:never-made", run_id="test-gone") as sandbox:
+        with pytest.raises(SandboxUnavailable, match="prepare it again"):
+            await sandbox.run_script("print()")
+
+
+async def test_a_limit_of_nothing_is_refused(sandbox: DockerSandbox) -> None:
+    with pytest.raises(ValueError, match="greater than 0"):
+        await sandbox.run_script("print()", seconds=0)

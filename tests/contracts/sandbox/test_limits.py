@@ -1,0 +1,106 @@
+"""Programs that never end, fork, fill and print: each is stopped and its end named rightly."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from sandbox.base import Ending
+from sandbox.docker import DockerSandbox
+
+STUBBORN = """
+import os, signal, sys, time
+for number in range(1, 65):
+    try:
+        signal.signal(number, signal.SIG_IGN)
+    except (OSError, ValueError):
+        pass
+print("started", flush=True)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        time.sleep(1000)
+time.sleep(1000)
+"""
+
+
+async def test_a_tree_of_processes_that_ignores_signals_is_killed_in_time(
+    sandbox: DockerSandbox,
+) -> None:
+    begun = time.monotonic()
+    run = await sandbox.run_script(STUBBORN, seconds=1)
+    assert (run.ending, run.exit_code, run.output) == (Ending.TIMEOUT, None, "started\n")
+    assert 1 <= run.seconds < 1.5
+    assert time.monotonic() - begun < 10
+
+
+async def test_a_daemon_that_holds_the_output_does_not_delay_the_end(
+    sandbox: DockerSandbox,
+) -> None:
+    run = await sandbox.run_script("""
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        time.sleep(1000)
+    os._exit(0)
+print("parent done")
+""")
+    assert (run.ending, run.exit_code, run.output) == (Ending.EXIT, 0, "parent done\n")
+    assert run.seconds < 10
+
+
+async def test_endless_output_is_stopped_and_both_ends_kept(sandbox: DockerSandbox) -> None:
+    run = await sandbox.run_command(["yes", "capuchin"])
+    assert (run.ending, run.exit_code) == (Ending.OUTPUT, None)
+    assert run.output.startswith("capuchin\ncapuchin\n")
+    assert "bytes of output left out here" in run.output
+    assert len(run.output) < 70_000
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "hoard = []\nwhile True: hoard.append(bytearray(1 << 20))",
+        "import os\nif os.fork() == 0: hoard = bytearray(2 << 30)\nelse: print(os.wait()[1])",
+        "open('/tmp/a','wb').write(bytes(60 << 20)); open('a','wb').write(bytes(60 << 20))\n"
+        "hoard = bytearray(200 << 20); print(len(hoard))",
+    ],
+    ids=["one process", "a child", "files count"],
+)
+async def test_too_much_memory_is_called_that(sandbox: DockerSandbox, script: str) -> None:
+    run = await sandbox.run_script(script)
+    assert (run.ending, run.exit_code) == (Ending.MEMORY, None)
+
+
+async def test_a_fork_bomb_is_contained_and_the_next_run_is_well(sandbox: DockerSandbox) -> None:
+    bomb = "import os\nwhile True:\n try: os.fork()\n except OSError: pass\n"
+    run = await sandbox.run_script(bomb, seconds=1)
+    assert run.ending is Ending.TIMEOUT
+    assert (await sandbox.run_script("print('well')")).output == "well\n"
+
+
+async def test_files_are_limited_in_size_and_number(sandbox: DockerSandbox) -> None:
+    run = await sandbox.run_script("""
+import os
+for place in (".", "/tmp", "/dev/shm"):
+    path, size = os.path.join(place, "big"), 0
+    try:
+        with open(path, "wb", buffering=0) as file:
+            while True:
+                size += file.write(bytes(1 << 20))
+    except OSError as error:
+        print(place, error.errno, size >> 20 <= 64)
+    os.unlink(path)
+status = os.statvfs("/tmp")
+print(status.f_files)
+""")
+    assert run.output == ". 28 True\n/tmp 28 True\n/dev/shm 28 True\n200000\n"
+
+
+async def test_a_program_killed_by_its_own_signal_has_no_exit_code(sandbox: DockerSandbox) -> None:
+    run = await sandbox.run_script("import os; print('x', flush=True); os.kill(os.getpid(), 9)")
+    assert (run.ending, run.exit_code, run.output) == (Ending.KILLED, None, "x\n")
+    crash = await sandbox.run_script("import os; os.abort()")
+    assert crash.ending is Ending.KILLED

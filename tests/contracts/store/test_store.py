@@ -1,0 +1,110 @@
+"""What every Store promises, asked of both."""
+
+from __future__ import annotations
+
+import random
+import zlib
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+from redis.asyncio import Redis
+
+from bot.keys import Keys
+from bot.store import RedisStore
+from pipeline.store import DirStore, Store
+from pipeline.together import together
+
+
+class Note(BaseModel):
+    text: str
+    numbers: tuple[int, ...] = ()
+
+
+class Newer(BaseModel):
+    text: str
+    added: int
+
+
+@pytest.fixture(params=["directory", "redis"])
+def store(request: pytest.FixtureRequest, tmp_path: Path, redis: Redis, redis_prefix: str) -> Store:
+    if request.param == "directory":
+        return DirStore(tmp_path)
+    return RedisStore(redis, Keys(redis_prefix), "run")
+
+
+async def test_what_was_saved_is_loaded(store: Store) -> None:
+    note = Note(text="größer ✓ \x00 <b>", numbers=(1, 2))
+    await store.save("testing/3", note)
+    assert await store.load("testing/3", Note) == note
+
+
+async def test_a_missing_key_is_none(store: Store) -> None:
+    assert await store.load("testing/3", Note) is None
+
+
+async def test_the_latest_value_wins(store: Store) -> None:
+    for text in ("first", "second"):
+        await store.save("votes", Note(text=text))
+    assert await store.load("votes", Note) == Note(text="second")
+
+
+async def test_a_key_and_a_key_below_it_are_two(store: Store) -> None:
+    await store.save("votes", Note(text="a"))
+    await store.save("votes/1", Note(text="b"))
+    assert await store.load("votes", Note) == Note(text="a")
+    assert await store.load("votes/1", Note) == Note(text="b")
+
+
+async def test_an_older_shape_is_none(store: Store) -> None:
+    await store.save("votes", Note(text="a"))
+    assert await store.load("votes", Newer) is None
+
+
+async def test_large_values_are_kept_whole(store: Store) -> None:
+    text = random.Random(1).randbytes(2_000_000).hex()
+    await store.save("large", Note(text=text))
+    assert await store.load("large", Note) == Note(text=text)
+
+
+async def test_writers_at_the_same_time_leave_one_whole_value(store: Store) -> None:
+    notes = [Note(text=str(n) * 100_000) for n in range(8)]
+    await together(store.save("same", note) for note in notes)
+    assert await store.load("same", Note) in notes
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["", "/etc/passwd", "../up", "a/../b", "a//b", "a/", ".hidden", "a b", "a\n", "a\x00", "ä"],
+)
+async def test_a_hostile_key_is_refused(store: Store, key: str) -> None:
+    with pytest.raises(ValueError, match="not a store key"):
+        await store.load(key, Note)
+    with pytest.raises(ValueError, match="not a store key"):
+        await store.save(key, Note(text="a"))
+
+
+async def test_a_value_that_is_no_document_is_none(redis: Redis, redis_prefix: str) -> None:
+    keys = Keys(redis_prefix)
+    for rubbish in (b"", b"not zlib", zlib.compress(b"not json"), zlib.compress(b"\xff")):
+        await redis.set(keys.checkpoint("run", "votes"), rubbish)
+        assert await RedisStore(redis, keys, "run").load("votes", Note) is None
+
+
+async def test_a_file_that_is_no_document_is_none(tmp_path: Path) -> None:
+    (tmp_path / "votes.json").write_bytes(b"\xff{")
+    assert await DirStore(tmp_path).load("votes", Note) is None
+
+
+async def test_only_new_content_counts_as_progress(redis: Redis, redis_prefix: str) -> None:
+    keys = Keys(redis_prefix)
+    store = RedisStore(redis, keys, "run")
+    for text in ("a", "a", "b"):
+        await store.save("votes", Note(text=text))
+    assert await redis.get(keys.progress("run")) == b"2"
+
+
+async def test_checkpoints_in_redis_go_after_a_week(redis: Redis, redis_prefix: str) -> None:
+    keys = Keys(redis_prefix)
+    await RedisStore(redis, keys, "run").save("votes", Note(text="a"))
+    assert 6 * 86_400 < await redis.ttl(keys.checkpoint("run", "votes")) <= 7 * 86_400

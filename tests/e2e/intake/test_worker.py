@@ -1,0 +1,312 @@
+"""What becomes of a run, whatever its work does: the worker in-process, on a real Redis."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from datetime import timedelta
+
+import pytest
+from pydantic import BaseModel
+from redis.asyncio import Redis
+
+from bot.attempt import Work
+from bot.errors import LeaseLost, TryLater
+from bot.lease import Lease
+from bot.runs import Outcome, Runs
+from bot.settings import Settings
+from bot.store import RedisStore
+from bot.types import Failure, Labelled, RepoRef, Run, RunStatus, now
+from bot.worker import Worker
+from pipeline.together import together
+
+REPO = RepoRef(owner="acme", name="shop", installation=1)
+
+
+class Note(BaseModel):
+    text: str
+
+
+class Told:
+    """The `give_up` of these tests: remembers what the maintainer would read."""
+
+    def __init__(self) -> None:
+        self.failures: list[Failure | None] = []
+        self.later = 0
+        """How often it is to fail before it works."""
+
+    async def __call__(self, run: Run, lease: Lease) -> Run:
+        await lease.require()
+        if self.later:
+            self.later -= 1
+            raise TryLater(Failure.GITHUB_UNAVAILABLE, after=0)
+        self.failures.append(run.failure)
+        return run.model_copy(update={"comment_id": 12})
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+async def ask(runs: Runs, issue: int = 7, delivery: str = "guid") -> str:
+    asked = await runs.create(REPO, issue, asked_by="ann", delivery=f"{delivery}-{issue}")
+    return asked.run_id
+
+
+async def opens_pull_request(run: Run, lease: Lease) -> Run:
+    return run.model_copy(update={"status": RunStatus.OPENED_PULL_REQUEST, "pull_request": 3})
+
+
+async def settled(settings: Settings, runs: Runs, work: Work, told: Told) -> Run:
+    """The record of a run, asked for and worked on until it is over."""
+    run_id = await ask(runs)
+    await Worker(settings, work=work, give_up=told).settle(20)
+    run = await runs.get(run_id)
+    assert run is not None
+    return run
+
+
+async def test_a_finished_run_keeps_its_record_and_frees_its_issue(
+    settings: Settings, runs: Runs, redis: Redis, told: Told
+) -> None:
+    run = await settled(settings, runs, opens_pull_request, told)
+    assert (run.status, run.pull_request, run.starts) == (RunStatus.OPENED_PULL_REQUEST, 3, 1)
+    assert run.started_at is not None
+    assert run.finished_at is not None
+    assert await redis.exists(runs.keys.lease(run.id)) == 0
+    assert 29 * 86_400 < await redis.ttl(runs.keys.run(run.id)) <= 30 * 86_400
+    again = await runs.create(REPO, 7, asked_by="ann", delivery="another")
+    assert again.outcome is Outcome.CREATED
+
+
+async def test_a_bug_fails_the_run_is_logged_and_is_told(
+    settings: Settings, runs: Runs, told: Told, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def buggy(run: Run, lease: Lease) -> Run:
+        await lease.save(run.model_copy(update={"base_commit": "a" * 40}))
+        raise ZeroDivisionError
+
+    run = await settled(settings, runs, buggy, told)
+    assert (run.status, run.failure) == (RunStatus.FAILED, Failure.INTERNAL)
+    assert (run.base_commit, run.comment_id) == ("a" * 40, 12)
+    assert told.failures == [Failure.INTERNAL]
+    assert f"Run {run.id}: a bug" in caplog.text
+    assert "ZeroDivisionError" in caplog.text
+
+
+async def test_work_that_returns_without_an_end_is_a_bug(
+    settings: Settings, runs: Runs, told: Told
+) -> None:
+    async def endless(run: Run, lease: Lease) -> Run:
+        return run
+
+    run = await settled(settings, runs, endless, told)
+    assert (run.status, run.failure) == (RunStatus.FAILED, Failure.INTERNAL)
+
+
+async def test_what_passes_by_itself_is_tried_again_and_not_held_against_the_run(
+    settings: Settings, runs: Runs, told: Told
+) -> None:
+    calls: list[int] = []
+
+    async def unlucky(run: Run, lease: Lease) -> Run:
+        calls.append(run.starts)
+        if len(calls) < 8:
+            raise TryLater(Failure.MODEL_UNAVAILABLE, after=0.01)
+        return await opens_pull_request(run, lease)
+
+    run = await settled(settings, runs, unlucky, told)
+    assert run.status is RunStatus.OPENED_PULL_REQUEST
+    assert calls == list(range(1, 9))
+    assert run.waiting_for is Failure.MODEL_UNAVAILABLE
+    assert told.failures == []
+
+
+async def test_a_run_that_waits_is_left_alone_until_its_time(
+    settings: Settings, runs: Runs, told: Told
+) -> None:
+    async def unlucky(run: Run, lease: Lease) -> Run:
+        raise TryLater(Failure.MODEL_UNAVAILABLE, after=3600)
+
+    run_id = await ask(runs)
+    with pytest.raises(TimeoutError):
+        await Worker(settings, work=unlucky, give_up=told).settle(0.7)
+    run = await runs.get(run_id)
+    assert run is not None
+    assert (run.status, run.starts) == (RunStatus.QUEUED, 1)
+    assert run.not_before is not None
+    assert run.not_before > now() + timedelta(minutes=55)
+    assert [idle async for idle in runs.idle()] == []
+
+
+async def test_what_never_comes_back_fails_the_run_after_a_while(
+    settings: Settings, runs: Runs, told: Told
+) -> None:
+    async def unlucky(run: Run, lease: Lease) -> Run:
+        raise TryLater(Failure.SANDBOX_UNAVAILABLE, after=0.1)
+
+    patience = settings.model_copy(update={"patience_seconds": 0.5})
+    run = await settled(patience, runs, unlucky, told)
+    assert (run.status, run.failure) == (RunStatus.FAILED, Failure.SANDBOX_UNAVAILABLE)
+    assert told.failures == [Failure.SANDBOX_UNAVAILABLE]
+    assert run.starts > 1
+
+
+async def test_a_failure_that_cannot_be_told_is_told_later_and_the_work_not_repeated(
+    settings: Settings, runs: Runs, told: Told
+) -> None:
+    calls: list[str] = []
+
+    async def buggy(run: Run, lease: Lease) -> Run:
+        calls.append(run.id)
+        raise ZeroDivisionError
+
+    told.later = 2
+    run = await settled(settings, runs, buggy, told)
+    assert (run.status, run.failure) == (RunStatus.FAILED, Failure.INTERNAL)
+    assert told.failures == [Failure.INTERNAL]
+    assert len(calls) == 1
+
+
+async def test_a_failure_that_can_never_be_told_ends_all_the_same(
+    settings: Settings, runs: Runs, told: Told, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def buggy(run: Run, lease: Lease) -> Run:
+        raise ZeroDivisionError
+
+    told.later = 1_000
+    patience = settings.model_copy(update={"patience_seconds": 0})
+    run = await settled(patience, runs, buggy, told)
+    assert (run.status, run.failure) == (RunStatus.FAILED, Failure.INTERNAL)
+    assert "the maintainer could not be told" in caplog.text
+
+
+async def test_a_bug_in_telling_ends_the_run_all_the_same(settings: Settings, runs: Runs) -> None:
+    async def buggy(run: Run, lease: Lease) -> Run:
+        raise ZeroDivisionError
+
+    run_id = await ask(runs)
+    await Worker(settings, work=buggy, give_up=buggy).settle(20)
+    run = await runs.get(run_id)
+    assert run is not None
+    assert (run.status, run.failure) == (RunStatus.FAILED, Failure.INTERNAL)
+
+
+async def test_work_whose_lease_was_lost_is_cancelled_and_may_have_no_more_effects(
+    settings: Settings, runs: Runs, redis: Redis, told: Told
+) -> None:
+    stale: list[Lease] = []
+    cancelled: list[str] = []
+
+    async def robbed_once(run: Run, lease: Lease) -> Run:
+        if stale:
+            assert lease.fence > stale[0].fence
+            return await opens_pull_request(run, lease)
+        stale.append(lease)
+        await redis.delete(runs.keys.lease(run.id))
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.append(run.id)
+            with pytest.raises(LeaseLost):
+                await lease.require()
+            raise
+        raise AssertionError("not cancelled")
+
+    run = await settled(settings, runs, robbed_once, told)
+    assert run.status is RunStatus.OPENED_PULL_REQUEST
+    assert run.starts == 2
+    assert cancelled == [run.id]
+    with pytest.raises(LeaseLost):
+        await stale[0].save(run)
+
+
+async def test_work_longer_than_the_lease_keeps_it(
+    settings: Settings, runs: Runs, redis: Redis, told: Told
+) -> None:
+    async def slow(run: Run, lease: Lease) -> Run:
+        await asyncio.sleep(1.5 * settings.lease_seconds)
+        await lease.require()
+        return await opens_pull_request(run, lease)
+
+    run = await settled(settings, runs, slow, told)
+    assert (run.status, run.starts) == (RunStatus.OPENED_PULL_REQUEST, 1)
+
+
+async def test_a_worker_does_no_more_runs_at_a_time_than_it_may(
+    settings: Settings, runs: Runs, told: Told
+) -> None:
+    at_once: list[int] = []
+    busy = 0
+
+    async def counted(run: Run, lease: Lease) -> Run:
+        nonlocal busy
+        busy += 1
+        at_once.append(busy)
+        await RedisStore.of(lease).save("note", Note(text="x"))
+        await asyncio.sleep(0.05)
+        busy -= 1
+        return await opens_pull_request(run, lease)
+
+    await together(ask(runs, issue) for issue in range(1, 8))
+    await Worker(settings, work=counted, give_up=told).settle(20)
+    assert len(at_once) == 7
+    assert max(at_once) == settings.worker_runs == 2
+
+
+async def test_two_workers_never_have_the_same_run(
+    settings: Settings, runs: Runs, told: Told
+) -> None:
+    done: list[int] = []
+
+    async def counted(run: Run, lease: Lease) -> Run:
+        done.append(run.issue)
+        await asyncio.sleep(0.05)
+        return await opens_pull_request(run, lease)
+
+    await together(ask(runs, issue) for issue in range(20))
+    await together(Worker(settings, work=counted, give_up=told).settle(20) for _ in range(2))
+    assert sorted(done) == list(range(20))
+
+
+async def labelled_once() -> AsyncGenerator[Labelled]:
+    yield Labelled(repo=REPO, issue=7, actor="ann", at=now() - timedelta(minutes=5))
+
+
+async def test_a_label_whose_webhook_never_came_is_found_once(
+    settings: Settings, runs: Runs, told: Told
+) -> None:
+    done: list[str] = []
+
+    async def counted(run: Run, lease: Lease) -> Run:
+        done.append(run.asked_by)
+        return run.model_copy(update={"status": RunStatus.NO_FIX})
+
+    often = settings.model_copy(update={"missed_seconds": 0.2})
+    worker = Worker(often, work=counted, give_up=told, find_labelled=labelled_once)
+    running = asyncio.create_task(worker.run())
+    async with asyncio.timeout(10):
+        while not (run := await runs.last(REPO, 7)) or not run.status.final:
+            await asyncio.sleep(0.02)
+    await asyncio.sleep(0.5)  # two more turns: the label stays on, and is not answered again
+    worker.stop()
+    await running
+    assert done == ["ann"]
+
+
+@pytest.mark.parametrize("error", [TryLater(Failure.GITHUB_UNAVAILABLE, after=1), KeyError("x")])
+async def test_a_github_that_cannot_be_asked_does_not_stop_the_worker(
+    settings: Settings, runs: Runs, told: Told, caplog: pytest.LogCaptureFixture, error: Exception
+) -> None:
+    async def unreachable() -> AsyncIterator[Labelled]:
+        raise error
+        yield  # makes this an iterator
+
+    run_id = await ask(runs)
+    worker = Worker(settings, work=opens_pull_request, give_up=told, find_labelled=unreachable)
+    await worker.settle(10)
+    run = await runs.get(run_id)
+    assert run is not None
+    assert run.status is RunStatus.OPENED_PULL_REQUEST
+    assert "Could not look for missed webhooks" in caplog.text

@@ -1,0 +1,66 @@
+"""A worker in a process of its own, whose work takes its steps when the test says so.
+
+Each step tells `{prefix}events` what it is, then waits for a token from `{prefix}gate`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import Awaitable
+from typing import Final, cast
+
+from pydantic import BaseModel
+from redis.asyncio import Redis
+
+from bot.lease import Lease
+from bot.redis_client import patiently
+from bot.settings import Settings
+from bot.store import RedisStore
+from bot.types import Run, RunStatus
+from bot.worker import Worker
+
+STEPS: Final = 3
+
+
+class Done(BaseModel):
+    steps: int = 0
+
+
+async def stepwise(run: Run, lease: Lease) -> Run:
+    """Three steps with a checkpoint after each."""
+    store = RedisStore.of(lease)
+    gate = Redis.from_url(Settings.from_env().redis_url)
+    try:
+        done = await store.load("steps", Done) or Done()
+        while done.steps < STEPS:
+            async with lease.steps.paid():
+                await _step(gate, lease.keys.prefix, done.steps)
+            done = Done(steps=done.steps + 1)
+            await store.save("steps", done)
+            await lease.require()
+    finally:
+        await gate.aclose()
+    return run.model_copy(update={"status": RunStatus.OPENED_PULL_REQUEST})
+
+
+async def _step(gate: Redis, prefix: str, step: int) -> None:
+    said = f"{step} {os.getpid()}"
+    await patiently(lambda: cast(Awaitable[int], gate.rpush(f"{prefix}events", said)))
+    await patiently(lambda: cast(Awaitable[object], gate.blpop([f"{prefix}gate"])))
+
+
+async def give_up(run: Run, lease: Lease) -> Run:
+    await cast(
+        Awaitable[int], lease.redis.rpush(f"{lease.keys.prefix}events", f"gave up {run.failure}")
+    )
+    return run
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(name)s %(message)s")
+    logging.getLogger("arq").setLevel(logging.WARNING)
+    worker = Worker(Settings.from_env(), work=stepwise, give_up=give_up)
+    asyncio.run(worker.run_until_signalled())

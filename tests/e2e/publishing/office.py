@@ -1,0 +1,116 @@
+"""A worker's work on one issue, all real but the pipeline, whose answer is decided beforehand."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from redis.asyncio import Redis
+
+from bot.checkout import Mirrors
+from bot.errors import TryLater
+from bot.github.app import GitHubApp
+from bot.lease import Lease
+from bot.localhub import Exchange, Issue, LocalHub, Repo
+from bot.runs import Runs
+from bot.settings import Settings
+from bot.solve_issue import SolveIssue
+from bot.steps import Steps
+from bot.types import Run
+from bot.workshop import Job, Outcome, Say, Workshop, engine_of
+from pipeline.store import Store
+from pipeline.types import NoFix, Selection
+from tests.hub import ref_of, settings_for
+from tests.unit.bot_publish.samples import ACCOUNTS, SHOP, a_selection
+
+
+class Decided(Workshop):
+    """Answers at once, with an answer or an error that the test chose."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings, engine_of(settings))
+        self.answer: Selection | NoFix | Exception = a_selection()
+        self.jobs: list[Job] = []
+
+    async def solve(self, job: Job, store: Store, *, steps: Steps, say: Say) -> Outcome:
+        self.jobs.append(job)
+        say("Looking through 3 files.")
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return Outcome(self.answer, ACCOUNTS)
+
+
+class Office:
+    """A hub with one labelled issue, and as many workers in turn as a test needs."""
+
+    def __init__(self, hub: LocalHub, redis: Redis, prefix: str, data: Path) -> None:
+        self.hub = hub
+        self.settings = settings_for(hub, data_dir=str(data))
+        self.runs = Runs(redis, prefix)
+        self.workshop = Decided(self.settings)
+        self.github = GitHubApp(self.settings, pause=0.001)
+        self.work = SolveIssue(self.settings, self.github, Mirrors(data), self.workshop)
+        self.effects: list[str] = []
+        self._stop_after: int | None = None
+        self._working: asyncio.Task[Run] | None = None
+        hub.on_exchange = self._heard
+
+    async def prepare(self, **files: bytes) -> tuple[Repo, Issue]:
+        repo = self.hub.add_repo(
+            "acme/shop", {"shop.py": SHOP, "tests/test_x.py": b"x = 1\n", **files}
+        )
+        self.hub.add_user("alice")
+        repo.grant("alice", "write")
+        issue = await self.hub.open_issue(
+            repo, "total() subtracts", "It should add.", author="bob", labels=["capuchin"]
+        )
+        return repo, issue
+
+    async def lease(self, repo: Repo, issue: Issue, *, asked_by: str = "alice") -> Lease:
+        """The lease of a new run of the issue."""
+        asked = await self.runs.create(
+            ref_of(repo), issue.number, asked_by=asked_by, delivery=f"d{len(self.effects)}"
+        )
+        return await self.taken(asked.run_id)
+
+    async def taken(self, run_id: str) -> Lease:
+        lease = await self.runs.acquire(run_id, worker="w", seconds=20)
+        assert lease is not None
+        return lease
+
+    async def do(self, lease: Lease) -> Run:
+        """Work on a run to its end, and let go of it."""
+        run = await self.work(lease.run, lease)
+        await lease.finish(run)
+        return run
+
+    async def do_patiently(self, lease: Lease) -> Run:
+        """As `do`, starting again where the work asks for that."""
+        for _ in range(3):
+            try:
+                return await self.do(lease)
+            except TryLater:
+                await lease.give_back(lease.run)
+                lease = await self.taken(lease.run.id)
+        raise AssertionError("it never ended")
+
+    async def die_after(self, effect: int, lease: Lease) -> Lease:
+        """Work until the hub has answered the `effect`th effect, and die before hearing of it.
+
+        The lease is another worker's then, who knows what was saved and nothing else.
+        """
+        self._stop_after = len(self.effects) + effect
+        self._working = asyncio.create_task(self.work(lease.run, lease))
+        await asyncio.wait([self._working])
+        assert self._working.cancelled()
+        self._stop_after = None
+        await lease.give_back(lease.run)
+        return await self.taken(lease.run.id)
+
+    def _heard(self, exchange: Exchange) -> None:
+        ours = exchange.path.endswith("/access_tokens") or exchange.method == "GET"
+        if ours or exchange.path.endswith("git-upload-pack"):
+            return
+        self.effects.append(f"{exchange.method} {exchange.path.rpartition('/')[2]}")
+        if len(self.effects) == self._stop_after and self._working:
+            self._working.cancel()

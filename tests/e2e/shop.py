@@ -1,0 +1,64 @@
+"""A tiny repository with a bug and a test folder, and recorded answers that find it."""
+
+from __future__ import annotations
+
+from bot.recorded.recording import Answer, Recording
+
+TITLE = "total() subtracts"
+BODY = "`total(1, 2)` in shop/till.py gives -1 and not 3."
+FILES = {
+    "shop/__init__.py": "",
+    "shop/till.py": (
+        "def total(a, b):\n    return a - b\n\n\ndef count(items):\n    return len(items)\n"
+    ),
+    "tests/test_till.py": (
+        "from shop.till import count\n\n\ndef test_count():\n    assert count([1, 2]) == 2\n"
+    ),
+    "pyproject.toml": '[tool.pytest.ini_options]\npythonpath = ["."]\n',
+    ".github/capuchin.yml": "version: 1\nsamples: 2\nattempts: 3\n",
+}
+SCRIPT = """\
+<script>
+import sys
+from shop.till import total
+
+print("total(1, 2) is", total(1, 2))
+sys.exit(0 if total(1, 2) == 3 else 2)
+</script>
+"""
+APPROVED = "<approve/>"
+PROOF = """\
+<test_file>
+from shop.till import total
+
+
+def test_total_adds():
+    assert total(1, 2) == 3
+</test_file>
+<title>Make total() add</title>
+<cause>`total()` subtracted its second argument. Thanks @everyone, fixes #999.</cause>
+<change>It adds now.</change>
+"""
+
+
+def edit(after: str, *, path: str = "shop/till.py", before: str = "    return a - b") -> str:
+    """A reply that replaces one line."""
+    return f"<edit>\n{path}\n<<<<<<< SEARCH\n{before}\n=======\n{after}\n>>>>>>> REPLACE\n</edit>\n"
+
+
+RIGHT = edit("    return a + b")
+WRONG = edit("    return abs(a - b)")
+
+
+def answers(*first: Answer) -> Recording:
+    """The recording of a run that finds the fix; `first` come before, and so instead."""
+    usual = (
+        Answer(call="ranking", reply="<ranking>\nshop/till.py\n</ranking>"),
+        Answer(call="testing", turn=0, reply=SCRIPT),
+        Answer(call="testing", reply=APPROVED),
+        Answer(call="editing/0", turn=0, reply=WRONG),
+        Answer(call="editing/1", turn=0, reply=RIGHT),
+        Answer(call="editing", reply=APPROVED),
+        Answer(call="reproduction", reply=PROOF),
+    )
+    return Recording(version=1, note="Written by hand for a test.", answers=(*first, *usual))

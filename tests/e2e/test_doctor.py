@@ -1,0 +1,42 @@
+"""`capuchin doctor` where everything works, and where something does not."""
+
+from __future__ import annotations
+
+from bot.doctor import examine
+from bot.settings import Settings
+from tests.e2e.harness import BotHarness
+
+
+async def test_everything_that_is_needed_is_seen_to_work(bot: BotHarness) -> None:
+    bot.add_repo()
+    checks = await examine(bot.settings)
+    assert [check for check in checks if not check.works] == []
+    assert {"Python", "git", "Redis", "Docker", "base image", "GitHub App", "model"} <= {
+        check.name for check in checks
+    }
+
+
+async def test_a_wrong_key_of_the_model_is_found_with_its_mend(bot: BotHarness) -> None:
+    settings = bot.settings.model_copy(update={"solver_model": "nonsense"})
+    (model,) = [check for check in await examine(settings) if check.name == "model"]
+    assert not model.works
+    assert "CAPUCHIN_SOLVER_MODEL" in model.mend
+
+
+async def test_an_app_that_github_does_not_know_is_found_with_its_mend(bot: BotHarness) -> None:
+    settings = bot.settings.model_copy(update={"github_app_id": "999"})
+    (app,) = [check for check in await examine(settings) if check.name == "GitHub App"]
+    assert not app.works
+    assert "CAPUCHIN_GITHUB" in app.mend
+
+
+async def test_nothing_set_at_all_is_many_mends_and_no_crash() -> None:
+    settings = Settings(
+        redis_url="redis://127.0.0.1:9/0",
+        docker_url="unix:///nowhere.sock",
+        anthropic_base_url="http://127.0.0.1:9",
+    )
+    checks = await examine(settings)
+    broken = {check.name for check in checks if not check.works}
+    assert {"Redis", "Docker", "webhook secret", "GitHub App", "model"} <= broken
+    assert all(check.mend for check in checks if not check.works)

@@ -1,0 +1,178 @@
+"""`capuchin fix`: a local repository and an issue file in; a patch, a report and a bundle out."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import io
+import json
+import tarfile
+from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from bot import cli_fix
+from bot.recorded.recording import Answer
+from bot.recorded.server import RecordedServer
+from bot.settings import Settings
+from tests.e2e import shop
+from tests.e2e.harness import host_certificates
+from tests.unit.bot_publish import local_git
+
+
+class Desk:
+    """A folder with a repository, an issue file, and a recorded model."""
+
+    def __init__(self, folder: Path, llm: RecordedServer, url: str) -> None:
+        self.llm = llm
+        self.repo, self.issue, self.out = folder / "repo", folder / "issue.md", folder / "out"
+        self.issue.write_text(f"{shop.TITLE}\n\n{shop.BODY}\n")
+        self.settings = Settings(
+            solver_model="anthropic:recorded-claude-sonnet-4-6",
+            anthropic_api_key="recorded",  # pyright: ignore[reportArgumentType] - a secret by pydantic
+            anthropic_base_url=url,
+            build_ca_bundle=Path(host_certificates()) if host_certificates() else None,
+        )
+
+    def commit(self, files: dict[str, str]) -> str:
+        return local_git.repository(self.repo, {name: t.encode() for name, t in files.items()})
+
+    async def fix(self, *more: str, settings: Settings | None = None) -> int:
+        args = ["fix", "--repo", str(self.repo), "--issue", str(self.issue), "--out", str(self.out)]
+        return await cli_fix.command(parsed([*args, *more]), settings or self.settings)
+
+
+def parsed(words: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    cli_fix.register(parser.add_subparsers())
+    return parser.parse_args(words)
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncGenerator[Desk]:
+    llm = RecordedServer(shop.answers())
+    async with llm.serve() as url:
+        yield Desk(tmp_path, llm, url)
+    assert llm.unexpected == []
+
+
+def unpacked(bundle: Path) -> dict[str, bytes]:
+    raw = zstandard.ZstdDecompressor().stream_reader(io.BytesIO(bundle.read_bytes())).read()
+    with tarfile.open(fileobj=io.BytesIO(raw)) as tar:
+        return {m.name: f.read() for m in tar if (f := tar.extractfile(m)) is not None}
+
+
+async def test_a_fix_leaves_its_patch_test_report_and_bundle(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base = desk.commit(shop.FILES)
+    assert await desk.fix("--json") == cli_fix.FIXED
+    report = json.loads(capsys.readouterr().out)
+    assert (report["outcome"], report["base_commit"]) == ("fix", base)
+    assert (report["title"], report["recorded"]) == ("Make total() add", True)
+    assert report == json.loads((desk.out / "report.json").read_text())
+    assert report["reproduction"]["before"]["exit_code"] != 0
+    assert report["reproduction"]["after"]["exit_code"] == 0
+    assert "+    return a + b" in (desk.out / "patch.diff").read_text()
+    assert "def test_total_adds" in (desk.out / "reproduction_test.py").read_text()
+    assert (desk.out / "report.md").read_text().startswith("# Make total() add\n")
+    assert local_git.git(desk.repo, "status", "--porcelain") == ""
+
+
+async def test_the_bundle_holds_every_document_and_its_digest(desk: Desk) -> None:
+    desk.commit(shop.FILES)
+    await desk.fix()
+    files = unpacked(desk.out / "run.tar.zst")
+    manifest = json.loads(files.pop("manifest.json"))
+    assert manifest["files"] == {n: hashlib.sha256(d).hexdigest() for n, d in files.items()}
+    assert manifest["format"] == 1
+    assert {"patch.diff", "issue.json", "store/testing/0.json", "store/ledger.json"} <= set(files)
+
+
+async def test_started_again_it_asks_no_model_and_ends_alike(desk: Desk) -> None:
+    desk.commit(shop.FILES)
+    await desk.fix()
+    before, asked = (desk.out / "report.json").read_bytes(), len(desk.llm.requests)
+    local_git.committed(desk.repo, {"new.py": b"x = 1\n"})
+    assert await desk.fix() == cli_fix.FIXED
+    assert (desk.out / "report.json").read_bytes() == before
+    assert len(desk.llm.requests) == asked
+
+
+async def test_a_failed_run_goes_on_where_it_stopped(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk.commit(shop.FILES)
+    desk.llm.recording = shop.answers(Answer(call="reproduction", status=401))
+    assert await desk.fix() == cli_fix.FAILED
+    assert "start again with the same --out" in capsys.readouterr().err
+    asked = len(desk.llm.requests)
+    desk.llm.recording = shop.answers()
+    assert await desk.fix() == cli_fix.FIXED
+    assert [question.call for question in desk.llm.requests[asked:]] == ["reproduction"]
+
+
+async def test_an_honest_no_has_its_own_exit_code(desk: Desk) -> None:
+    desk.commit({"index.js": "x"})
+    assert await desk.fix() == cli_fix.NO_FIX
+    report = json.loads((desk.out / "report.json").read_text())
+    assert (report["outcome"], report["reason"]) == ("no fix", "no source files")
+    assert not (desk.out / "patch.diff").exists()
+    assert "Python is all that I can fix" in (desk.out / "report.md").read_text()
+
+
+async def test_a_spent_budget_has_its_own_exit_code(desk: Desk) -> None:
+    desk.commit(shop.FILES)
+    assert await desk.fix("--budget", "0.000001") == cli_fix.OUT_OF_BUDGET
+    assert json.loads((desk.out / "report.json").read_text())["outcome"] == "out of budget"
+
+
+async def test_wrong_usage_is_told_in_a_sentence(
+    desk: Desk, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert await desk.fix() == cli_fix.USAGE
+    assert "is no directory" in capsys.readouterr().err
+    desk.repo.mkdir()
+    assert await desk.fix() == cli_fix.USAGE
+    assert "not a git repository" in capsys.readouterr().err
+    desk.issue.write_text(" \n")
+    assert await desk.fix() == cli_fix.USAGE
+    assert "is empty" in capsys.readouterr().err
+    desk.issue.unlink()
+    assert await desk.fix() == cli_fix.USAGE
+    assert "No such file" in capsys.readouterr().err
+
+
+async def test_an_out_folder_of_another_run_is_refused(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk.commit({"index.js": "x"})
+    await desk.fix()
+    desk.issue.write_text("Another issue\n")
+    assert await desk.fix() == cli_fix.USAGE
+    assert "choose another --out" in capsys.readouterr().err
+
+
+async def test_a_mistake_in_the_configuration_is_wrong_usage(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk.commit({**shop.FILES, ".github/capuchin.yml": "sampels: 3\n"})
+    assert await desk.fix() == cli_fix.USAGE
+    assert ".github/capuchin.yml, line 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [("--samples", "0"), ("--budget", "-1")])
+async def test_a_number_out_of_range_is_wrong_usage(desk: Desk, words: tuple[str, str]) -> None:
+    desk.commit(shop.FILES)
+    assert await desk.fix(*words) == cli_fix.USAGE
+
+
+async def test_changes_that_are_not_committed_are_left_out_and_told(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk.commit({"index.js": "x"})
+    (desk.repo / "new.py").write_text("x = 1\n")
+    assert await desk.fix() == cli_fix.NO_FIX
+    assert "not committed are left out" in capsys.readouterr().err

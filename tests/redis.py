@@ -1,0 +1,97 @@
+"""A real Redis for the tests: one server a session, one key prefix a test."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import AsyncGenerator, Generator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from redis.asyncio import Redis
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class RedisServer:
+    """A redis-server process that can be stopped, frozen and started again on its port."""
+
+    def __init__(self, folder: Path, *, durable: bool = False) -> None:
+        self.port = free_port()
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+        self._folder = folder
+        self._durable = durable
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Returns when it accepts connections."""
+        durable = "yes" if self._durable else "no"
+        self._process = subprocess.Popen(
+            [
+                "redis-server",
+                *("--port", str(self.port), "--bind", "127.0.0.1", "--save", ""),
+                *("--appendonly", durable, "--appendfsync", "always"),
+            ],
+            cwd=self._folder,
+            stdout=subprocess.DEVNULL,
+        )
+        deadline = time.monotonic() + 10
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+            except OSError:
+                assert time.monotonic() < deadline, "redis-server does not start"
+                time.sleep(0.01)
+            else:
+                return
+
+    def stop(self) -> None:
+        if self._process:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def freeze(self) -> None:
+        """It keeps its connections and answers nothing."""
+        assert self._process
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        assert self._process
+        self._process.send_signal(signal.SIGCONT)
+
+
+@pytest.fixture(scope="session")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Generator[RedisServer]:
+    """The session's Redis. Do not stop it: make your own `RedisServer` for that."""
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def own_redis_server(tmp_path: Path) -> Generator[RedisServer]:
+    """A Redis for one test, which may stop it and will find its data again."""
+    server = RedisServer(tmp_path, durable=True)
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def redis_prefix() -> str:
+    return f"test-{uuid4().hex[:8]}:"
+
+
+@pytest.fixture
+async def redis(redis_server: RedisServer) -> AsyncGenerator[Redis]:
+    async with Redis.from_url(redis_server.url) as client:
+        yield client

@@ -1,0 +1,108 @@
+"""Values that the tests of publishing start from: a tiny shop whose total() subtracts."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from bot.types import RepoRef, Run
+from pipeline.models.base import Usage
+from pipeline.types import (
+    Account,
+    Candidate,
+    Context,
+    Evidence,
+    Patch,
+    Reproduction,
+    Selection,
+    SuiteReport,
+    SuiteRun,
+    TestScript,
+    VoteTable,
+)
+from sandbox.base import Ending, Execution
+
+SHOP = b"def total(a, b):\n    return a - b\n"
+FIX = """\
+diff --git a/shop.py b/shop.py
+--- a/shop.py
++++ b/shop.py
+@@ -1,2 +1,2 @@
+ def total(a, b):
+-    return a - b
++    return a + b
+"""
+TEST_DIFF = """\
+diff --git a/tests/test_total.py b/tests/test_total.py
+new file mode 100644
+--- /dev/null
++++ b/tests/test_total.py
+@@ -0,0 +1,5 @@
++from shop import total
++
++
++def test_total_adds() -> None:
++    assert total(1, 2) == 3
+"""
+PASSES = Execution(exit_code=0, output="1 passed\n", seconds=0.1)
+FAILS = Execution(exit_code=2, output="assert -1 == 3\n1 failed\n", seconds=0.1)
+BREAKS = Execution(exit_code=1, output="SyntaxError\n", seconds=0.1)
+HANGS = Execution(exit_code=None, output="", seconds=100, ending=Ending.TIMEOUT)
+ACCOUNTS = (
+    Account(
+        stage="testing",
+        model="recorded-1",
+        calls=3,
+        usage=Usage(input=1000, output=200, cache_read=500),
+        dollars=0.0123,
+    ),
+)
+
+
+def a_run(**fields: object) -> Run:
+    run = Run(
+        id="r1",
+        repo=RepoRef(owner="acme", name="shop", installation=1),
+        issue=7,
+        asked_by="alice",
+        delivery="d",
+        created_at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
+    )
+    return run.model_copy(update=fields)
+
+
+def a_selection(
+    *, output: str = FAILS.output, cause: str = "`total()` subtracts.", fix: str = FIX
+) -> Selection:
+    chosen = Candidate(sample=1, patch=Patch(diff=fix))
+    other = Candidate(sample=0, patch=Patch(diff=FIX.replace("a + b", "b + a")))
+    table = VoteTable(
+        candidates=(other, chosen),
+        tests=(TestScript(text="x"), TestScript(text="y")),
+        base=(FAILS, FAILS),
+        runs=((BREAKS, HANGS), (PASSES, PASSES)),
+    )
+    reproduction = Reproduction(
+        path="tests/test_total.py",
+        text="",
+        diff=TEST_DIFF,
+        command=("python", "-m", "pytest", "tests/test_total.py"),
+        before=FAILS.model_copy(update={"output": output}),
+        after=PASSES,
+    )
+    suite = SuiteReport(
+        command=("python", "-m", "pytest"),
+        before=SuiteRun(execution=PASSES, passed=("a", "b"), failed=("c",)),
+        after=SuiteRun(execution=PASSES, passed=("a", "b", "c"), failed=()),
+    )
+    evidence = Evidence(
+        votes=table,
+        finalists=(1,),
+        selection_rounds=0,
+        reproduction=reproduction,
+        suite=suite,
+        title="Make total() add",
+        cause=cause,
+        change="It adds now.",
+        context=Context(files=()),
+    )
+    return Selection(candidate=chosen, decided_by="votes", confidence=1.0, evidence=evidence)

@@ -1,0 +1,81 @@
+"""The bot's sentences: all are there, none shows an exception, each says what to do."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from bot import comments
+from bot.types import Failure, RepoRef, Run
+from pipeline.types import NoFix, NoFixReason
+
+RUN = Run(
+    id="r1",
+    repo=RepoRef(owner="acme", name="shop", installation=1),
+    issue=7,
+    asked_by="alice",
+    delivery="d",
+)
+
+
+@pytest.mark.parametrize("failure", list(Failure))
+def test_each_failure_has_a_sentence(failure: Failure) -> None:
+    said = comments.failure_reason(failure, "pip install .")
+    assert said.endswith(".")
+    assert "{" not in said
+    assert failure.name not in said
+
+
+def test_no_two_failures_sound_alike() -> None:
+    said = [comments.failure_reason(failure) for failure in Failure]
+    assert len(set(said)) == len(said)
+
+
+@pytest.mark.parametrize("reason", get_args(NoFixReason))
+def test_each_honest_no_has_a_sentence(reason: NoFixReason) -> None:
+    assert comments.no_fix_reason(reason).endswith(".")
+
+
+def test_the_first_words_name_who_asked() -> None:
+    assert comments.started(RUN) == (
+        "I am looking into this, as @alice asked.\n\n"
+        "<sub>Run `r1`</sub>\n<!-- capuchin:status run=r1 -->\n"
+    )
+
+
+def test_the_outcome_points_at_the_pull_request() -> None:
+    run = RUN.model_copy(update={"dollars": 0.123})
+    assert comments.opened(run, 12) == (
+        "I opened #12 with a test that fails without the change and passes with it. "
+        "It is a draft: please review it before you merge.\n\n"
+        "<sub>Run `r1` · $0.12 at list prices</sub>\n<!-- capuchin:status run=r1 -->\n"
+    )
+
+
+def test_an_honest_no_tells_what_was_learnt_without_notifying_anybody() -> None:
+    answer = NoFix(reason="no reproduction", learnt=("@bob's `f()` <!-- x -->returns 1",))
+    said = comments.no_fix(RUN, answer)
+    assert "- @\u200bbob's `f()` returns 1" in said
+    assert said.startswith("I did not find a fix that I can stand behind: I could not write a test")
+
+
+def test_an_invalid_configuration_is_told_with_its_line() -> None:
+    detail = "`.github/capuchin.yml`, line 3: There is no setting @x."
+    said = comments.failed(RUN, Failure.CONFIG_INVALID, detail)
+    assert "not valid: `.github/capuchin.yml`, line 3: There is no setting @\u200bx." in said
+
+
+def test_a_failed_installation_names_the_step() -> None:
+    said = comments.failed(RUN, Failure.ENVIRONMENT, "pip install `x`")
+    assert "`` pip install `x` `` failed." in said
+
+
+def test_a_refusal_thanks_and_can_be_found_again() -> None:
+    said = comments.refused("mallory")
+    assert said.startswith("Thank you, @mallory.")
+    assert comments.refusal_marker("mallory") in said
+
+
+def test_a_marker_cannot_be_closed_by_a_login() -> None:
+    assert comments.refusal_marker("a-->b") == "<!-- capuchin:refused login=a--b -->"

@@ -1,0 +1,81 @@
+"""Untrusted text can notify, link, hide or close nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.markdown import block, code, cut, line, plain, prose
+
+SPLIT = "\u200b"
+
+
+def test_mentions_and_references_are_split() -> None:
+    shown = prose("Fixes #12 as @alice and @acme/team said in o/r#4, GH-9")
+    assert shown == (
+        f"Fixes #{SPLIT}12 as @{SPLIT}alice and @{SPLIT}acme/team said in o/r#{SPLIT}4, GH-{SPLIT}9"
+    )
+
+
+def test_addresses_make_no_cross_reference() -> None:
+    shown = prose("closes https://github.com/acme/shop/issues/1")
+    assert "https://" not in shown
+    assert shown.replace(SPLIT, "") == "closes https://github.com/acme/shop/issues/1"
+
+
+def test_html_is_shown_as_text() -> None:
+    assert prose("<img src=x onerror=y>&lt;") == "&lt;img src=x onerror=y\\>&amp;lt;"
+
+
+def test_html_comments_are_left_out_even_unclosed() -> None:
+    assert prose("a<!-- capuchin:status run=1 -->b<!-- rest") == "ab"
+
+
+def test_code_spans_stay_code() -> None:
+    assert prose("`total(a)[0] <b> @x` is *wrong*") == "`total(a)[0] <b> @x` is \\*wrong\\*"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("# head", "\\# head"),
+        ("- item", "\\- item"),
+        ("1. item", "1\\. item"),
+        ("---", "\\---"),
+        ("===", "\\==="),
+        ("> quote", "\\> quote"),
+        ("```\nx", "\\`\\`\\`\nx"),
+        ("![a](b)", "\\!\\[a\\](b)"),
+        ("a | b", "a \\| b"),
+        ("3.14 - 2", "3.14 - 2"),
+    ],
+)
+def test_markup_is_text(text: str, shown: str) -> None:
+    assert prose(text) == shown
+
+
+def test_a_line_is_one_line_and_does_not_skip_ci() -> None:
+    assert line("[skip ci] Fix\n\nCo-authored-by: x <y>") == "(skip ci) Fix Co-authored-by: x <y>"
+
+
+def test_a_long_line_is_cut() -> None:
+    assert line("word " * 100, 20) == "word word word word…"
+
+
+def test_direction_and_control_characters_vanish() -> None:
+    assert plain("a\u202eb\x1b[31mc\x00d\u2066e") == "abcde"
+
+
+def test_a_block_cannot_be_closed_from_inside() -> None:
+    assert block("x\n````\n</details>", 100) == "`````text\nx\n````\n</details>\n`````"
+
+
+def test_a_long_block_loses_its_middle_and_says_so() -> None:
+    shown = cut("a" * 50 + "b" * 50, 30)
+    assert shown.startswith("a" * 10 + "\n[… 70 characters left out …]\n")
+    assert shown.endswith("b" * 20)
+
+
+def test_a_code_span_holds_any_backticks() -> None:
+    assert code("a`b``c") == "```a`b``c```"
+    assert code("`") == "`` ` ``"
+    assert code("a\nb|c") == "`a b¦c`"

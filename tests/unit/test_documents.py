@@ -1,0 +1,47 @@
+"""What is written for people is held to the code."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import yaml
+
+from bot.cli import COMMANDS
+from bot.github.tokens import PERMISSIONS
+from bot.localhub import generate_app
+from bot.settings_table import filled
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+MANIFEST = yaml.safe_load((ROOT / "app.yml").read_text(encoding="utf-8"))
+
+
+def test_the_readme_names_every_setting_with_its_default() -> None:
+    assert filled(README) == README, "run: python -m bot.settings_table README.md"
+
+
+def test_the_manifest_asks_for_what_the_bot_uses_and_no_more() -> None:
+    assert MANIFEST["default_permissions"] == PERMISSIONS
+    assert MANIFEST["default_events"] == ["issues"]
+
+
+def test_the_readme_gives_a_reason_for_each_permission() -> None:
+    for name, level in PERMISSIONS.items():
+        assert re.search(rf"\| {name.replace('_', ' ')} \| {level} \| \w+", README)
+
+
+def test_the_demo_hub_grants_what_the_manifest_asks_for() -> None:
+    granted = generate_app().permissions
+    assert {name: granted[name] for name in PERMISSIONS} == PERMISSIONS
+
+
+def test_every_command_the_readme_shows_exists() -> None:
+    shown = set(re.findall(r"capuchin ([a-z]+)(?= |`)", README))
+    assert shown <= COMMANDS.keys() | {"worker", "serve"}
+    assert {"serve", "worker", "fix", "config", "doctor"} <= shown
+
+
+def test_every_target_the_readme_shows_is_in_the_makefile() -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"(?m)(?:^|`)make ([a-z]+)", README)) <= targets
