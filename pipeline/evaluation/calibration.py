@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Sequence
 
 from pipeline.selection.confidence import Bin
@@ -29,3 +30,16 @@ def calibration_error(bins: Sequence[Bin]) -> float:
     """The expected calibration error: the mean distance of curve and diagonal, by choices."""
     total = sum(b.choices for b in bins)
     return sum(abs(b.confidence - b.right) * b.choices for b in bins) / total if total else 0.0
+
+
+def error_by_chance(confidences: Sequence[float], times: int = 200) -> float:
+    """The mean calibration error when every confidence is exactly the chance to be right.
+
+    It is not 0, because few choices fall into each range. The same each time.
+    """
+    draw = random.Random(0)  # noqa: S311
+    drawn = (
+        [(confidence, float(draw.random() < confidence)) for confidence in confidences]
+        for _ in range(times)
+    )
+    return sum(calibration_error(curve(points)) for points in drawn) / times

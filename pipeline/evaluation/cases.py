@@ -53,7 +53,6 @@ class Forms:
             self._forms[key] = normalise(self._data.patches[member][instance])
         return self._forms[key]
 
-
     def keep(self, case: Case) -> None:
         """Forms that are known already."""
         for member, form in zip(case.members, case.forms, strict=True):

@@ -1,4 +1,4 @@
-"""Reads SWE-bench instances, predictions, labels and ensembles, and says what is wrong with them."""
+"""Reads SWE-bench instances, predictions, labels, ensembles, and says what is wrong with them."""
 
 from __future__ import annotations
 
@@ -120,9 +120,9 @@ def read_ensemble(named: str) -> list[str]:
     return lists[name]
 
 
-def read_labels(path: Path) -> dict[str, list[str]]:
-    """Member, or run, to the instances it resolves. Raises BadData."""
-    return _read_json(path, TypeAdapter(dict[str, list[str]]), "labels")
+def read_samples(path: Path) -> dict[str, list[int]]:
+    """Instance to the numbers of the samples that resolve it. Raises BadData."""
+    return _read_json(path, TypeAdapter(dict[str, list[int]]), "labels of samples")
 
 
 def _patches(path: Path, known: set[str]) -> dict[str, str]:
@@ -166,7 +166,7 @@ def _read_json(path: Path, kind: TypeAdapter[T], what: str) -> T:
     except json.JSONDecodeError as error:
         raise BadData(f"{path} is not JSON: {error.msg}, line {error.lineno}.") from None
     except ValidationError:
-        raise BadData(f"{path} is not a file of {what}: names with lists of names.") from None
+        raise BadData(f"{path} is not a file of {what}: each name with its list.") from None
 
 
 def _text(path: Path) -> str:

@@ -35,9 +35,14 @@ from pipeline.selection.confidence import (
 from pipeline.selection.features import Evidence
 
 SIZES = (2, 3, 5, 5, 10, 10, 20, 20)
-"""How many members each random ensemble has; half are drawn from the stronger members."""
+"""How many members each random ensemble has. Twice over for ranks, once for probabilities."""
 STRONG = 0.7
-"""The share of members, by labels, that count as the stronger."""
+"""The share of members, by labels, that half the ensembles for ranks are drawn from."""
+UPPER: dict[Kind, float] = {"anonymous": 0.5, "record": 1.0}
+"""The share of members, by labels, that ensembles of like strength are drawn from. Where nothing
+tells how good the sources are, they are taken for as good as those of today: the better half."""
+LIKE = 1.3
+"""Out of how many neighbours in strength, for each member of an ensemble for probabilities."""
 RANK_PENALTY: dict[Kind, float] = {"anonymous": 0.03, "record": 0.1}
 """On squared standardised weights, per mean log-likelihood of a choice."""
 PROBABILITY_PENALTY = 0.003
@@ -53,25 +58,47 @@ class Sample:
     """One instance with the members of a random ensemble."""
 
     repo: str
+    like: bool
+    """Whether the members are of like strength, as the samples of one system are."""
     evidence: Evidence
     right: tuple[bool, ...]
 
 
 def samples(data: Dataset, kind: Kind) -> list[Sample]:
-    """Random ensembles for every instance. The same for both kinds."""
+    """Random ensembles for every instance. Those for ranks are the same for both kinds."""
     draw = random.Random(2026)  # noqa: S311
     forms, known = Forms(data), records(data)
     ordered = sorted(data.members, key=lambda m: -len(data.resolved[m]))
-    strong = ordered[: max(int(len(ordered) * STRONG), 1)]
     found: list[Sample] = []
     for instance in data.instances:
-        for number, size in enumerate(SIZES):
-            pool = strong if number % 2 else ordered
+        for number, size in enumerate(SIZES * 3):
+            like = number >= 2 * len(SIZES)
+            pool = (
+                _neighbours(ordered, size, UPPER[kind], draw)
+                if like
+                else ordered[: _share(ordered, STRONG)]
+                if number % 2
+                else ordered
+            )
             members = draw.sample(pool, min(size, len(pool)))
             case = case_of(data, forms, known, instance, members)
             if case.members:
-                found.append(Sample(instance.repo, _evidence(case, kind), case.right))
+                found.append(Sample(instance.repo, like, _evidence(case, kind), case.right))
     return found
+
+
+def _neighbours(
+    ordered: Sequence[str], size: int, upper: float, draw: random.Random
+) -> Sequence[str]:
+    """Members of like strength, a few more than `size`; `ordered` is strongest first."""
+    among = ordered[: _share(ordered, upper)]
+    width = min(round(size * LIKE) + 1, len(among))
+    first = draw.randrange(len(among) - width + 1)
+    return among[first : first + width]
+
+
+def _share(ordered: Sequence[str], share: float) -> int:
+    return max(int(len(ordered) * share), 1)
 
 
 def _evidence(case: Case, kind: Kind) -> Evidence:
@@ -80,24 +107,24 @@ def _evidence(case: Case, kind: Kind) -> Evidence:
 
 def fit_rank(found: Sequence[Sample], penalty: float, names: Sequence[str]) -> dict[str, float]:
     """Conditional logit: the right candidates of a sample against its wrong ones."""
-    mixed = [s for s in found if 0 < sum(s.right) < len(s.right)]
-    rows = np.array([[row[n] for n in names] for s in mixed for row in s.evidence.rows])
+    mixed = [s for s in found if not s.like and 0 < sum(s.right) < len(s.right)]
+    rows: Vector = np.array([[row[n] for n in names] for s in mixed for row in s.evidence.rows])
     scale = rows.std(axis=0) + 1e-9
     rows = rows / scale
     sizes = np.array([len(s.right) for s in mixed])
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     which = np.repeat(np.arange(len(mixed)), sizes)
-    target = np.concatenate([np.array(s.right, float) / sum(s.right) for s in mixed])
-    weights = np.zeros(len(names))
+    target: Vector = np.concatenate([np.array(s.right, float) / sum(s.right) for s in mixed])
+    weights: Vector = np.zeros(len(names))
     for _ in range(25):
-        score = rows @ weights
+        score: Vector = rows @ weights
         top = np.maximum.reduceat(score, starts)[which]
         power = np.exp(score - top)
         chance = power / np.add.reduceat(power, starts)[which]
-        slope = rows.T @ (chance - target) / len(mixed) + 2 * penalty * weights
+        slope: Vector = rows.T @ (chance - target) / len(mixed) + 2 * penalty * weights
         middle = np.add.reduceat(rows * chance[:, None], starts, axis=0)
-        bend = (rows.T @ (rows * chance[:, None]) - middle.T @ middle) / len(mixed)
-        step = np.linalg.solve(bend + 2 * penalty * np.eye(len(names)), slope)
+        bend: Vector = (rows.T @ (rows * chance[:, None]) - middle.T @ middle) / len(mixed)
+        step: Vector = np.linalg.solve(bend + 2 * penalty * np.eye(len(names)), slope)
         weights = weights - step
         if np.abs(step).max() < 1e-7:
             break
@@ -137,7 +164,7 @@ def fit_weights(found: Sequence[Sample], kind: Kind) -> Weights:
     right: list[float] = []
     for inside, outside in _parts(found):
         rank = Weights(rank=fit_rank(inside, RANK_PENALTY[kind], names), probability={})
-        for sample in outside:
+        for sample in (s for s in outside if s.like):
             scores = ranking(sample.evidence, rank)
             tops = best(range(len(scores)), scores)
             rows.append(stakes(sample.evidence, scores))
@@ -175,7 +202,7 @@ def fit(data: Dataset, told: str, command: str) -> Fitted:
             weights = fit_weights([s for s in found if s.repo != repo], kind)
             without[repo] = weights
             for sample in found:
-                if sample.repo == repo:
+                if sample.repo == repo and sample.like:
                     tops = choose(sample.evidence, weights)
                     share = sum(sample.right[c] for c in tops) / len(tops)
                     curves[kind].append((confidence(sample.evidence, weights), share))

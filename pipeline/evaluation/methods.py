@@ -88,3 +88,9 @@ def stated_record(case: Case) -> tuple[float, float] | None:
         return None
     weights = weights_for(case.instance.repo, "record")
     return confidence(case.recorded, weights), expected(case, fitted_record)
+
+
+STATED: Mapping[str, Callable[[Case], tuple[float, float] | None]] = MappingProxyType(
+    {"confidence": stated, "confidence with records elsewhere": stated_record}
+)
+"""Of the methods that state a confidence: that, and the chance that the choice is right."""

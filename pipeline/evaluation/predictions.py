@@ -9,7 +9,7 @@ from statistics import fmean
 
 from pipeline.evaluation.cases import Case, Forms, case_of, cases, records
 from pipeline.evaluation.dataset import Dataset
-from pipeline.evaluation.methods import METHODS, Method, expected, majority, stated, support_medoid
+from pipeline.evaluation.methods import METHODS, STATED, Method, expected, majority, support_medoid
 from pipeline.evaluation.scoring import Point, Report, assemble
 from pipeline.evaluation.statistics import coverage
 
@@ -31,10 +31,10 @@ class Evaluation:
 def evaluate(data: Dataset, methods: Mapping[str, Method] = METHODS) -> Evaluation:
     """Every method on every instance of `data`, and its choices."""
     found = cases(data)
-    results = {
-        name: [expected(case, method) for case in found] for name, method in methods.items()
+    results = {name: [expected(case, method) for case in found] for name, method in methods.items()}
+    sure = {
+        name: [point for case in found if (point := state(case))] for name, state in STATED.items()
     }
-    sure = [point for case in found if (point := stated(case))]
     members = {
         member: [float(data.right(member, i.instance_id)) for i in data.instances]
         for member in data.members

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
-from typing import TypeVar
+from types import MappingProxyType
 
 from pydantic import BaseModel, ConfigDict
 
-from pipeline.evaluation.calibration import calibration_error, curve
+from pipeline.evaluation.calibration import calibration_error, curve, error_by_chance
 from pipeline.evaluation.statistics import gap_closed, gap_interval, interval, percent
 from pipeline.selection.confidence import Bin
-
-C = TypeVar("C")
 
 
 class _Strict(BaseModel):
@@ -43,6 +41,8 @@ class Calibration(_Strict):
 
     error: float
     """Expected calibration error, 0 to 1, over ten equal ranges."""
+    by_chance: float
+    """The mean error that a perfectly calibrated confidence would show on as many instances."""
     curve: tuple[Bin, ...]
 
 
@@ -57,7 +57,8 @@ class Report(_Strict):
     best_member_name: str
     member_scores: Mapping[str, float]
     methods: Mapping[str, MethodScore]
-    calibration: Calibration | None = None
+    calibration: Mapping[str, Calibration] = {}
+    """By the method whose choice is meant."""
     curve: tuple[Point, ...] = ()
 
 
@@ -65,7 +66,7 @@ def assemble(
     *,
     members: Mapping[str, Sequence[float]],
     methods: Mapping[str, Sequence[float]],
-    stated: Sequence[tuple[float, float]] = (),
+    stated: Mapping[str, Sequence[tuple[float, float]]] = MappingProxyType({}),
     points: Sequence[Point] = (),
 ) -> Report:
     """The report of per-instance results, each 0 to 1 and all in the same order of instances.
@@ -96,18 +97,15 @@ def assemble(
             )
             for name, values in methods.items()
         },
-        calibration=_calibration(stated),
+        calibration={name: _calibration(found) for name, found in stated.items() if found},
         curve=tuple(points),
     )
 
 
-def scores(cases: Sequence[C], score: Callable[[C], float]) -> list[float]:
-    """The results of one method over all cases."""
-    return [score(case) for case in cases]
-
-
-def _calibration(stated: Sequence[tuple[float, float]]) -> Calibration | None:
-    if not stated:
-        return None
+def _calibration(stated: Sequence[tuple[float, float]]) -> Calibration:
     bins = curve(stated)
-    return Calibration(error=calibration_error(bins), curve=tuple(bins))
+    return Calibration(
+        error=calibration_error(bins),
+        by_chance=error_by_chance([confidence for confidence, _ in stated]),
+        curve=tuple(bins),
+    )

@@ -53,7 +53,9 @@ def gap_interval(
 
     def closed(drawn: Sequence[int]) -> float:
         low, high = sum(lowest[i] for i in drawn), sum(highest[i] for i in drawn)
-        return 100 * (sum(values[i] for i in drawn) - low) / (high - low) if high > low else math.nan
+        return (
+            100 * (sum(values[i] for i in drawn) - low) / (high - low) if high > low else math.nan
+        )
 
     return bootstrap(len(values), closed)
 

@@ -8,6 +8,7 @@ from difflib import SequenceMatcher
 from itertools import chain
 
 from pipeline.selection.lexing import Unit
+from pipeline.selection.wrapping import CLOSERS, OPENERS
 
 _MOST_COMPARED = 40_000
 """Pairs of lines; a larger region counts as one replaced by the other."""
@@ -46,7 +47,7 @@ def substituted(tokens: Sequence[str], names: Mapping[str, str]) -> tuple[str, .
     result: list[str] = []
     depth = 0
     for i, token in enumerate(tokens):
-        depth += (token in "([{") - (token in ")]}")
+        depth += (token in OPENERS) - (token in CLOSERS)
         if token in names and not (i and tokens[i - 1] in (".", "?.")):
             keyword = depth > 0 and tokens[i + 1 : i + 2] == ("=",)
             token = token if keyword else names[token]
@@ -72,8 +73,7 @@ def changes(old: Sequence[Unit], new: Sequence[Unit], start: int) -> list[Change
         matcher = SequenceMatcher(None, [u.tokens for u in a], [u.tokens for u in b], False)
         regions = [(i, j, k, m) for tag, i, j, k, m in matcher.get_opcodes() if tag != "equal"]
     return [
-        _change(old, new, (head + i, head + j, head + k, head + m), start)
-        for i, j, k, m in regions
+        _change(old, new, (head + i, head + j, head + k, head + m), start) for i, j, k, m in regions
     ]
 
 

@@ -92,7 +92,7 @@ def confidence(evidence: Evidence, weights: Weights) -> float:
 
 
 def stakes(evidence: Evidence, scores: Sequence[float]) -> Row:
-    """What the probability is reckoned from: how far the candidates agree, and on the chosen one."""
+    """What the probability is reckoned from: how far the candidates agree, on the first too."""
     chosen = best(range(len(scores)), scores)[0]
     tops = [max(scores[member] for member in group.members) for group in evidence.groups]
     highest = max(tops)

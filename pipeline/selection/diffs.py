@@ -1,4 +1,4 @@
-"""Reads a unified diff leniently: git's or plain, with renames, binary parts, mode changes, CRLF."""
+"""Reads a unified diff leniently: git's or plain; renames, binary parts, modes, CRLF."""
 
 from __future__ import annotations
 

@@ -98,9 +98,7 @@ def _add_likeness(
             row[f"{kind}_nearest"] = max(unequal, default=0.0)
 
 
-def _add_record(
-    rows: Sequence[Row], groups: Sequence[Cluster], record: Sequence[float]
-) -> None:
+def _add_record(rows: Sequence[Row], groups: Sequence[Cluster], record: Sequence[float]) -> None:
     # Sources whose edits are right less often than one in six add next to nothing.
     weight = [max(value + 1.5, 0.0) for value in record]
     total = sum(weight) or 1.0

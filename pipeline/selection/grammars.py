@@ -1,4 +1,4 @@
-"""Which tree-sitter grammar reads a file, and what in its trees is comment, string or local name."""
+"""Which tree-sitter grammar reads a file, and what in its trees is comment, text or local."""
 
 from __future__ import annotations
 

@@ -9,21 +9,14 @@ from functools import lru_cache
 from tree_sitter import Node, Parser, QueryCursor, Tree
 
 from pipeline.selection.grammars import Grammar, Layout, grammar_of
+from pipeline.selection.wrapping import CLOSERS, OPENERS, WORD, is_value, unwrapped
 
-_WORD = r"[A-Za-z_$\x80-\xff][\w$\x80-\xff]*"
 _TOKEN = re.compile(
-    rf"\\\r?\n|\n[ \t\f]*|{_WORD}|\d[\w.]*|===|!==|\*\*=|//=|>>=|<<=|\.\.\.|==|!=|<=|>=|->|=>|:="
+    rf"\\\r?\n|\n[ \t\f]*|{WORD}|\d[\w.]*|===|!==|\*\*=|//=|>>=|<<=|\.\.\.|==|!=|<=|>=|->|=>|:="
     r"|\+=|-=|\*=|/=|%=|&=|\|=|\^=|@=|\*\*|//|<<|>>|&&|\|\||\?\?|\?\.|::|\+\+|--|[^\s\\]|\\"
 )
-_NAME = re.compile(_WORD)
-_OPENERS = {"(": ")", "[": "]", "{": "}"}
-_CLOSERS = frozenset(_OPENERS.values())
 _JOINED = frozenset({".", "?.", "&&", "||", "??", "?", ":"})
 """A line that begins with one of these goes on from the line before."""
-_KEYWORDS = frozenset(
-    "return in and or not if elif while is yield assert else for print del raise lambda await "
-    "case match from import".split()
-)
 _HASHED = re.compile(r"(?:^|/)(?:Makefile|Dockerfile)$|\.(?:sh|ya?ml|toml|cfg|ini|pl|r|mk|cmake)$")
 
 
@@ -209,9 +202,9 @@ class _Units:
         self._lines.append(self._line)
 
     def _newline(self, token: str) -> None:
-        if self._brackets and self._layout != "free":
-            if self._brackets[-1][0] != "}" or self._layout == "indented":
-                return
+        inside = bool(self._brackets) and self._layout != "free"
+        if inside and (self._brackets[-1][0] != "}" or self._layout == "indented"):
+            return
         if self._layout == "indented":
             self._end()
             self._indent = len(token[1:].expandtabs())
@@ -219,13 +212,13 @@ class _Units:
             self._pending = True
 
     def _bracket(self, token: str) -> None:
-        if token in _OPENERS:
+        if token in OPENERS:
             self._add(token)
-            called = len(self._tokens) > 1 and _is_value(self._tokens[-2])
-            self._brackets.append((_OPENERS[token], called, len(self._tokens) - 1))
+            called = len(self._tokens) > 1 and is_value(self._tokens[-2])
+            self._brackets.append((OPENERS[token], called, len(self._tokens) - 1))
         else:
             self._close(token)
-        if token in "{}" and self._layout == "free":
+        if token in ("{", "}") and self._layout == "free":
             self._end()
 
     def _close(self, token: str) -> None:
@@ -246,7 +239,7 @@ class _Units:
         if closer == "}" or called:
             return True
         inside = self._tokens[opener + 1 : -1]
-        return "," in inside and not _CLOSERS.intersection(inside)
+        return "," in inside and not CLOSERS.intersection(inside)
 
     def _string(self, text: str, kind: str) -> None:
         if self._layout == "indented":
@@ -262,46 +255,9 @@ class _Units:
         if self._tokens:
             tokens, lines = self._tokens, self._lines
             if self._layout == "indented":
-                tokens, lines = _unwrapped(tokens, lines)
+                tokens, lines = unwrapped(tokens, lines)
             self._units.append(Unit(tuple(tokens), tuple(lines)))
             self._tokens, self._lines = [], []
         if self._layout != "free":
             self._brackets.clear()
         self._pending = False
-
-
-def _is_value(token: str) -> bool:
-    return token in (")", "]", "}") or bool(_NAME.fullmatch(token) and token not in _KEYWORDS)
-
-
-def _unwrapped(tokens: list[str], lines: list[int]) -> tuple[list[str], list[int]]:
-    """Without the parentheses around the whole of what a statement returns, tests or assigns."""
-    last = len(tokens) - (tokens[-1] == ":")
-    if tokens[last - 1] != ")" or "(" not in tokens:
-        return tokens, lines
-    start = tokens.index("(")
-    before = tokens[start - 1]
-    if before not in ("return", "if", "elif", "while", "assert", "=", "+=", "-="):
-        return tokens, lines
-    if before in ("if", "=") and _depth(tokens, start):
-        return tokens, lines
-    if not _whole(tokens, start, last - 1):
-        return tokens, lines
-    keep = [i for i in range(len(tokens)) if i not in (start, last - 1)]
-    return [tokens[i] for i in keep], [lines[i] for i in keep]
-
-
-def _depth(tokens: list[str], end: int) -> int:
-    return sum((t in _OPENERS) - (t in _CLOSERS) for t in tokens[:end])
-
-
-def _whole(tokens: list[str], start: int, end: int) -> bool:
-    """Whether the bracket at `start` closes at `end` and holds one plain expression."""
-    depth = 0
-    for i in range(start, end + 1):
-        depth += (tokens[i] in _OPENERS) - (tokens[i] in _CLOSERS)
-        if depth == 0 and i < end:
-            return False
-        if depth == 1 and tokens[i] in (",", "for", ":=", "yield"):
-            return False
-    return depth == 0 and end > start + 1

@@ -119,9 +119,7 @@ def changes_of(file: FileDiff, base: Base | None) -> tuple[Change, ...]:
         (_lexed(p.before, file.path, p.local), _lexed(p.after, file.path, p.local), p.start)
         for p in parts
     ]
-    found = [
-        change for old, new, start in sides for change in changes(old.units, new.units, start)
-    ]
+    found = [change for old, new, start in sides for change in changes(old.units, new.units, start)]
     names = _numbered(_brought(sides), found)
     return tuple(change.renamed(names) for change in found) if names else tuple(found)
 
