@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +51,7 @@ FOLDS = 4
 """Parts that ranks are fitted without, when probabilities are fitted to them."""
 CHOSEN = ("share", "support", "alone", "tokens_mean", "tokens_nearest", "added", "removed", "files")
 
-Vector = NDArray[np.float64]
+Vector = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, islice, repeat
 
 from pipeline.selection.align import Change
 from pipeline.selection.normalise import Form
@@ -35,8 +35,8 @@ def clusters(keys: Sequence[str]) -> list[Cluster]:
     return [Cluster(tuple(members)) for members in ordered]
 
 
-Bag = frozenset[Hashable]
-"""A multiset as a set: the second of two equal elements carries a 1, the third a 2."""
+Bag = frozenset[int]
+"""A multiset as a set of hashes (of this process): equal elements are told apart by a count."""
 
 
 @dataclass(frozen=True)
@@ -55,33 +55,26 @@ def profile(form: Form) -> Profile:
     """The parts of `form` that similarity is reckoned from."""
     found = [change for file in form.files for change in file.changes]
     return Profile(
-        tokens=_bag(_neighbours(found)),
-        lines=_bag(_lines(found)),
-        places=frozenset[Hashable](form.places),
+        tokens=_bag(_tokens(found)),
+        lines=_bag(Counter(_signed(found))),
+        places=frozenset(hash(place) for place in form.places),
     )
-
-
-def jaccard(a: Bag, b: Bag) -> float:
-    """The share of elements that both have, 0 to 1; 0 when either has none."""
-    if not a or not b:
-        return 0.0
-    common = len(a & b)
-    return common / (len(a) + len(b) - common)
 
 
 Matrix = list[list[float]]
 
 
 def similarities(bags: Sequence[Bag]) -> Matrix:
-    """The Jaccard similarity of each with each."""
-    known: dict[tuple[Bag, Bag], float] = {}
+    """The Jaccard similarity of each with each, 0 to 1; 0 between two that have no element."""
+    # What all have need not be looked for in every pair.
+    shared = frozenset[int]().union(*bags[:1]).intersection(*bags[1:])
+    rest = [bag - shared for bag in bags]
     matrix = [[1.0] * len(bags) for _ in bags]
-    for i, one in enumerate(bags):
-        for j, other in enumerate(bags[:i]):
-            value = known.get((one, other))
-            if value is None:
-                value = known[one, other] = known[other, one] = jaccard(one, other)
-            matrix[i][j] = matrix[j][i] = value
+    for i, one in enumerate(rest):
+        for j, other in enumerate(rest[:i]):
+            common = len(shared) + len(one & other)
+            total = len(bags[i]) + len(bags[j]) - common
+            matrix[i][j] = matrix[j][i] = common / total if total else 0.0
     return matrix
 
 
@@ -104,28 +97,27 @@ def best(candidates: Iterable[int], score: Sequence[float]) -> list[int]:
     return [c for c in pool if score[c] >= top - 1e-9]
 
 
-def _neighbours(found: Iterable[Change]) -> Iterable[Hashable]:
+def _signed(found: Iterable[Change]) -> Iterator[tuple[str, tuple[str, ...]]]:
     for change in found:
-        for sign, units in (("-", change.units_removed), ("+", change.units_added)):
-            for unit in units:
-                for pair in pairwise(unit):
-                    yield (sign, *pair)
+        for unit in change.units_removed:
+            yield "-", unit
+        for unit in change.units_added:
+            yield "+", unit
 
 
-def _lines(found: Iterable[Change]) -> Iterable[Hashable]:
-    for change in found:
-        for sign, units in (("-", change.units_removed), ("+", change.units_added)):
-            for unit in units:
-                yield (sign, unit)
-
-
-def _bag(elements: Iterable[Hashable]) -> Bag:
+def _tokens(found: Iterable[Change]) -> Counter[Hashable]:
     counted: Counter[Hashable] = Counter()
-    result: set[Hashable] = set()
-    for element in elements:
-        seen = counted[element]
-        counted[element] = seen + 1
-        result.add((element, seen) if seen else element)
-        if len(result) >= _LARGEST_BAG:
-            break
-    return frozenset(result)
+    for sign, unit in _signed(found):
+        counted.update(zip(repeat(sign), unit, unit[1:], strict=False))
+    return counted
+
+
+def _bag(counted: Counter[Hashable]) -> Bag:
+    once = (hash(element) for element in counted)
+    more = (
+        hash((element, number))
+        for element, count in counted.items()
+        if count > 1
+        for number in range(1, count)
+    )
+    return frozenset(islice(chain(once, more), _LARGEST_BAG))

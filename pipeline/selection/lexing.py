@@ -12,9 +12,11 @@ from pipeline.selection.grammars import Grammar, Layout, grammar_of
 from pipeline.selection.wrapping import CLOSERS, OPENERS, WORD, is_value, unwrapped
 
 _TOKEN = re.compile(
-    rf"\\\r?\n|\n[ \t\f]*|{WORD}|\d[\w.]*|===|!==|\*\*=|//=|>>=|<<=|\.\.\.|==|!=|<=|>=|->|=>|:="
+    rf"\x00\d+\x01|\\\r?\n|\n[ \t\f]*|{WORD}|\d[\w.]*"
+    r"|===|!==|\*\*=|//=|>>=|<<=|\.\.\.|==|!=|<=|>=|->|=>|:="
     r"|\+=|-=|\*=|/=|%=|&=|\|=|\^=|@=|\*\*|//|<<|>>|&&|\|\||\?\?|\?\.|::|\+\+|--|[^\s\\]|\\"
 )
+_SPECIAL = frozenset("\n\\\0;([{)]}")
 _JOINED = frozenset({".", "?.", "&&", "||", "??", "?", ":"})
 """A line that begins with one of these goes on from the line before."""
 _HASHED = re.compile(r"(?:^|/)(?:Makefile|Dockerfile)$|\.(?:sh|ya?ml|toml|cfg|ini|pl|r|mk|cmake)$")
@@ -40,16 +42,18 @@ class Lexed:
 
 
 @lru_cache(maxsize=512)
-def lex(text: str, path: str, local: bool) -> Lexed:
+def lex(text: str, path: str, local_from: int | None = None) -> Lexed:
     """The logical lines of `text`, a whole file or a part of one called `path`.
 
-    `local`: whether a name bound at the part's own top level is a local variable. Linear in the
-    length of `text`; a part that starts inside a string or brackets is read as well as can be.
+    `local_from`: for a part of a file, the column from which a name that is bound in no definition
+    in sight is a local variable. Linear in the length of `text`; a part that starts inside a
+    string or brackets is read as well as can be.
     """
     grammar = grammar_of(path)
     if grammar is None:
         return Lexed(_plain(text, hashed=bool(_HASHED.search(path))))
-    data = text.encode("utf-8", "surrogatepass")
+    # NUL marks what is set aside below; no source file needs it.
+    data = text.replace("\0", " ").encode("utf-8", "surrogatepass")
     parser = Parser(grammar.language)
     tree, shift = _parsed(parser, data, grammar)
     captures = QueryCursor(grammar.query).captures(tree.root_node)
@@ -59,7 +63,7 @@ def lex(text: str, path: str, local: bool) -> Lexed:
     bound = {_text(node) for node in captures.get("local", ())}
     kept = {_text(node) for node in captures.get("kept", ())}
     for node in captures.get("bound", ()):
-        (bound if _is_local(node, grammar, local) else kept).add(_text(node))
+        (bound if _is_local(node, grammar, data, local_from) else kept).add(_text(node))
     return Lexed(tuple(units), frozenset(bound), frozenset(kept))
 
 
@@ -133,7 +137,7 @@ def _text(node: Node) -> str:
     return (node.text or b"").decode("latin-1")
 
 
-def _is_local(node: Node, grammar: Grammar, local: bool) -> bool:
+def _is_local(node: Node, grammar: Grammar, data: bytes, local_from: int | None) -> bool:
     """Whether a binding is of a local variable: the innermost definition around it decides."""
     parent = node.parent
     while parent is not None:
@@ -142,7 +146,11 @@ def _is_local(node: Node, grammar: Grammar, local: bool) -> bool:
         if parent.type in grammar.members:
             return False
         parent = parent.parent
-    return local and node.start_point.column > 0
+    column = node.start_point.column
+    if local_from is None or column < local_from:
+        return False
+    # Beside a definition it is a member of the same class.
+    return not re.search(rb"^[ \t]{%d}(?:async |def |class |@)" % column, data, re.MULTILINE)
 
 
 class _Units:
@@ -160,41 +168,74 @@ class _Units:
         self._brackets: list[tuple[str, bool, int]] = []
         """Of each open bracket: its closer, whether it follows a value, its index in the unit."""
         self._pending = False
+        self._strings: list[tuple[str, int]] = []
+        """Of each mark: the text, empty for what is dropped, and how many line ends it holds."""
 
     def read(self, spans: list[_Span]) -> list[Unit]:
-        at = 0
-        for start, end, kind in spans:
-            self._code(at, start)
-            if kind != "drop":
-                self._string(self._text[start:end], kind)
-            self._line += self._text.count("\n", start, end)
-            at = end
-        self._code(at, len(self._text))
+        code = self._set_aside(spans)
+        tokens, lines = self._tokens, self._lines
+        indented, free = self._layout == "indented", self._layout == "free"
+        for token in _TOKEN.findall(code):
+            first = token[0]
+            if first in _SPECIAL:
+                self._special(first, token, free)
+                tokens, lines = self._tokens, self._lines
+                continue
+            if self._pending:
+                self._goes_on(token)
+                tokens, lines = self._tokens, self._lines
+            if indented and not tokens:
+                tokens.append(f"\0{self._indent}")
+                lines.append(self._line)
+            tokens.append(token)
+            lines.append(self._line)
         self._end()
         return self._units
 
-    def _code(self, start: int, end: int) -> None:
-        add, brackets = self._add, self._bracket
-        for match in _TOKEN.finditer(self._text, start, end):
-            token = match[0]
-            first = token[0]
-            if first == "\n":
-                self._line += 1
-                self._newline(token)
-            elif first == "\\" and len(token) > 1:
-                self._line += 1
-            elif first in "([{)]}":
-                brackets(token)
-            else:
-                add(token)
-                if first == ";" and self._layout == "free":
-                    self._end()
+    def _set_aside(self, spans: list[_Span]) -> str:
+        """The text without what is dropped, and with a mark for each string."""
+        parts: list[str] = []
+        at = 0
+        for start, end, kind in spans:
+            parts.append(self._text[at:start])
+            at = end
+            breaks = self._text.count("\n", start, end)
+            if kind != "drop":
+                parts.append(f"\0{len(self._strings)}\1")
+                self._strings.append((self._string(self._text[start:end], kind), breaks))
+            elif breaks:
+                self._strings.append(("", breaks))
+                parts.append(f"\0{len(self._strings) - 1}\1")
+        parts.append(self._text[at:])
+        return "".join(parts)
+
+    def _special(self, first: str, token: str, free: bool) -> None:
+        if first == "\n":
+            self._line += 1
+            self._newline(token)
+        elif first == "\\" and len(token) > 1:
+            self._line += 1
+        elif first == "\0" and len(token) > 1:
+            text, breaks = self._strings[int(token[1:-1])]
+            if text:
+                self._add(text)
+            self._line += breaks
+        elif first in OPENERS or first in CLOSERS:
+            self._bracket(token)
+        else:
+            self._add(token)
+            if first == ";" and free:
+                self._end()
+
+    def _goes_on(self, token: str) -> None:
+        """After the end of a line that may not have been the end of a statement."""
+        self._pending = False
+        if token not in _JOINED:
+            self._end()
 
     def _add(self, token: str) -> None:
         if self._pending:
-            self._pending = False
-            if token not in _JOINED:
-                self._end()
+            self._goes_on(token)
         if not self._tokens and self._layout == "indented":
             self._tokens.append(f"\0{self._indent}")
             self._lines.append(self._line)
@@ -241,15 +282,15 @@ class _Units:
         inside = self._tokens[opener + 1 : -1]
         return "," in inside and not CLOSERS.intersection(inside)
 
-    def _string(self, text: str, kind: str) -> None:
+    def _string(self, text: str, kind: str) -> str:
         if self._layout == "indented":
             if kind == "open":
-                text = text.rstrip("\"'").lower() + '"'
-            elif kind == "close":
-                text = '"'
-            elif "\\" in text:
-                text = text.replace("\\'", "'").replace('\\"', '"')
-        self._add(text)
+                return text.rstrip("\"'").lower() + '"'
+            if kind == "close":
+                return '"'
+            if "\\" in text:
+                return text.replace("\\'", "'").replace('\\"', '"')
+        return text
 
     def _end(self) -> None:
         if self._tokens:

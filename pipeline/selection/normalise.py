@@ -21,6 +21,8 @@ Base = Callable[[str], "str | None"]
 """The text of a file before the edit, or None where it cannot be had."""
 
 _DEFINITION = re.compile(r"^\s*(?:async\s+)?(?:def|class|function|func|fn)\s+(\w+)")
+_METHOD = 5
+"""Beyond this column stands, in a class as anyone indents it, the inside of a method."""
 _LONGEST = 400_000
 """Characters of one side of one file that are parsed; what is larger counts line by line."""
 
@@ -63,8 +65,8 @@ def normalise(diff: str, *, base: Base | None = None, whole: bool = False) -> Fo
     Comments, docstrings, blank lines, formatting, line endings, the names of local variables that
     the edit brings in, the amount of context and the order of files make no difference. Tests,
     documents and left scripts are put aside, unless there is nothing else or `whole` asks for
-    everything. Never raises: what cannot be read as a diff gives an empty form. Time is linear in
-    the diff (beyond a bound, regions are compared as one).
+    everything. Never raises: what cannot be read as a diff gives an empty form, equal only to that
+    of the same text. Time is linear in the diff (beyond a bound, regions are compared as one).
     """
     parsed = parse(diff)
     essential = parsed if whole else [file for file in parsed if not is_aside(file)]
@@ -74,11 +76,12 @@ def normalise(diff: str, *, base: Base | None = None, whole: bool = False) -> Fo
     )
     places = frozenset(place for file in chosen for place in _places(file))
     aside = tuple(file.path for file in parsed if file not in chosen)
-    return Form(_key(forms), tuple(forms), places, aside)
+    key = _key(forms, "" if parsed else diff)
+    return Form(key, tuple(forms), places, aside)
 
 
-def _key(forms: Iterable[FileForm]) -> str:
-    digest = hashlib.sha256()
+def _key(forms: Iterable[FileForm], unread: str) -> str:
+    digest = hashlib.sha256(unread.encode("utf-8", "surrogatepass"))
     for form in forms:
         plain = (form.path, form.change, [c.canonical for c in form.changes])
         digest.update(repr(plain).encode("utf-8", "surrogatepass"))
@@ -112,11 +115,11 @@ def changes_of(file: FileDiff, base: Base | None) -> tuple[Change, ...]:
     before = base(file.old) if base and file.old and file.hunks else None
     after = _applied(before, file.hunks) if before is not None else None
     if before is not None and after is not None:
-        parts = [_Part(before, after, 0, local=False)]
+        parts = [_Part(before, after, 0, None)]
     else:
         parts = [_part(hunk) for hunk in file.hunks]
     sides = [
-        (_lexed(p.before, file.path, p.local), _lexed(p.after, file.path, p.local), p.start)
+        (_lexed(p.before, file.path, p.inner), _lexed(p.after, file.path, p.inner), p.start)
         for p in parts
     ]
     found = [change for old, new, start in sides for change in changes(old.units, new.units, start)]
@@ -129,22 +132,19 @@ class _Part(NamedTuple):
     after: str
     start: int
     """How many lines of the file come before."""
-    local: bool
+    inner: int | None
+    """The column from which names are local, as far as the header tells."""
 
 
 def _part(hunk: Hunk) -> _Part:
     before = "\n".join(text for marker, text in hunk.lines if marker != "+")
     after = "\n".join(text for marker, text in hunk.lines if marker != "-")
-    heading = hunk.heading.strip()
-    local = not heading.startswith("class ") or heading.startswith(("def ", "async "))
-    # In a class whose method is not shown, members are less far in than locals.
-    if heading.startswith("class ") and re.search(r"^ {8}", after, re.MULTILINE):
-        local = not re.search(r"^ {1,4}\w", after, re.MULTILINE)
-    return _Part(before, after, max(hunk.start - 1, 0), local)
+    inside = hunk.heading.strip().startswith(("def ", "async "))
+    return _Part(before, after, max(hunk.start - 1, 0), 1 if inside else _METHOD)
 
 
-def _lexed(text: str, path: str, local: bool) -> Lexed:
-    return lex(text, path if len(text) <= _LONGEST else "plain", local)
+def _lexed(text: str, path: str, inner: int | None) -> Lexed:
+    return lex(text, path if len(text) <= _LONGEST else "plain", inner)
 
 
 def _applied(before: str, hunks: Iterable[Hunk]) -> str | None:
