@@ -139,14 +139,16 @@ def _text(node: Node) -> str:
 
 def _is_local(node: Node, grammar: Grammar, data: bytes, local_from: int | None) -> bool:
     """Whether a binding is of a local variable: the innermost definition around it decides."""
+    row, column = node.start_point
     parent = node.parent
     while parent is not None:
+        if parent.start_point.row == row:
+            column = min(column, parent.start_point.column)
         if parent.type in grammar.scopes:
             return True
         if parent.type in grammar.members:
             return False
         parent = parent.parent
-    column = node.start_point.column
     if local_from is None or column < local_from:
         return False
     # Beside a definition it is a member of the same class.

@@ -106,3 +106,17 @@ async def test_without_any_test_there_is_an_empty_table(tmp_path: Path) -> None:
     )
     assert (table.tests, table.base, reporting(table), finalists(table, 3)) == ((), (), [], ())
     assert confidence(table, 0) == 0
+
+
+async def test_edits_equal_after_normalisation_are_one_finalist_with_more_support(
+    tmp_path: Path,
+) -> None:
+    plain, said, other = (
+        f"--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a = 1\n+a = {value}\n"
+        for value in ("10 + 2", "10+2  # a dozen", "3")
+    )
+    codes = {("t", diff): 0 for diff in (plain, said, other)} | {("t", ""): 2}
+    candidates = [candidate(n, diff, "t") for n, diff in enumerate((other, said, plain))]
+    table = await vote(candidates, sandbox=TableSandbox(codes), store=DirStore(tmp_path), seconds=1)
+    # All pass one test; two that are equal come before one, though its diff is shorter.
+    assert finalists(table, 3) == (2, 0)

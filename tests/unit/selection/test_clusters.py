@@ -12,13 +12,13 @@ from pipeline.selection.clusters import (
     similarities,
 )
 from pipeline.selection.features import weigh
-from pipeline.selection.normalise import normalise
+from pipeline.selection.normalise import Form, normalise
 from tests.unit.selection.diffs import diff_of
 
 BASE = "def f(a):\n    return a\n"
 
 
-def form(line: str):
+def form(line: str) -> Form:
     return normalise(diff_of(BASE, BASE.replace("return a", line)))
 
 
