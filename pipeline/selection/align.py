@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import chain
 
-from pipeline.selection.lexing import Unit
+from pipeline.selection.plain import Unit
 from pipeline.selection.wrapping import CLOSERS, OPENERS
 
 _MOST_COMPARED = 40_000

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Container
+from dataclasses import dataclass
 from functools import lru_cache
 
 from tree_sitter import Node, Parser, QueryCursor, Tree
 
 from pipeline.selection.grammars import Grammar, Layout, grammar_of
+from pipeline.selection.plain import Unit, plain
 from pipeline.selection.wrapping import CLOSERS, OPENERS, WORD, is_value, unwrapped
 
 _TOKEN = re.compile(
@@ -16,20 +18,10 @@ _TOKEN = re.compile(
     r"|===|!==|\*\*=|//=|>>=|<<=|\.\.\.|==|!=|<=|>=|->|=>|:="
     r"|\+=|-=|\*=|/=|%=|&=|\|=|\^=|@=|\*\*|//|<<|>>|&&|\|\||\?\?|\?\.|::|\+\+|--|[^\s\\]|\\"
 )
+_DEFINITION = re.compile(rb"^([ \t]*)(?:async |def |class |@)", re.MULTILINE)
 _SPECIAL = frozenset("\n\\\0;([{)]}")
 _JOINED = frozenset({".", "?.", "&&", "||", "??", "?", ":"})
 """A line that begins with one of these goes on from the line before."""
-_HASHED = re.compile(r"(?:^|/)(?:Makefile|Dockerfile)$|\.(?:sh|ya?ml|toml|cfg|ini|pl|r|mk|cmake)$")
-
-
-@dataclass(frozen=True)
-class Unit:
-    """One logical line."""
-
-    tokens: tuple[str, ...]
-    """Where indentation matters, the first is its width after a NUL."""
-    lines: tuple[int, ...] = field(compare=False)
-    """The physical line of each token, from 0."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +43,7 @@ def lex(text: str, path: str, local_from: int | None = None) -> Lexed:
     """
     grammar = grammar_of(path)
     if grammar is None:
-        return Lexed(_plain(text, hashed=bool(_HASHED.search(path))))
+        return Lexed(plain(text, path))
     # NUL marks what is set aside below; no source file needs it.
     data = text.replace("\0", " ").encode("utf-8", "surrogatepass")
     parser = Parser(grammar.language)
@@ -62,22 +54,10 @@ def lex(text: str, path: str, local_from: int | None = None) -> Lexed:
     units = _Units(data.decode("latin-1"), grammar.layout).read(spans)
     bound = {_text(node) for node in captures.get("local", ())}
     kept = {_text(node) for node in captures.get("kept", ())}
+    columns = {len(indent) for indent in _DEFINITION.findall(data)}
     for node in captures.get("bound", ()):
-        (bound if _is_local(node, grammar, data, local_from) else kept).add(_text(node))
+        (bound if _is_local(node, grammar, columns, local_from) else kept).add(_text(node))
     return Lexed(tuple(units), frozenset(bound), frozenset(kept))
-
-
-def _plain(text: str, *, hashed: bool) -> tuple[Unit, ...]:
-    """Lines as words, for files of a kind without a grammar."""
-    units: list[Unit] = []
-    for number, line in enumerate(text.split("\n")):
-        words = line.split()
-        if not words or (hashed and words[0].startswith("#") and not words[0].startswith("#!")):
-            continue
-        width = len(line.expandtabs()) - len(line.expandtabs().lstrip())
-        tokens = (f"\0{width}", *words)
-        units.append(Unit(tokens, (number,) * len(tokens)))
-    return tuple(units)
 
 
 def _parsed(parser: Parser, data: bytes, grammar: Grammar) -> tuple[Tree, int]:
@@ -137,7 +117,9 @@ def _text(node: Node) -> str:
     return (node.text or b"").decode("latin-1")
 
 
-def _is_local(node: Node, grammar: Grammar, data: bytes, local_from: int | None) -> bool:
+def _is_local(
+    node: Node, grammar: Grammar, columns: Container[int], local_from: int | None
+) -> bool:
     """Whether a binding is of a local variable: the innermost definition around it decides."""
     row, column = node.start_point
     parent = node.parent
@@ -152,7 +134,7 @@ def _is_local(node: Node, grammar: Grammar, data: bytes, local_from: int | None)
     if local_from is None or column < local_from:
         return False
     # Beside a definition it is a member of the same class.
-    return not re.search(rb"^[ \t]{%d}(?:async |def |class |@)" % column, data, re.MULTILINE)
+    return column not in columns
 
 
 class _Units:
