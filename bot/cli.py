@@ -18,6 +18,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "serve": "bot.cli_serve",
     "worker": "bot.cli_worker",
     "fix": "bot.cli_fix",
+    "evaluate": "bot.cli_evaluate",
     "config": "bot.cli_config",
     "doctor": "bot.cli_doctor",
 }

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 
 from pipeline.bounded import bounded
+from pipeline.selection.normalise import normalise
 from pipeline.store import Store
 from pipeline.text import shortened
 from pipeline.types import Candidate, Frozen, TestScript, VoteTable
@@ -50,11 +52,20 @@ def reporting(table: VoteTable) -> list[int]:
 
 
 def finalists(table: VoteTable, count: int) -> tuple[int, ...]:
-    """The first `count` distinct candidates that pass at least one test reporting the issue."""
+    """The first `count` distinct candidates that pass at least one test reporting the issue.
+
+    Most votes first, then most support: edits that are equal after normalisation are one finalist,
+    the shortest diff, supported by all (Agentless's voting). Then shorter diffs first.
+    """
     tests = reporting(table)
-    leaders = table.leaders(len(table.candidates))
-    fit = [c for c in leaders if any(table.runs[c][t].passed for t in tests)]
-    return tuple(fit[:count])
+    keys = [normalise(candidate.patch.diff).key for candidate in table.candidates]
+    support = Counter(keys)
+    ordered = sorted(table.order(), key=lambda c: (-table.votes(c), -support[keys[c]]))
+    distinct: dict[str, int] = {}
+    for c in ordered:
+        if any(table.runs[c][t].passed for t in tests):
+            distinct.setdefault(keys[c], c)
+    return tuple(distinct.values())[:count]
 
 
 def confidence(table: VoteTable, candidate: int) -> float:

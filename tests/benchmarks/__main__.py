@@ -8,13 +8,14 @@ import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 
-from tests.benchmarks import checkout, matrix, pickup, webhook, whole_run
+from tests.benchmarks import checkout, matrix, normalise, pickup, webhook, whole_run
 from tests.benchmarks.table import Row, render, write
 
 BENCHMARKS: dict[str, Callable[[], Coroutine[None, None, list[Row]]]] = {
     "webhook": webhook.measure,
     "pickup": pickup.measure,
     "checkout": checkout.measure,
+    "normalise": normalise.measure,
     "run": whole_run.measure,
     "matrix": matrix.measure,
 }

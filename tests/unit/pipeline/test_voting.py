@@ -115,3 +115,17 @@ async def test_a_table_keeps_little_of_what_was_printed(tmp_path: Path) -> None:
     table = await vote([candidate], sandbox=sandbox, store=DirStore(tmp_path), seconds=1)
     kept = table.runs[0][0].output
     assert (len(kept) < 5_000, kept[:5], kept[-4:]) == (True, "first", "last")
+
+
+async def test_edits_equal_after_normalisation_are_one_finalist_with_more_support(
+    tmp_path: Path,
+) -> None:
+    plain, said, other = (
+        f"--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a = 1\n+a = {value}\n"
+        for value in ("10 + 2", "10+2  # a dozen", "3")
+    )
+    codes = {("t", diff): 0 for diff in (plain, said, other)} | {("t", ""): 2}
+    candidates = [candidate(n, diff, "t") for n, diff in enumerate((other, said, plain))]
+    table = await vote(candidates, sandbox=TableSandbox(codes), store=DirStore(tmp_path), seconds=1)
+    # All pass one test; two that are equal come before one, though its diff is shorter.
+    assert finalists(table, 3) == (2, 0)

@@ -1,0 +1,191 @@
+"""Reads SWE-bench instances, predictions, labels, ensembles, and says what is wrong with them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+_SUFFIXES = (".jsonl", ".jsonl.gz")
+
+T = TypeVar("T")
+
+
+class BadData(Exception):
+    """A file that cannot be used; the sentence is for the person who named it."""
+
+
+class Instance(BaseModel):
+    """The fields of a SWE-bench instance that choosing may read, and its repository."""
+
+    model_config = ConfigDict(frozen=True)
+
+    instance_id: str
+    repo: str
+    problem_statement: str = ""
+
+
+class Prediction(BaseModel):
+    """One row of predictions, in SWE-bench's own format."""
+
+    model_config = ConfigDict(frozen=True)
+
+    instance_id: str
+    model_name_or_path: str = ""
+    model_patch: str | None = None
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Edits of several members for the same instances, and which resolve theirs."""
+
+    instances: tuple[Instance, ...]
+    members: tuple[str, ...]
+    patches: Mapping[str, Mapping[str, str]]
+    """Of each member, instance to diff; no entry where it gave none."""
+    resolved: Mapping[str, frozenset[str]]
+    """Of each member, the instances that its edit resolves."""
+
+    def right(self, member: str, instance: str) -> bool:
+        return instance in self.resolved[member]
+
+
+def read_dataset(
+    instances: Path, predictions: Path, labels: Path, ensemble: str | None = None
+) -> Dataset:
+    """The data that the files hold.
+
+    `predictions` is a folder of `MEMBER.jsonl[.gz]` or one such file; `labels` maps members to
+    lists of resolved instances; `ensemble` is `FILE:NAME`, else every member counts.
+
+    Raises:
+        BadData: a file is missing, broken or contradicts another.
+    """
+    rows = read_instances(instances)
+    files = prediction_files(predictions)
+    truth = _read_json(labels, TypeAdapter(dict[str, list[str]]), "labels")
+    members = tuple(read_ensemble(ensemble)) if ensemble else tuple(sorted(files))
+    for member in members:
+        if member not in files:
+            raise BadData(f"There are no predictions of {member} in {predictions}.")
+        if member not in truth:
+            raise BadData(f"{labels} has no labels for {member}.")
+    known = {row.instance_id for row in rows}
+    patches = {member: _patches(files[member], known) for member in members}
+    resolved = {member: frozenset(truth[member]) & known for member in members}
+    if not any(resolved.values()) and any(truth[member] for member in members):
+        raise BadData(f"{labels} labels none of the instances in {instances}.")
+    return Dataset(rows, members, patches, resolved)
+
+
+def read_instances(path: Path) -> tuple[Instance, ...]:
+    """The instances of a file of JSON lines. Raises BadData."""
+    rows = tuple(_rows(path, Instance))
+    if not rows:
+        raise BadData(f"{path} holds no instance.")
+    _unique(path, (row.instance_id for row in rows))
+    return rows
+
+
+def prediction_files(path: Path) -> dict[str, Path]:
+    """Member to file, for a folder of predictions or one file. Raises BadData."""
+    if path.is_dir():
+        found = {_stem(file): file for file in sorted(path.iterdir()) if _fits(file)}
+        if not found:
+            raise BadData(f"{path} holds no .jsonl or .jsonl.gz file.")
+        return found
+    if not path.exists():
+        raise BadData(f"{path} does not exist.")
+    return {_stem(path): path}
+
+
+def read_ensemble(named: str) -> list[str]:
+    """The members that `FILE:NAME` lists. Raises BadData."""
+    file, colon, name = named.rpartition(":")
+    if not colon or not file or not name:
+        raise BadData(f"An ensemble is given as FILE:NAME, not as {named!r}.")
+    lists = _read_json(Path(file), TypeAdapter(dict[str, list[str]]), "ensembles")
+    if name not in lists:
+        raise BadData(f"{file} has no ensemble {name!r}, only {', '.join(sorted(lists))}.")
+    if not lists[name]:
+        raise BadData(f"The ensemble {name!r} in {file} has no members.")
+    if len(set(lists[name])) != len(lists[name]):
+        raise BadData(f"The ensemble {name!r} in {file} names a member twice.")
+    return lists[name]
+
+
+def read_samples(path: Path) -> dict[str, list[int]]:
+    """Instance to the numbers of the samples that resolve it. Raises BadData."""
+    return _read_json(path, TypeAdapter(dict[str, list[int]]), "labels of samples")
+
+
+def _patches(path: Path, known: set[str]) -> dict[str, str]:
+    rows = list(_rows(path, Prediction))
+    _unique(path, (row.instance_id for row in rows))
+    return {
+        row.instance_id: row.model_patch
+        for row in rows
+        if row.instance_id in known and row.model_patch and row.model_patch.strip()
+    }
+
+
+def _unique(path: Path, names: Iterator[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise BadData(f"{path} has two rows for {name}.")
+        seen.add(name)
+
+
+Row = TypeVar("Row", bound=BaseModel)
+
+
+def _rows(path: Path, kind: type[Row]) -> Iterator[Row]:
+    for number, line in enumerate(_text(path).split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            yield kind.model_validate_json(line)
+        except ValidationError as error:
+            problem = error.errors()[0]
+            where = ".".join(str(part) for part in problem["loc"])
+            raise BadData(
+                f"{path}, line {number}: {where + ': ' if where else ''}{problem['msg']}."
+            ) from None
+
+
+def _read_json(path: Path, kind: TypeAdapter[T], what: str) -> T:
+    try:
+        return kind.validate_python(json.loads(_text(path)))
+    except json.JSONDecodeError as error:
+        raise BadData(f"{path} is not JSON: {error.msg}, line {error.lineno}.") from None
+    except ValidationError:
+        raise BadData(f"{path} is not a file of {what}: each name with its list.") from None
+
+
+def _text(path: Path) -> str:
+    try:
+        data = path.read_bytes()
+        if path.suffix == ".gz":
+            data = gzip.decompress(data)
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise BadData(f"{path} is not UTF-8 text.") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise BadData(f"{path} is not a whole gzip file.") from None
+    except OSError as error:
+        raise BadData(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def _fits(path: Path) -> bool:
+    return path.name.endswith(_SUFFIXES) and path.is_file()
+
+
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(".gz").removesuffix(".jsonl")

@@ -1,0 +1,236 @@
+"""Fits the weights of `pipeline.selection.confidence`.
+
+    python -m pipeline.evaluation.fitting INSTANCES PREDICTIONS LABELS OUT.json
+
+Needs numpy, of the development group. Candidates are drawn from random ensembles of all members,
+so that nothing is fitted to one ensemble; whatever is scored is fitted on other repositories.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.evaluation.calibration import curve
+from pipeline.evaluation.cases import Case, Forms, case_of, records
+from pipeline.evaluation.dataset import Dataset, read_dataset
+from pipeline.selection.clusters import best
+from pipeline.selection.confidence import (
+    Fit,
+    Fitted,
+    Kind,
+    Weights,
+    choose,
+    confidence,
+    ranking,
+    stakes,
+)
+from pipeline.selection.features import Evidence
+
+SIZES = (2, 3, 5, 5, 10, 10, 20, 20)
+"""How many members each random ensemble has. Twice over for ranks, once for probabilities."""
+STRONG = 0.7
+"""The share of members, by labels, that half the ensembles for ranks are drawn from."""
+UPPER: dict[Kind, float] = {"anonymous": 0.5, "record": 1.0}
+"""The share of members, by labels, that ensembles of like strength are drawn from. Where nothing
+tells how good the sources are, they are taken for as good as those of today: the better half."""
+LIKE = 1.3
+"""Out of how many neighbours in strength, for each member of an ensemble for probabilities."""
+RANK_PENALTY: dict[Kind, float] = {"anonymous": 0.03, "record": 0.1}
+"""On squared standardised weights, per mean log-likelihood of a choice."""
+PROBABILITY_PENALTY = 0.003
+FOLDS = 4
+"""Parts that ranks are fitted without, when probabilities are fitted to them."""
+CHOSEN = ("share", "support", "alone", "tokens_mean", "tokens_nearest", "added", "removed", "files")
+
+Vector = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One instance with the members of a random ensemble."""
+
+    repo: str
+    like: bool
+    """Whether the members are of like strength, as the samples of one system are."""
+    evidence: Evidence
+    right: tuple[bool, ...]
+
+
+def samples(data: Dataset, kind: Kind) -> list[Sample]:
+    """Random ensembles for every instance. Those for ranks are the same for both kinds."""
+    draw = random.Random(2026)  # noqa: S311
+    forms, known = Forms(data), records(data)
+    ordered = sorted(data.members, key=lambda m: -len(data.resolved[m]))
+    found: list[Sample] = []
+    for instance in data.instances:
+        for number, size in enumerate(SIZES * 3):
+            like = number >= 2 * len(SIZES)
+            pool = (
+                _neighbours(ordered, size, UPPER[kind], draw)
+                if like
+                else ordered[: _share(ordered, STRONG)]
+                if number % 2
+                else ordered
+            )
+            members = draw.sample(pool, min(size, len(pool)))
+            case = case_of(data, forms, known, instance, members)
+            if case.members:
+                found.append(Sample(instance.repo, like, _evidence(case, kind), case.right))
+    return found
+
+
+def _neighbours(
+    ordered: Sequence[str], size: int, upper: float, draw: random.Random
+) -> Sequence[str]:
+    """Members of like strength, a few more than `size`; `ordered` is strongest first."""
+    among = ordered[: _share(ordered, upper)]
+    width = min(round(size * LIKE) + 1, len(among))
+    first = draw.randrange(len(among) - width + 1)
+    return among[first : first + width]
+
+
+def _share(ordered: Sequence[str], share: float) -> int:
+    return max(int(len(ordered) * share), 1)
+
+
+def _evidence(case: Case, kind: Kind) -> Evidence:
+    return case.recorded if kind == "record" else case.evidence
+
+
+def fit_rank(found: Sequence[Sample], penalty: float, names: Sequence[str]) -> dict[str, float]:
+    """Conditional logit: the right candidates of a sample against its wrong ones."""
+    mixed = [s for s in found if not s.like and 0 < sum(s.right) < len(s.right)]
+    rows: Vector = np.array([[row[n] for n in names] for s in mixed for row in s.evidence.rows])
+    scale = rows.std(axis=0) + 1e-9
+    rows = rows / scale
+    sizes = np.array([len(s.right) for s in mixed])
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    which = np.repeat(np.arange(len(mixed)), sizes)
+    target: Vector = np.concatenate([np.array(s.right, float) / sum(s.right) for s in mixed])
+    weights: Vector = np.zeros(len(names))
+    for _ in range(25):
+        score: Vector = rows @ weights
+        top = np.maximum.reduceat(score, starts)[which]
+        power = np.exp(score - top)
+        chance = power / np.add.reduceat(power, starts)[which]
+        slope: Vector = rows.T @ (chance - target) / len(mixed) + 2 * penalty * weights
+        middle = np.add.reduceat(rows * chance[:, None], starts, axis=0)
+        bend: Vector = (rows.T @ (rows * chance[:, None]) - middle.T @ middle) / len(mixed)
+        step: Vector = np.linalg.solve(bend + 2 * penalty * np.eye(len(names)), slope)
+        weights = weights - step
+        if np.abs(step).max() < 1e-7:
+            break
+    return _named(names, weights / scale)
+
+
+def fit_probability(
+    rows: Sequence[dict[str, float]], right: Sequence[float], names: Sequence[str]
+) -> dict[str, float]:
+    """Logistic regression of whether the chosen edit is right."""
+    table = np.array([[row[n] for n in names] for row in rows])
+    target = np.array(right)
+    scale = np.where(table.std(axis=0) > 1e-9, table.std(axis=0), 1.0)
+    table = table / scale
+    penalty = np.full(len(names), PROBABILITY_PENALTY)
+    penalty[list(names).index("bias")] = 0
+    weights = np.zeros(len(names))
+    for _ in range(50):
+        chance = 1 / (1 + np.exp(-(table @ weights)))
+        slope = table.T @ (chance - target) / len(target) + 2 * penalty * weights
+        bend = table.T @ (table * (chance * (1 - chance))[:, None]) / len(target)
+        step = np.linalg.solve(bend + np.diag(2 * penalty + 1e-9), slope)
+        weights = weights - step
+        if np.abs(step).max() < 1e-7:
+            break
+    return _named(names, weights / scale)
+
+
+def _named(names: Sequence[str], weights: Vector) -> dict[str, float]:
+    return {name: round(float(value), 6) for name, value in zip(names, weights, strict=True)}
+
+
+def fit_weights(found: Sequence[Sample], kind: Kind) -> Weights:
+    """Both steps; probabilities see ranks that were fitted on other repositories."""
+    names = [n for n in found[0].evidence.rows[0] if kind == "record" or "record" not in n]
+    rows: list[dict[str, float]] = []
+    right: list[float] = []
+    for inside, outside in _parts(found):
+        rank = Weights(rank=fit_rank(inside, RANK_PENALTY[kind], names), probability={})
+        for sample in (s for s in outside if s.like):
+            scores = ranking(sample.evidence, rank)
+            tops = best(range(len(scores)), scores)
+            rows.append(stakes(sample.evidence, scores))
+            right.append(sum(sample.right[c] for c in tops) / len(tops))
+    whole = [n for n in found[0].evidence.whole if kind == "record" or "record" not in n]
+    chosen = [f"chosen_{n}" for n in (*CHOSEN, *(["record_best"] if kind == "record" else []))]
+    return Weights(
+        rank=fit_rank(found, RANK_PENALTY[kind], names),
+        probability=fit_probability(rows, right, ["bias", "margin", *whole, *chosen]),
+    )
+
+
+def _parts(found: Sequence[Sample]) -> Iterator[tuple[list[Sample], list[Sample]]]:
+    """Repositories dealt into folds, largest first, each to the emptiest fold."""
+    sizes: dict[str, int] = {}
+    for sample in found:
+        sizes[sample.repo] = sizes.get(sample.repo, 0) + 1
+    folds: list[set[str]] = [set() for _ in range(min(FOLDS, len(sizes)))]
+    for repo in sorted(sizes, key=lambda r: (-sizes[r], r)):
+        min(folds, key=lambda f: sum(sizes[r] for r in f)).add(repo)
+    for fold in folds:
+        inside = [s for s in found if s.repo not in fold]
+        yield inside, [s for s in found if s.repo in fold]
+
+
+def fit(data: Dataset, told: str, command: str) -> Fitted:
+    """All weights: on everything, and without each repository."""
+    fits: dict[Kind, Fit] = {}
+    curves: dict[Kind, list[tuple[float, float]]] = {"anonymous": [], "record": []}
+    kinds: tuple[Kind, ...] = ("anonymous", "record")
+    for kind in kinds:
+        found = samples(data, kind)
+        without: dict[str, Weights] = {}
+        for repo in sorted({s.repo for s in found}):
+            weights = fit_weights([s for s in found if s.repo != repo], kind)
+            without[repo] = weights
+            for sample in found:
+                if sample.repo == repo and sample.like:
+                    tops = choose(sample.evidence, weights)
+                    share = sum(sample.right[c] for c in tops) / len(tops)
+                    curves[kind].append((confidence(sample.evidence, weights), share))
+        fits[kind] = Fit(whole=fit_weights(found, kind), without=without)
+    return Fitted(
+        date=datetime.now(UTC).date().isoformat(),
+        data=told,
+        method="conditional logit over random ensembles of the members, then logistic regression "
+        "of whether the first is right; ridge penalties; repositories kept whole in folds",
+        command=command,
+        fits=fits,
+        curves={kind: tuple(curve(points)) for kind, points in curves.items()},
+    )
+
+
+def main() -> int:
+    instances, predictions, labels, out = map(Path, sys.argv[1:5])
+    data = read_dataset(instances, predictions, labels)
+    told = (
+        f"{len(data.instances)} instances of SWE-bench Verified with the public leaderboard's "
+        f"edits and verdicts of {len(data.members)} systems"
+    )
+    command = "python -m pipeline.evaluation.fitting INSTANCES PREDICTIONS LABELS OUT"
+    fitted = fit(data, told, command)
+    out.write_text(fitted.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

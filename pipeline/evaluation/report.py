@@ -1,0 +1,156 @@
+"""What an evaluation leaves in a folder: report, figures, and the chosen edits as predictions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+
+from pipeline.evaluation.plots import Axis, bars, lines
+from pipeline.evaluation.scoring import MethodScore, Report
+
+_TENTHS = tuple(n / 10 for n in range(0, 11, 2))
+_PERCENTS = tuple(float(n) for n in range(0, 101, 20))
+
+
+def as_json(report: Report) -> dict[str, object]:
+    """The promised document: random, oracle, best member and methods, in per cent; and the rest.
+
+    What is null there is not known: the gap closed where random and oracle score the same.
+    """
+    return report.model_dump(mode="json")
+
+
+def as_markdown(report: Report) -> str:
+    """The report for a person, with the tables in the form of CodeMonkeys, Table 2."""
+    parts = [
+        "# Selection\n",
+        f"{report.instances} instances, {report.members} members. Scores are per cent resolved; "
+        "ties count as a draw by lot. Intervals are 95 %, bootstrap over instances. The gap is "
+        "that between choosing by lot and an oracle.\n",
+        "| method | score | interval | gap closed | interval |",
+        "|---|---|---|---|---|",
+        f"| oracle | {report.oracle:.1f} | | 100 % | |",
+        *(_row(name, m) for name, m in _ordered(report.methods)),
+        f"| best single member, in hindsight: {escape(report.best_member_name)} "
+        f"| {report.best_member:.1f} | | | |",
+        f"| random | {report.random:.1f} | | 0 % | |",
+        "",
+        "## Members\n",
+        "| member | score |",
+        "|---|---|",
+        *(
+            f"| {escape(name)} | {score:.1f} |"
+            for name, score in sorted(report.member_scores.items(), key=lambda item: -item[1])
+        ),
+        "",
+        *_calibration(report),
+        *_curve(report),
+    ]
+    return "\n".join(parts)
+
+
+def figures(report: Report) -> dict[str, str]:
+    """File name to SVG: after CodeMonkeys' Figures 5 and 6, and the reliability curve."""
+    rows: list[tuple[str, float, tuple[float, float] | None]] = [
+        ("oracle", report.oracle, None),
+        *((name, m.score, m.ci) for name, m in _ordered(report.methods)),
+        ("best single member", report.best_member, None),
+        ("random", report.random, None),
+    ]
+    per_cent = Axis("instances resolved, %", 0, 100, _PERCENTS)
+    found = {"methods.svg": bars("Ways of choosing", per_cent, rows)}
+    if report.curve:
+        found["candidates.svg"] = _candidates(report, per_cent)
+    if report.calibration:
+        found["calibration.svg"] = lines(
+            "Confidence and how often it is right",
+            Axis("stated confidence", 0, 1, _TENTHS),
+            Axis("share that is right", 0, 1, _TENTHS),
+            {
+                "perfect": [(0, 0), (1, 1)],
+                **{
+                    name: [(b.confidence, b.right) for b in shown.curve]
+                    for name, shown in report.calibration.items()
+                },
+            },
+        )
+    return found
+
+
+def write(folder: Path, report: Report, chosen: Mapping[str, tuple[tuple[str, str], ...]]) -> None:
+    """Everything into `folder`: report.json, report.md, figures, predictions/METHOD.jsonl.
+
+    Predictions are in SWE-bench's format, so that its harness can run them. Raises OSError.
+    """
+    (folder / "predictions").mkdir(parents=True, exist_ok=True)
+    text = json.dumps(as_json(report), indent=1)
+    (folder / "report.json").write_text(text + "\n", encoding="utf-8")
+    (folder / "report.md").write_text(as_markdown(report), encoding="utf-8")
+    for name, svg in figures(report).items():
+        (folder / name).write_text(svg, encoding="utf-8")
+    for method, edits in chosen.items():
+        stem = method.replace(",", "").replace(" ", "-")
+        rows = (
+            {"instance_id": i, "model_name_or_path": f"capuchin-{stem}", "model_patch": diff}
+            for i, diff in edits
+        )
+        body = "".join(json.dumps(row) + "\n" for row in rows)
+        (folder / "predictions" / f"{stem}.jsonl").write_text(body, encoding="utf-8")
+
+
+def _ordered(methods: Mapping[str, MethodScore]) -> list[tuple[str, MethodScore]]:
+    return sorted(methods.items(), key=lambda item: -item[1].score)
+
+
+def _row(name: str, m: MethodScore) -> str:
+    closed = "" if m.gap_closed is None else f"{m.gap_closed:.0f} %"
+    sure = "" if m.gap_closed is None else f"{m.gap_closed_ci[0]:.0f} to {m.gap_closed_ci[1]:.0f} %"
+    return f"| {name} | {m.score:.1f} | {m.ci[0]:.1f} to {m.ci[1]:.1f} | {closed} | {sure} |"
+
+
+def _candidates(report: Report, y: Axis) -> str:
+    sizes = tuple(float(point.k) for point in report.curve)
+    series = {"oracle (coverage)": [(float(p.k), p.coverage) for p in report.curve]}
+    for name in report.curve[0].scores:
+        series[name] = [(float(p.k), p.scores[name]) for p in report.curve]
+    low = min(sizes) - 1
+    return lines(
+        "Coverage and score by number of candidates",
+        Axis("candidates for each instance", low, max(max(sizes), low + 1), sizes),
+        y,
+        series,
+    )
+
+
+def _calibration(report: Report) -> list[str]:
+    parts: list[str] = []
+    for name, found in report.calibration.items():
+        parts += [
+            f"## Calibration of {name}\n",
+            f"Expected calibration error {found.error:.3f}; a perfectly calibrated confidence "
+            f"would show {found.by_chance:.3f} on so few instances, on average. Instances of a "
+            "repository that weights were fitted on are judged by weights fitted without it.\n",
+            "| stated | right | choices |",
+            "|---|---|---|",
+            *(f"| {b.confidence:.2f} | {b.right:.2f} | {b.choices} |" for b in found.curve),
+            "",
+        ]
+    return parts
+
+
+def _curve(report: Report) -> list[str]:
+    if not report.curve:
+        return []
+    names = list(report.curve[0].scores)
+    return [
+        "## Number of candidates\n",
+        f"| candidates | coverage | {' | '.join(names)} |",
+        "|---|---|" + "---|" * len(names),
+        *(
+            f"| {p.k} | {p.coverage:.1f} | {' | '.join(f'{p.scores[n]:.1f}' for n in names)} |"
+            for p in report.curve
+        ),
+        "",
+    ]

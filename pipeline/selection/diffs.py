@@ -1,0 +1,162 @@
+"""Reads a unified diff leniently: git's or plain; renames, binary parts, modes, CRLF."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+_HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@ ?(.*)")
+_GIT = re.compile(r'diff --git "?a/(.*?)"? "?b/(.*?)"?$')
+_NOWHERE = "/dev/null"
+
+
+@dataclass
+class Hunk:
+    """One changed region. Lines are without their marker and without any line ending."""
+
+    start: int
+    """Number of the first old line, from 1; 0 in a new file."""
+    heading: str
+    """What the header names after its second `@@`: often the enclosing definition."""
+    lines: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    """Marker (a space, `-` or `+`) and text."""
+
+
+@dataclass
+class FileDiff:
+    """What a diff does to one file."""
+
+    old: str | None
+    """Path before; None when the file is new."""
+    new: str | None
+    """Path after; None when the file is deleted."""
+    hunks: list[Hunk] = field(default_factory=list[Hunk])
+    mode: str = ""
+    """The new mode, when the diff changes it or makes an executable file."""
+    binary: list[str] = field(default_factory=list[str])
+    """The lines of a binary part, empty for text."""
+
+    @property
+    def path(self) -> str:
+        return self.new or self.old or ""
+
+
+def parse(diff: str) -> list[FileDiff]:
+    """The files that `diff` changes, in its order; text that is no diff holds none.
+
+    Never raises: a line that cannot belong to a hunk ends it, and a hunk's counts decide only
+    whether a line beginning with `---` is a removed line or the next file.
+    """
+    return _Reader(diff).read()
+
+
+class _Reader:
+    def __init__(self, diff: str) -> None:
+        # Not splitlines: form feeds and the like are part of a line.
+        self._lines = diff.split("\n")
+        self._files: list[FileDiff] = []
+        self._file: FileDiff | None = None
+        self._at = 0
+
+    def read(self) -> list[FileDiff]:
+        while self._at < len(self._lines):
+            line = self._lines[self._at].rstrip("\r")
+            self._at += 1
+            if line.startswith("diff --git "):
+                self._begin(line)
+            elif line.startswith("--- ") and self._peek().startswith("+++ "):
+                self._paths(line)
+            elif self._file is None:
+                continue
+            elif hunk := _HUNK.match(line):
+                self._hunk(self._file, hunk)
+            else:
+                self._header(self._file, line)
+        return [file for file in self._files if file.path]
+
+    def _peek(self) -> str:
+        return self._lines[self._at] if self._at < len(self._lines) else ""
+
+    def _begin(self, line: str) -> None:
+        match = _GIT.match(line)
+        old, new = (match[1], match[2]) if match else ("", "")
+        self._file = FileDiff(old=old, new=new)
+        self._files.append(self._file)
+
+    def _paths(self, line: str) -> None:
+        file = self._file
+        if file is None or file.hunks:
+            file = self._file = FileDiff(old=None, new=None)
+            self._files.append(file)
+        file.old = _path(line[4:])
+        file.new = _path(self._peek()[4:].rstrip("\r"))
+        self._at += 1
+
+    def _hunk(self, file: FileDiff, match: re.Match[str]) -> None:
+        hunk = Hunk(start=int(match[1]), heading=match[5])
+        removed = int(match[2] or 1)
+        added = int(match[4] or 1)
+        while self._at < len(self._lines):
+            line = self._lines[self._at].rstrip("\r")
+            marker, text = line[:1] or " ", line[1:]
+            if marker not in " +-\\" or (removed <= 0 and added <= 0 and marker != "\\"):
+                break
+            self._at += 1
+            if marker == "\\":
+                continue
+            if not line and self._at >= len(self._lines):
+                break  # only the end of the text, not an empty line of context
+            hunk.lines.append((marker, text))
+            removed -= marker != "+"
+            added -= marker != "-"
+        file.hunks.append(hunk)
+
+    def _header(self, file: FileDiff, line: str) -> None:
+        word, _, rest = line.partition(" ")
+        if line.startswith("new file mode "):
+            file.old = None
+            file.mode = "" if line.endswith("644") else line[-6:]
+        elif line.startswith("deleted file mode "):
+            file.new = None
+        elif line.startswith("new mode "):
+            file.mode = line[-6:]
+        elif line.startswith(("rename from ", "copy from ")):
+            file.old = _path(rest.partition(" ")[2], prefixed=False)
+        elif line.startswith(("rename to ", "copy to ")):
+            file.new = _path(rest.partition(" ")[2], prefixed=False)
+        elif line.startswith(("GIT binary patch", "Binary files ")):
+            file.binary.extend(self._binary(line))
+        elif word == "index":
+            return
+
+    def _binary(self, first: str) -> Iterator[str]:
+        yield first
+        while self._at < len(self._lines) and not self._peek().startswith(("diff ", "--- ")):
+            yield self._lines[self._at].rstrip("\r")
+            self._at += 1
+
+
+def _path(text: str, *, prefixed: bool = True) -> str | None:
+    """A path of a header; None for `/dev/null`."""
+    text = text.split("\t")[0].strip()
+    if text == _NOWHERE:
+        return None
+    if len(text) > 1 and text[0] == text[-1] == '"':
+        text = _unquoted(text[1:-1])
+    if prefixed and text[:2] in ("a/", "b/"):
+        text = text[2:]
+    return text
+
+
+def _unquoted(text: str) -> str:
+    """A path as git quotes it: C escapes, bytes in octal."""
+    plain = text.encode("utf-8", "surrogateescape").decode("latin-1")
+    letters = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+
+    def one(match: re.Match[str]) -> str:
+        body = match[1]
+        return chr(int(body, 8) & 255) if body.isdigit() else letters.get(body, body)
+
+    raw = re.sub(r"\\([0-7]{1,3}|.)", one, plain)
+    return raw.encode("latin-1", "replace").decode("utf-8", "replace")

@@ -1,0 +1,33 @@
+"""Logical lines, and text of a kind without a grammar as such."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+_HASHED = re.compile(r"(?:^|/)(?:Makefile|Dockerfile)$|\.(?:sh|ya?ml|toml|cfg|ini|pl|r|mk|cmake)$")
+"""Files in which a line that begins with `#` is a comment."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One logical line."""
+
+    tokens: tuple[str, ...]
+    """Where indentation matters, the first is its width after a NUL."""
+    lines: tuple[int, ...] = field(compare=False)
+    """The physical line of each token, from 0."""
+
+
+def plain(text: str, path: str) -> tuple[Unit, ...]:
+    """Lines as words, for files of a kind without a grammar."""
+    hashed = bool(_HASHED.search(path))
+    units: list[Unit] = []
+    for number, line in enumerate(text.split("\n")):
+        words = line.split()
+        if not words or (hashed and words[0].startswith("#") and not words[0].startswith("#!")):
+            continue
+        width = len(line.expandtabs()) - len(line.expandtabs().lstrip())
+        tokens = (f"\0{width}", *words)
+        units.append(Unit(tokens, (number,) * len(tokens)))
+    return tuple(units)
