@@ -53,6 +53,8 @@ class Settings(BaseModel):
     """Executions at a time per worker."""
     sandbox_memory_mb: int = Field(default=2048, ge=64)
     """Memory of one execution."""
+    sandbox_images_mb: int = Field(default=20_000, ge=0)
+    """Disk for the images of installed repositories; the least recently used go first."""
     build_ca_bundle: Path | None = None
     """CA certificates for installing repositories; empty: those that this machine trusts."""
     build_index_url: str = ""

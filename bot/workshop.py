@@ -57,6 +57,7 @@ class Workshop:
 
     def __init__(self, settings: Settings, engine: DockerEngine) -> None:
         self.engine = engine
+        self._images_mb = settings.sandbox_images_mb
         self._models = ModelMaker(settings)
 
     async def solve(self, job: Job, store: Store, *, steps: Steps, say: Say) -> Outcome:
@@ -102,13 +103,17 @@ class Workshop:
     async def clean_up(self, active: list[str]) -> int:
         """Remove the containers of runs that are not active; how many there were.
 
+        Images go too, the least recently used first, until the rest fits into the settings' size.
+
         Raises:
             TryLater: Docker does not answer.
         """
         try:
-            return await self.engine.reap(live_runs=active, older_than=_YOUNG_SECONDS)
+            removed = await self.engine.reap(live_runs=active, older_than=_YOUNG_SECONDS)
+            await self.engine.collect(max_bytes=self._images_mb * 1_000_000)
         except SandboxUnavailable as error:
             raise TryLater(Failure.SANDBOX_UNAVAILABLE, _YOUNG_SECONDS) from error
+        return removed
 
 
 def trusted_certificates() -> Path | None:

@@ -9,9 +9,12 @@ from redis.asyncio import Redis
 
 from bot.localhub import LocalHub
 from bot.recorded.recording import Recording
+from tests.docker import daemon
 from tests.e2e import shop
 from tests.e2e.harness import BotHarness, host_certificates
 from tests.redis import RedisServer
+
+__all__ = ["bot", "daemon", "standing"]
 
 Standing = Callable[..., AbstractAsyncContextManager[BotHarness]]
 
