@@ -26,6 +26,7 @@ _NO_COMMIT = re.compile(r"not our ref|unadvertised object|remote did not send al
 _REJECTED = re.compile(
     r"\[(remote )?rejected\]|stale info|fetch first|non-fast-forward|failed to push", re.I
 )
+_FORBIDDEN = re.compile(r"returned error: 403", re.I)
 _LATER = re.compile(
     r"returned error: (401|403|408|429|5\d\d)|authentication failed"
     r"|could not read (username|password)"
@@ -100,7 +101,7 @@ def _translated(failure: GitFailed) -> Exception:
         return RepositoryEmpty(said)
     if _NO_COMMIT.search(words) or _GONE.search(words):
         return RepositoryGone(said)
-    if _REJECTED.search(words):
+    if _REJECTED.search(words) or (failure.command == "push" and _FORBIDDEN.search(words)):
         return PushRejected(said)
     if _LATER.search(words):
         return GitHubUnavailable(said)

@@ -177,6 +177,16 @@ async def test_the_pipeline_reads_who_said_what(office: Office, hub: LocalHub) -
     assert read.discussion == ("mallory: Me too",)
 
 
+async def test_a_push_that_is_forbidden_is_told_and_not_tried_for_hours(
+    office: Office, hub: LocalHub
+) -> None:
+    repo, issue = await office.prepare()
+    hub.faults.fail_next("POST", "/*/git-receive-pack", status=403, times=5)
+    run = await office.do(await office.lease(repo, issue))
+    assert run.failure is Failure.PUBLISH_REFUSED
+    assert_told(repo, issue, run, "did not let me open a pull request")
+
+
 async def test_a_refused_pull_request_leaves_no_branch(office: Office, hub: LocalHub) -> None:
     repo, issue = await office.prepare()
     hub.faults.fail_next("POST", "/repos/*/pulls", status=422, times=2)
