@@ -28,6 +28,7 @@ _UNITTEST = re.compile(
 _STARTS = ("", "run", "exec", "--")
 """Words after which a program stands; the first is the command's beginning."""
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
+_CLOCK = re.compile(r"\d{1,2}:\d\d:\d\d(?:\.\d+)?")
 
 
 class Suite:
@@ -44,7 +45,8 @@ class Suite:
     async def compare(self, diff: str) -> SuiteReport | None:
         """The tests without and with `diff`; None when nothing can be told from them unedited.
 
-        Tests that seem broken are run once more: what then passes was flaky, not broken.
+        Tests that seem broken are run once more: what then passes was flaky, not broken. And what
+        does not pass again without the edit either, say because its name changes, counts for naught.
         """
         before, after = await together((self._run("", 0), self._run(diff, 0)))
         if not before.passed and not before.failed:
@@ -56,7 +58,14 @@ class Suite:
         passed = tuple(sorted({*after.passed, *again.passed}))
         failed = tuple(sorted({*after.failed, *again.failed} - set(passed)))
         merged = SuiteRun(execution=again.execution, passed=passed, failed=failed)
-        return SuiteReport(command=self._command, before=before, after=merged)
+        report = SuiteReport(command=self._command, before=before, after=merged)
+        if not report.broken:
+            return report
+        twice = await self._run("", 1)
+        unsteady = set(report.broken) - set(twice.passed)
+        steady = tuple(name for name in before.passed if name not in unsteady)
+        kept = before.model_copy(update={"passed": steady})
+        return SuiteReport(command=self._command, before=kept, after=merged)
 
     async def _run(self, diff: str, attempt: int) -> SuiteRun:
         parts = "\0".join([*self._command, diff, str(attempt)])
@@ -148,8 +157,8 @@ def parse(output: str) -> tuple[set[str], set[str]]:
 
 
 def _stable(name: str) -> str:
-    """A test's name without addresses of objects, which differ from run to run."""
-    return _ADDRESS.sub("0x", name)
+    """A test's name without addresses of objects and times of day, which differ by the run."""
+    return _CLOCK.sub("0:00:00", _ADDRESS.sub("0x", name))
 
 
 def _trimmed(execution: Execution) -> Execution:

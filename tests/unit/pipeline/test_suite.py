@@ -151,6 +151,25 @@ async def test_a_flaky_test_is_not_broken(tmp_path: Path) -> None:
     assert sandbox.asked.count("A") == 2
 
 
+async def test_a_test_that_is_named_after_the_time_of_day_is_not_broken(tmp_path: Path) -> None:
+    before = report("PASSED t.py::a[2026-11-21 03:12:44.1]", "PASSED t.py::b", passed=2)
+    after = report("PASSED t.py::a[2026-11-21 03:12:45.9]", "PASSED t.py::b", passed=2)
+    sandbox = SuiteSandbox({"": [before], "A": [after]})
+    found = await suite(sandbox, tmp_path).compare("A")
+    assert found is not None
+    assert found.broken == ()
+    assert sandbox.asked == ["", "A"]
+
+
+async def test_a_test_whose_name_changes_from_run_to_run_is_not_broken(tmp_path: Path) -> None:
+    runs = [report(f"PASSED t.py::a[{seed}]", "PASSED t.py::b", passed=2) for seed in range(4)]
+    sandbox = SuiteSandbox({"": runs[:2], "A": runs[2:]})
+    found = await suite(sandbox, tmp_path).compare("A")
+    assert found is not None
+    assert found.broken == ()
+    assert found.before.passed == ("t.py::b",)
+
+
 async def test_nothing_is_told_from_a_suite_that_does_not_run(tmp_path: Path) -> None:
     sandbox = SuiteSandbox({"": ["No module named pytest"], "A": [""]})
     assert await suite(sandbox, tmp_path).compare("A") is None
