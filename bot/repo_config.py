@@ -86,6 +86,8 @@ class RepoConfig(BaseModel):
     """The repository's own test command, as a list or as a line; empty: found out by itself."""
     never_touch: tuple[str, ...] = ()
     """Glob patterns of paths that no edit may change."""
+    allow_lock_files: bool = False
+    """Whether an edit may change lock files of package managers."""
 
     def options(self) -> Options:
         """The same for the pipeline."""
@@ -98,6 +100,7 @@ class RepoConfig(BaseModel):
             dollars=self.budget.run,
             test_command=self.test,
             never_touch=self.never_touch,
+            allow_lock_files=self.allow_lock_files,
         )
 
 

@@ -32,3 +32,5 @@ class Options(BaseModel):
     """The repository's own test command; empty means detect it."""
     never_touch: tuple[str, ...] = ()
     """Glob patterns of paths that an edit may not change, beside those that none ever may."""
+    allow_lock_files: bool = False
+    """Whether an edit may change lock files of package managers."""

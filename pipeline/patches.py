@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pipeline.codebase import Codebase
@@ -26,16 +26,28 @@ _DIFF = (
 )
 
 
-async def patch_of(codebase: Codebase, changes: Mapping[str, bytes | None]) -> Patch:
+async def patch_of(
+    codebase: Codebase,
+    changes: Mapping[str, bytes | None],
+    modes: Mapping[str, str] | None = None,
+) -> Patch:
     """The diff from `codebase` to it with `changes` made; None deletes a file.
 
+    `modes` are git's modes of new files that are not ordinary ones; a file there is keeps its own.
+
     The new objects go to a scratch repository that borrows the codebase's; its own stays as it is.
-    A changed file that is not UTF-8 appears as a binary patch, since a diff here is text.
+    A changed file that is or was not UTF-8 appears as a binary patch, since a diff here is text.
     """
     with tempfile.TemporaryDirectory(prefix="capuchin-patch-") as folder:
         scratch = Path(folder)
-        await asyncio.to_thread(_prepare, scratch, codebase, changes)
-        index = [await _entry(scratch, codebase, path, data) for path, data in changes.items()]
+        old = await codebase.read_all(path for path in changes if path in codebase.files)
+        binary = [path for path in changes if not (_utf8(changes[path]) and _utf8(old.get(path)))]
+        await asyncio.to_thread(_prepare, scratch, codebase, binary)
+        known = {**(modes or {}), **{path: file.mode for path, file in codebase.files.items()}}
+        index = [
+            await _entry(scratch, codebase, path, data, known.get(path, "100644"))
+            for path, data in changes.items()
+        ]
         await git(scratch, "read-tree", codebase.commit)
         await git(scratch, "update-index", "-z", "--index-info", input=b"".join(index))
         tree = (await git(scratch, "write-tree")).decode().strip()
@@ -43,7 +55,7 @@ async def patch_of(codebase: Codebase, changes: Mapping[str, bytes | None]) -> P
     return Patch(diff=diff.decode("utf-8"))
 
 
-def _prepare(scratch: Path, codebase: Codebase, changes: Mapping[str, bytes | None]) -> None:
+def _prepare(scratch: Path, codebase: Codebase, binary: Sequence[str]) -> None:
     sha256 = len(codebase.commit) == 64
     config = f"[core]\n\tbare = true\n\trepositoryformatversion = {int(sha256)}\n"
     if sha256:
@@ -56,17 +68,18 @@ def _prepare(scratch: Path, codebase: Codebase, changes: Mapping[str, bytes | No
     (scratch / "objects/info/alternates").write_text(f"{objects}\n")
     # These come before any .gitattributes: no attribute of the repository hides a change.
     lines = ["* !diff !text !eol !filter\n"]
-    lines += [f"{_pattern(path)} -diff\n" for path, data in changes.items() if not _utf8(data)]
+    lines += [f"{_pattern(path)} -diff\n" for path in binary]
     (scratch / "info/attributes").write_text("".join(lines), encoding="utf-8")
 
 
-async def _entry(scratch: Path, codebase: Codebase, path: str, data: bytes | None) -> bytes:
+async def _entry(
+    scratch: Path, codebase: Codebase, path: str, data: bytes | None, mode: str
+) -> bytes:
     if data is None:
         blob, mode = "0" * len(codebase.commit), "0"
     else:
         output = await git(scratch, "hash-object", "-w", "--no-filters", "--stdin", input=data)
-        old = codebase.files.get(path)
-        blob, mode = output.decode().strip(), old.mode if old else "100644"
+        blob = output.decode().strip()
     return f"{mode} {blob}\t{path}\0".encode()
 
 

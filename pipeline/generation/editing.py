@@ -105,7 +105,11 @@ class EditingMachine(Machine[EditingState]):
     async def _patch(self, body: str) -> Patch | Malformed:
         known = [file.path for file in self._context.files]
         return await patch_from_edit(
-            body, self._codebase, known=known, never_touch=self._options.never_touch
+            body,
+            self._codebase,
+            known=known,
+            never_touch=self._options.never_touch,
+            allow_lock_files=self._options.allow_lock_files,
         )
 
     async def execute(self, state: EditingState) -> str:

@@ -8,13 +8,14 @@ import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 
-from tests.benchmarks import checkout, pickup, webhook, whole_run
+from tests.benchmarks import checkout, edits, pickup, webhook, whole_run
 from tests.benchmarks.table import Row, render, write
 
 BENCHMARKS: dict[str, Callable[[], Coroutine[None, None, list[Row]]]] = {
     "webhook": webhook.measure,
     "pickup": pickup.measure,
     "checkout": checkout.measure,
+    "edits": edits.measure,
     "run": whole_run.measure,
 }
 

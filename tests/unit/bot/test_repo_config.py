@@ -26,6 +26,7 @@ def test_every_setting_reaches_the_pipeline() -> None:
     config = parse(
         "samples: 3\nattempts: 4\ncontext_tokens: 9000\nexecution_seconds: 5\nsuite_seconds: 60\n"
         "budget: {run: 2.5}\ntest: python -m pytest 'a b'\nnever_touch: [vendored/**]\n"
+        "allow_lock_files: true\n"
     )
     assert isinstance(config, RepoConfig)
     assert config.options() == Options(
@@ -37,6 +38,7 @@ def test_every_setting_reaches_the_pipeline() -> None:
         dollars=2.5,
         test_command=("python", "-m", "pytest", "a b"),
         never_touch=("vendored/**",),
+        allow_lock_files=True,
     )
 
 
