@@ -78,6 +78,8 @@ class RepoConfig(BaseModel):
     """How long one reproduction script may run."""
     suite_seconds: float = Field(default=900, gt=0, le=6 * 3600)
     """How long the repository's own tests may run."""
+    nearby_seconds: float = Field(default=60, ge=0, le=3600)
+    """How long the tests about the edited files may run after each edit; 0: not run so early."""
     budget: Budget = Budget()
     """Ceilings in US dollars."""
     setup: tuple[str, ...] = ()
@@ -97,6 +99,7 @@ class RepoConfig(BaseModel):
             context_tokens=self.context_tokens,
             execution_seconds=self.execution_seconds,
             suite_seconds=self.suite_seconds,
+            nearby_seconds=self.nearby_seconds,
             dollars=self.budget.run,
             test_command=self.test,
             never_touch=self.never_touch,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pipeline.codebase import Codebase
@@ -24,6 +24,15 @@ _QUOTED = 1500
 """Characters of a file quoted back in a hint."""
 
 
+@dataclass(frozen=True)
+class Edited:
+    """An edit that can be made."""
+
+    patch: Patch
+    contents: Mapping[str, bytes | None]
+    """The new content of every changed file; None for one that goes."""
+
+
 async def patch_from_edit(
     body: str,
     codebase: Codebase,
@@ -32,7 +41,26 @@ async def patch_from_edit(
     never_touch: Iterable[str] = (),
     allow_lock_files: bool = False,
 ) -> Patch | Malformed:
-    """The diff that the body of an <edit> asks for; it applies to `codebase` as it is.
+    """The diff of `read_edit`."""
+    edited = await read_edit(
+        body,
+        codebase,
+        known=known,
+        never_touch=never_touch,
+        allow_lock_files=allow_lock_files,
+    )
+    return edited if isinstance(edited, Malformed) else edited.patch
+
+
+async def read_edit(
+    body: str,
+    codebase: Codebase,
+    *,
+    known: Sequence[str] = (),
+    never_touch: Iterable[str] = (),
+    allow_lock_files: bool = False,
+) -> Edited | Malformed:
+    """What the body of an <edit> asks for; its diff applies to `codebase` as it is.
 
     `known` are the paths the model has seen, where text that is not in the named file is looked
     for; `never_touch` are globs of paths that may not change. Nothing is ever guessed: a block
@@ -57,7 +85,7 @@ async def patch_from_edit(
         return Malformed("Taken together, the blocks change nothing. Send an edit that does.")
     if len(patch.diff) > MAX_DIFF_CHARACTERS:
         return Malformed("The edit is too big. Change only what the issue needs.")
-    return patch
+    return Edited(patch, changes)
 
 
 @dataclass

@@ -20,6 +20,9 @@ class Options(BaseModel):
     """Wall clock for one reproduction script."""
     suite_seconds: float = Field(default=900, gt=0, le=6 * 3600)
     """Wall clock for the repository's own tests."""
+    nearby_seconds: float = Field(default=60, ge=0, le=3600)
+    """Wall clock for the few tests of the repository that are about the files an edit changes, run
+    after each edit; 0: they are not run before the choice. The paper has none."""
     rankings: int = Field(default=3, ge=1, le=9)
     """How many orders of the relevant files are asked for and merged."""
     context_tokens: int = Field(default=60_000, ge=1_000)

@@ -12,6 +12,7 @@ from pipeline.generation.testing import TestingMachine, TestingState
 from pipeline.head_start import HeadStart
 from pipeline.machine import Phase, drive_on_budget
 from pipeline.models.base import Model
+from pipeline.nearby import NearbyTests
 from pipeline.options import Options
 from pipeline.store import Store
 from pipeline.together import together
@@ -40,6 +41,9 @@ class Sampler:
         self._codebase = codebase
         self._store = store
         self._options = options
+        seconds = options.nearby_seconds
+        nearby = NearbyTests(codebase, sandbox, store, seconds=seconds) if seconds else None
+        self._own_tests = nearby
 
     async def sample(self, issue: Issue, context: Context) -> list[Candidate] | NoFix:
         """One candidate for each sample that came to an edit, in sample order; at least one."""
@@ -65,6 +69,7 @@ class Sampler:
             context=context,
             seed=seed,
             sample=number,
+            own_tests=self._own_tests,
         )
         edit = await drive_on_budget(editing, EditingState, self._store, f"editing/{number}")
         return Sample(test, edit, edit.candidate(number))

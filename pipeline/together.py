@@ -7,6 +7,7 @@ from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 async def together(jobs: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
@@ -21,3 +22,13 @@ async def together(jobs: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     except BaseExceptionGroup as failures:
         raise failures.exceptions[0] from failures
     return [task.result() for task in tasks]
+
+
+async def both(one: Coroutine[Any, Any, T], other: Coroutine[Any, Any, U]) -> tuple[T, U]:
+    """As `together`, for two jobs of different kinds."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            first, second = group.create_task(one), group.create_task(other)
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from failures
+    return first.result(), second.result()
