@@ -70,6 +70,14 @@ class RepoConfig(BaseModel):
     """Open pull requests as drafts."""
     samples: int = Field(default=10, ge=1, le=100)
     """How many independent edits are tried."""
+    adaptive: bool = True
+    """Start edits in waves and stop when independent ones agree; false: always try all."""
+    first_wave: int = Field(default=4, ge=1, le=100)
+    """How many edits each wave tries."""
+    approaches: bool = True
+    """Give each edit an approach of its own, drawn from the issue alone."""
+    informed: float = Field(default=0.3, ge=0, le=1)
+    """The share of edits that see what others tried and must differ."""
     attempts: int = Field(default=8, ge=1, le=50)
     """How many replies of the model each edit and each test may take."""
     context_tokens: int = Field(default=60_000, ge=1_000, le=1_000_000)
@@ -95,6 +103,10 @@ class RepoConfig(BaseModel):
         """The same for the pipeline."""
         return Options(
             samples=self.samples,
+            adaptive=self.adaptive,
+            first_wave=self.first_wave,
+            approaches=self.approaches,
+            informed=self.informed,
             attempts=self.attempts,
             context_tokens=self.context_tokens,
             execution_seconds=self.execution_seconds,

@@ -12,6 +12,15 @@ class Options(BaseModel):
 
     samples: int = Field(default=10, ge=1, le=100)
     """Independent testing and editing machines."""
+    adaptive: bool = True
+    """Start samples in waves and stop when they agree; False: all of them, as the paper does."""
+    first_wave: int = Field(default=4, ge=1, le=100)
+    """Samples in each wave when `adaptive`."""
+    approaches: bool = True
+    """Draw different approaches from the issue alone, one a sample. The paper draws none."""
+    informed: float = Field(default=0.3, ge=0, le=1)
+    """The share of samples, rounded down, that see what finished ones tried and must differ. The
+    paper has none."""
     attempts: int = Field(default=8, ge=1, le=50)
     """Model replies per testing or editing machine; malformed ones count."""
     selection_attempts: int = Field(default=10, ge=1, le=50)

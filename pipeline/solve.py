@@ -90,7 +90,7 @@ class Solver:
         context = await self._context(issue)
         if context is None:
             return NoFix(reason="no relevant files", learnt=(learnt.NO_CONTEXT,))
-        await self._say("samples", f"writing {self._options.samples} tests and edits")
+        await self._say("samples", self._plan())
         sampler = Sampler(
             self._models.solver, self._sandbox, self._codebase, self._store, self._options
         )
@@ -135,6 +135,13 @@ class Solver:
         except BudgetSpent as spent:
             known = (learnt.budget(spent), *learnt.votes(table))
             return NoFix(reason="out of budget", learnt=known)
+
+    def _plan(self) -> str:
+        """What is about to be written, in words."""
+        wave, samples = self._options.first_wave, self._options.samples
+        if not self._options.adaptive or samples <= wave:
+            return f"writing {samples} tests and edits"
+        return f"writing {wave} to {samples} tests and edits, until enough of them agree"
 
     async def _say(self, stage: str, detail: str) -> None:
         if self._progress:

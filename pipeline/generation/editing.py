@@ -9,6 +9,7 @@ from pydantic import Field
 
 from pipeline.codebase import Codebase
 from pipeline.edits import Edited, read_edit
+from pipeline.generation.direction import Direction, shown
 from pipeline.machine import Attempt, Machine, State
 from pipeline.models.base import Message, Model
 from pipeline.options import Options
@@ -19,6 +20,7 @@ from pipeline.types import Candidate, Context, Issue, Patch, SuiteReport, TestSc
 from prompts import render
 from sandbox.base import Execution, Sandbox
 
+INDEPENDENT = Direction()
 _MOST_ERRORS = 5
 """Files that do not parse which are told of."""
 _MOST_BROKEN = 20
@@ -38,7 +40,11 @@ class EditingState(State):
     broken: list[tuple[str, ...]] = Field(default_factory=list[tuple[str, ...]])
     """Beside `edited`: the repository's own tests that the edit was seen to break."""
     doubted: list[str] = Field(default_factory=list[str])
-    """What was said of edits that do not parse."""
+    """What was said of edits that do not parse or repeat another's."""
+    approach: str = ""
+    """The approach that was suggested; empty when none was."""
+    informed_by: tuple[int, ...] = ()
+    """The samples whose edits were shown; empty for an independent sample."""
 
     def candidate(self, sample: int) -> Candidate | None:
         """The last edit, whatever the end, with the last script that says anything on base."""
@@ -73,6 +79,7 @@ class EditingMachine(Machine[EditingState]):
         seed: tuple[TestScript, Execution],
         sample: int,
         own_tests: OwnTests | None = None,
+        direction: Direction = INDEPENDENT,
     ) -> None:
         super().__init__(
             model,
@@ -87,6 +94,7 @@ class EditingMachine(Machine[EditingState]):
         self._context = context
         self._seed = seed
         self._own_tests = own_tests
+        self._direction = direction
 
     @property
     def system(self) -> str:
@@ -97,9 +105,20 @@ class EditingMachine(Machine[EditingState]):
         shared = render("editing/context", issue=self._issue, files=self._context.files)
         return EditingState(
             messages=[Message(role="user", text=shared)],
-            pending=render("editing/write", script=script.text, run=run),
+            pending=self._question(script, run),
             scripts=[script.text],
             base=[run],
+            approach="" if self._direction.others else self._direction.approach,
+            informed_by=tuple(other.sample for other in self._direction.others),
+        )
+
+    def _question(self, script: TestScript, run: Execution) -> str:
+        return render(
+            "editing/write",
+            script=script.text,
+            run=run,
+            approach=self._direction.approach,
+            others=shown(self._direction.others),
         )
 
     async def read(self, state: EditingState, reply: str) -> Attempt | Malformed:
@@ -117,7 +136,7 @@ class EditingMachine(Machine[EditingState]):
                 edited = await self._read_edit(body)
                 if isinstance(edited, Malformed):
                     return edited
-                doubt = await self._doubt(edited)
+                doubt = self._direction.repeated(edited.patch.diff) or await self._doubt(edited)
                 if doubt and doubt not in state.doubted:
                     state.doubted.append(doubt)
                     return Malformed(doubt)
