@@ -74,6 +74,8 @@ class Reply(BaseModel):
     model: str
     """The name the service answered under; a recording says so here."""
     stopped: Literal["end", "length"] = "end"
+    thinking: str = ""
+    """What a reasoning model thought aloud. Never part of `text`, and never sent back."""
 
 
 class Price(BaseModel):

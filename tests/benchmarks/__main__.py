@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 
-from tests.benchmarks import checkout, edits, pickup, webhook, whole_run
+from tests.benchmarks import checkout, edits, pickup, stopping, webhook, whole_run
 from tests.benchmarks.table import Row, render, write
 
 BENCHMARKS: dict[str, Callable[[], Coroutine[None, None, list[Row]]]] = {
@@ -16,6 +16,7 @@ BENCHMARKS: dict[str, Callable[[], Coroutine[None, None, list[Row]]]] = {
     "pickup": pickup.measure,
     "checkout": checkout.measure,
     "edits": edits.measure,
+    "stopping": stopping.measure,
     "run": whole_run.measure,
 }
 

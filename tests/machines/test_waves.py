@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -89,7 +90,7 @@ async def test_a_budget_spent_on_approaches_is_out_of_budget_in_the_end(shop: Sh
 
 @pytest.mark.parametrize("options", [{"samples": 2, "approaches": False}, {"samples": 1}])
 async def test_approaches_are_not_drawn_where_they_are_of_no_use(
-    shop: Shop, options: dict[str, object]
+    shop: Shop, options: dict[str, Any]
 ) -> None:
     model = ScriptedModel(samples(GOOD_EDIT, GOOD_EDIT))
     await shop.solver(model, **options).solve(ISSUE)
@@ -149,7 +150,7 @@ async def test_after_a_spent_budget_no_further_wave_is_started(shop: Shop) -> No
 
 async def test_a_worker_killed_between_waves_decides_the_same(shop: Shop, tmp_path: Path) -> None:
     answers = samples(ABSOLUTE_EDIT, WRONG_EDIT, GOOD_EDIT, LONGER_GOOD_EDIT, approaches=[DRAWN])
-    options = {"samples": 6, "first_wave": 2, "informed": 0.5, "nearby_seconds": 0}
+    options: dict[str, Any] = {"samples": 6, "first_wave": 2, "informed": 0.5, "nearby_seconds": 0}
     calm, counting = ScriptedModel(answers), CountingStore(tmp_path / "calm")
     expected = await shop.solver(calm, store=counting, **options).solve(ISSUE)
     assert isinstance(expected, Selection)
