@@ -3,7 +3,8 @@
 An issue has a chance to be mended by one sample, drawn evenly from 0 to 1. A wrong edit does one of
 four wrong things, the first half of the time, as misunderstandings are shared. A script is faithful
 (it passes right edits only), lenient (it passes any edit that changes something) or mistaken (it
-passes one kind of wrong edit only), in shares of 70, 20 and 10 percent.
+passes one kind of wrong edit only), in shares of 70, 20 and 10 percent. Informed samples are drawn
+as the others are, and do not count for the rule.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import random
 from typing import NamedTuple
 
+from pipeline.generation.direction import is_informed
 from pipeline.generation.stopping import enough, waves
 from pipeline.types import Candidate, Patch, TestScript, VoteTable
 from sandbox.base import Execution
@@ -19,6 +21,7 @@ from tests.benchmarks.table import Row
 ISSUES = 1000
 SAMPLES = 10
 FIRST = 4
+INFORMED = 0.3
 RIGHT = 0
 _PASSES = Execution(exit_code=0, output="", seconds=0)
 _FAILS = Execution(exit_code=2, output="", seconds=0)
@@ -59,7 +62,8 @@ def _draw(source: random.Random, chance: float) -> Drawn:
 def _adaptive(samples: list[Drawn]) -> int:
     """How many samples are drawn."""
     for wave in waves(SAMPLES, first=FIRST, adaptive=True):
-        if enough(_table(samples[: wave.stop]), range(wave.stop), wave.stop):
+        alone = [n for n in range(wave.stop) if not is_informed(n, INFORMED)]
+        if enough(_table(samples[: wave.stop]), alone, len(alone)):
             return wave.stop
     return SAMPLES
 
