@@ -31,8 +31,9 @@ def enough(table: VoteTable, independent: Collection[int], started: int) -> bool
     each has a script that reports the issue on the unedited code, and passes the scripts of all.
     Otherwise go on, up to the maximum: there is disagreement, or nothing passes yet.
 
-    What this saves, and what it loses, is computed for a simple world by
-    `python -m tests.benchmarks --only stopping`. The paper always draws all samples.
+    The paper always draws all samples. In the simple world of `tests/benchmarks/stopping.py`, which
+    `python -m tests.benchmarks --only stopping` prints, 6.8 of 10 samples are drawn, and the votes
+    choose a right edit for 88.9 % of the issues instead of 91.7 %. Real issues may differ.
     """
     return len(agreeing(table, independent)) >= max(LEAST, math.ceil(QUORUM * started - 1e-9))
 
