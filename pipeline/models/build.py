@@ -61,7 +61,9 @@ def profile_of(
     known = look_up(spec).profile
     price = price or known.price
     if cache_seconds == HOUR:
-        price = price.model_copy(update={"cache_write": price.cache_write_hour})
+        # A price that was given without one for an hour is never counted below what it says.
+        longer = max(price.cache_write, price.cache_write_hour)
+        price = price.model_copy(update={"cache_write": longer})
     return known.model_copy(
         update={
             "window": window or known.window,

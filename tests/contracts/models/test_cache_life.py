@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from pipeline.models.base import Price
 from pipeline.models.build import build_model, profile_of
 from pipeline.models.cache_life import cache_life
 from pipeline.models.profiles import price_table
@@ -34,6 +35,11 @@ def test_an_hour_has_its_own_price_in_the_table() -> None:
     assert short.price.cache_read == long.price.cache_read
     prices = [facts.price for facts in price_table().models.values()]
     assert all(price.cache_write_hour == 2 * price.input for price in prices)
+
+
+def test_a_price_of_ones_own_without_one_for_an_hour_is_not_counted_as_free() -> None:
+    given = Price(input=3, cache_write=4)
+    assert profile_of(SPEC, price=given, cache_seconds=3600).price.cache_write == 4
 
 
 @pytest.mark.parametrize(("seconds", "mark"), [(300, {}), (3600, {"ttl": "1h"})])
