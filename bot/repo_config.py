@@ -70,6 +70,14 @@ class RepoConfig(BaseModel):
     """Open pull requests as drafts."""
     samples: int = Field(default=10, ge=1, le=100)
     """How many independent edits are tried."""
+    adaptive: bool = True
+    """Start edits in waves and stop when independent ones agree; false: always try all."""
+    first_wave: int = Field(default=4, ge=1, le=100)
+    """How many edits each wave tries."""
+    approaches: bool = True
+    """Give each edit an approach of its own, drawn from the issue alone."""
+    informed: float = Field(default=0.3, ge=0, le=1)
+    """The share of edits that see what others tried and must differ."""
     attempts: int = Field(default=8, ge=1, le=50)
     """How many replies of the model each edit and each test may take."""
     context_tokens: int = Field(default=60_000, ge=1_000, le=1_000_000)
@@ -78,6 +86,8 @@ class RepoConfig(BaseModel):
     """How long one reproduction script may run."""
     suite_seconds: float = Field(default=900, gt=0, le=6 * 3600)
     """How long the repository's own tests may run."""
+    nearby_seconds: float = Field(default=60, ge=0, le=3600)
+    """How long the tests about the edited files may run after each edit; 0: not run so early."""
     budget: Budget = Budget()
     """Ceilings in US dollars."""
     setup: tuple[str, ...] = ()
@@ -86,18 +96,26 @@ class RepoConfig(BaseModel):
     """The repository's own test command, as a list or as a line; empty: found out by itself."""
     never_touch: tuple[str, ...] = ()
     """Glob patterns of paths that no edit may change."""
+    allow_lock_files: bool = False
+    """Whether an edit may change lock files of package managers."""
 
     def options(self) -> Options:
         """The same for the pipeline."""
         return Options(
             samples=self.samples,
+            adaptive=self.adaptive,
+            first_wave=self.first_wave,
+            approaches=self.approaches,
+            informed=self.informed,
             attempts=self.attempts,
             context_tokens=self.context_tokens,
             execution_seconds=self.execution_seconds,
             suite_seconds=self.suite_seconds,
+            nearby_seconds=self.nearby_seconds,
             dollars=self.budget.run,
             test_command=self.test,
             never_touch=self.never_touch,
+            allow_lock_files=self.allow_lock_files,
         )
 
 

@@ -87,7 +87,7 @@ class Workshop:
         )
         async with (
             self.engine.open(image, run_id=job.run_id) as sandbox,
-            self._models.opened(meter, steps) as models,
+            self._models.opened(meter, steps, job.options) as models,
         ):
             solver = Solver(
                 models=models,

@@ -62,6 +62,12 @@ class Conventions(BaseModel):
             return (*_PYTEST, path)
         return ("python", "-m", "unittest", "-v", path)
 
+    def files_command(self, paths: Sequence[str]) -> tuple[str, ...]:
+        """Runs these test files and names each test with its outcome."""
+        if self.runner == "pytest":
+            return (*_PYTEST, "-rA", "--tb=short", *paths)
+        return ("python", "-m", "unittest", "-v", *paths)
+
     def suite_command(self) -> tuple[str, ...] | None:
         """Runs all tests and names each with its outcome; None when there are no tests."""
         if not self.tests:
@@ -85,13 +91,7 @@ def is_test(path: str) -> bool:
 
 async def detect(codebase: Codebase) -> Conventions:
     """The conventions of `codebase`; unittest in `tests` for one without tests."""
-    named = sorted(
-        path
-        for path, file in codebase.files.items()
-        if file.regular and file.size < _LARGEST and _TEST_NAME.fullmatch(path.rsplit("/", 1)[-1])
-    )
-    read = await _texts(codebase, named[:_READ])
-    texts = {path: text for path, text in read.items() if _HOLDS_TESTS.search(text)}
+    texts = await test_texts(codebase)
     paths = list(texts)
     folder = _folder(paths, codebase)
     near = [path for path in paths if _parent(path) == folder]
@@ -104,6 +104,17 @@ async def detect(codebase: Codebase) -> Conventions:
         packaged=f"{folder}/__init__.py".lstrip("/") in codebase.files,
         example=_example(near or paths, texts),
     )
+
+
+async def test_texts(codebase: Codebase) -> dict[str, str]:
+    """The files that hold tests, by path, in the order of their names."""
+    named = sorted(
+        path
+        for path, file in codebase.files.items()
+        if file.regular and file.size < _LARGEST and _TEST_NAME.fullmatch(path.rsplit("/", 1)[-1])
+    )
+    read = await _texts(codebase, named[:_READ])
+    return {path: text for path, text in read.items() if _HOLDS_TESTS.search(text)}
 
 
 def _parent(path: str) -> str:

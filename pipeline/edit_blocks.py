@@ -11,7 +11,9 @@ _SEARCH = re.compile(r"<{5,9} ?SEARCH\s*")
 _DIVIDER = re.compile(r"={7}\s*")
 _REPLACE = re.compile(r">{5,9} ?REPLACE\s*")
 _DELETE = re.compile(r"<{5,9} ?DELETE(?: ?>{5,9})?")
+_RENAME = re.compile(r"<{5,9} ?RENAME\b(?: to(?= ))?(?P<to>.*?)(?: ?>{5,9})?")
 _FENCE = re.compile(r"\s*(```|~~~)[\w+-]*\s*")
+_MARKER = re.compile(r"<{5,9} ?(SEARCH|DELETE|REPLACE|RENAME)\b|>{5,9} ?(SEARCH|REPLACE)\b")
 _MOST_DIVIDERS = 20
 """Places at which one block is tried to be cut; more are tried for nothing but to waste time."""
 _ORNAMENT = " \t*`#"
@@ -19,12 +21,14 @@ _ORNAMENT = " \t*`#"
 
 @dataclass(frozen=True)
 class Block:
-    """One replacement in one file; `deletes` means the whole file goes."""
+    """One replacement in one file, or the end or the move of the whole of it."""
 
     path: str
     lines: tuple[str, ...] = ()
     """What stands between the SEARCH and the REPLACE marker, dividers included."""
     deletes: bool = False
+    renamed: str = ""
+    """The path that the file gets; empty for any other block."""
 
     def splits(self) -> list[tuple[list[str], list[str]]]:
         """Every way to cut `lines` at a divider into what to search and what to put there.
@@ -41,7 +45,10 @@ class Block:
 
 
 def parse_blocks(body: str) -> list[Block] | Malformed:
-    """The blocks in the body of an <edit>, in order. A block without a path is for the last one."""
+    """The blocks in the body of an <edit>, in order.
+
+    A block without a path is for the last one; after a RENAME that is the new path.
+    """
     blocks: list[Block] = []
     path = ""
     lines = body.replace("\r\n", "\n").split("\n")
@@ -51,8 +58,8 @@ def parse_blocks(body: str) -> list[Block] | Malformed:
         at += 1
         if _SEARCH.fullmatch(line):
             block, at = _replacement(path, lines, at, len(blocks) + 1)
-        elif _DELETE.fullmatch(line.rstrip()):
-            block = Block(path, deletes=True)
+        elif single := _of_one_line(path, line, len(blocks) + 1):
+            block = single
         else:
             path = _path(line) or path
             continue
@@ -64,6 +71,7 @@ def parse_blocks(body: str) -> list[Block] | Malformed:
                 "marker."
             )
         blocks.append(block)
+        path = block.renamed or path
     if not blocks:
         return Malformed(
             "The <edit> holds no block. A block is a line with the path, then <<<<<<< SEARCH, the "
@@ -84,6 +92,27 @@ def _replacement(
         if _SEARCH.fullmatch(lines[at]):
             break
     return Malformed(f"Block {number} ({path}) is not closed with >>>>>>> REPLACE."), len(lines)
+
+
+def _of_one_line(path: str, line: str, number: int) -> Block | Malformed | None:
+    """The block that a line is by itself; None for a line between blocks.
+
+    A marker on its own there is malformed: it may be the rest of a block that ended early, as one
+    whose code holds a marker does.
+    """
+    if _DELETE.fullmatch(line.rstrip()):
+        return Block(path, deletes=True)
+    if rename := _RENAME.fullmatch(line.rstrip()):
+        new = _path(rename["to"])
+        hint = f"Block {number} ({path}) names no new path: <<<<<<< RENAME new/path.py"
+        return Block(path, renamed=new) if new else Malformed(hint)
+    if _DIVIDER.fullmatch(line) or _MARKER.match(line):
+        return Malformed(
+            f"The line {line.strip()[:80]!r} stands outside a block (before block {number} is "
+            "whole). The markers are <<<<<<< SEARCH, =======, >>>>>>> REPLACE, each alone on its "
+            "line; lines of a file that look like them cannot be part of a block."
+        )
+    return None
 
 
 def _path(line: str) -> str:

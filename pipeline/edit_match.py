@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,11 @@ _SIMILAR = 0.6
 """How alike lines must be to be quoted as what was perhaps meant."""
 _COMPARED = 300
 """Characters of a line that are compared for likeness, which takes the square of their number."""
+_MOST_SCANNED = 2_000
+"""Lines up to which all are compared; in a longer file, those that share the rarest words."""
+_MOST_LIKELY = 200
+"""How many lines of a longer file are compared."""
+_WORD = re.compile(r"[A-Za-z]+|\d+|[^\W\d_]+")
 _MOST_PAIRS = 4_000_000
 """Lines sought times lines put, beyond which they are not compared one by one."""
 
@@ -72,12 +78,26 @@ def nearest(text: str, search: Sequence[str]) -> tuple[int, str] | None:
             return 0
         return matcher.ratio()
 
-    best = max(range(len(lines)), key=likeness)
-    if likeness(best) < _SIMILAR:
+    likely = _likely(lines, start_of)
+    best = max(likely, key=likeness, default=None)
+    if best is None or likeness(best) < _SIMILAR:
         return None
     offset = next(i for i, line in enumerate(search) if line.strip() == anchor)
     start = max(0, best - offset)
     return start + 1, "\n".join(lines[start : start + len(search)])
+
+
+def _likely(lines: list[str], anchor: str) -> Sequence[int]:
+    """Numbers of the lines worth comparing with `anchor`, in the order of the file."""
+    if len(lines) <= _MOST_SCANNED:
+        return range(len(lines))
+    wanted = set(_WORD.findall(anchor))
+    shared = [wanted.intersection(_WORD.findall(line[:_COMPARED])) for line in lines]
+    often = Counter(word for words in shared for word in words)
+    weight = {
+        at: sum(1 / often[word] for word in words) for at, words in enumerate(shared) if words
+    }
+    return sorted(sorted(weight, key=lambda at: -weight[at])[:_MOST_LIKELY])
 
 
 Found = list[tuple[int, int, list[str]]]
@@ -150,7 +170,8 @@ def _splice(lines: list[str], start: int, taken: int, put: list[str]) -> str | U
     """The whole text; a line whose words stay keeps its very bytes."""
     old = lines[start : start + taken]
     bare = [line.rstrip("\r\n") for line in old]
-    ending = "\r\n" if sum(line.endswith("\r\n") for line in lines) * 2 > len(lines) else "\n"
+    ended = sum(line.endswith("\n") for line in lines)
+    ending = "\r\n" if sum(line.endswith("\r\n") for line in lines) * 2 > ended else "\n"
     new: list[str] = []
     for kind, i, j, k, end in _steps(bare, put):
         if kind == "equal":
@@ -163,7 +184,10 @@ def _splice(lines: list[str], start: int, taken: int, put: list[str]) -> str | U
         new[-1] = new[-1].removesuffix("\n").removesuffix("\r")
     if new == old:
         return Unchanged()
-    return "".join([*lines[:start], *new, *lines[start + taken :]])
+    kept = lines[:start]
+    if not new and at_end and kept and not lines[-1].endswith("\n"):
+        kept[-1] = kept[-1].removesuffix("\n").removesuffix("\r")
+    return "".join([*kept, *new, *lines[start + taken :]])
 
 
 def _steps(old: list[str], new: list[str]) -> list[tuple[str, int, int, int, int]]:

@@ -22,12 +22,32 @@ _STEERING = frozenset([*_CI.split(), ".capuchin.yml"])
 """At the root: what CI services and Capuchin itself are told. A hostile issue could ask for it."""
 
 
-def refusal(path: str, files: Mapping[str, File], never_touch: Iterable[str] = ()) -> str | None:
+# fmt: off
+_LOCK_FILES = frozenset(
+    {
+        "poetry.lock", "uv.lock", "pdm.lock", "pipfile.lock", "pixi.lock", "conda-lock.yml",
+        "pylock.toml", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml",
+        "bun.lock", "bun.lockb", "cargo.lock", "go.sum", "gemfile.lock", "composer.lock",
+        "mix.lock", "flake.lock",
+    }
+)
+# fmt: on
+"""Written by package managers; in lower case."""
+
+
+def refusal(
+    path: str,
+    files: Mapping[str, File],
+    never_touch: Iterable[str] = (),
+    *,
+    allow_lock_files: bool = False,
+) -> str | None:
     """Why `path` may not be edited, as a sentence for the model; None when it may."""
     return (
         _not_a_path(path)
         or _guarded(path)
         or _not_a_file(path, files)
+        or (None if allow_lock_files else _locked(path))
         or _configured(path, never_touch)
     )
 
@@ -59,6 +79,12 @@ def _guarded(path: str) -> str | None:
     if parts[0] in _STEERING or parts[-1] == "codeowners":
         return f"The path {path!r} steers what runs or who reviews: no edit may touch it."
     return None
+
+
+def _locked(path: str) -> str | None:
+    if path.rsplit("/", 1)[-1].lower() not in _LOCK_FILES:
+        return None
+    return f"{path} is a lock file, which a package manager writes: no edit may touch it."
 
 
 def _not_a_file(path: str, files: Mapping[str, File]) -> str | None:

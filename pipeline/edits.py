@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pipeline.codebase import Codebase
@@ -18,23 +19,58 @@ from pipeline.types import Patch
 
 MAX_FILE_BYTES = 1_000_000
 MAX_DIFF_CHARACTERS = 1_000_000
+_SUFFIX = re.compile(r"\.\w+$")
 _QUOTED = 1500
 """Characters of a file quoted back in a hint."""
 
 
+@dataclass(frozen=True)
+class Edited:
+    """An edit that can be made."""
+
+    patch: Patch
+    contents: Mapping[str, bytes | None]
+    """The new content of every changed file; None for one that goes."""
+
+
 async def patch_from_edit(
-    body: str, codebase: Codebase, *, known: Sequence[str] = (), never_touch: Iterable[str] = ()
+    body: str,
+    codebase: Codebase,
+    *,
+    known: Sequence[str] = (),
+    never_touch: Iterable[str] = (),
+    allow_lock_files: bool = False,
 ) -> Patch | Malformed:
-    """The diff that the body of an <edit> asks for; it applies to `codebase` as it is.
+    """The diff of `read_edit`."""
+    edited = await read_edit(
+        body,
+        codebase,
+        known=known,
+        never_touch=never_touch,
+        allow_lock_files=allow_lock_files,
+    )
+    return edited if isinstance(edited, Malformed) else edited.patch
+
+
+async def read_edit(
+    body: str,
+    codebase: Codebase,
+    *,
+    known: Sequence[str] = (),
+    never_touch: Iterable[str] = (),
+    allow_lock_files: bool = False,
+) -> Edited | Malformed:
+    """What the body of an <edit> asks for; its diff applies to `codebase` as it is.
 
     `known` are the paths the model has seen, where text that is not in the named file is looked
-    for; `never_touch` are globs of paths that may not change.
+    for; `never_touch` are globs of paths that may not change. Nothing is ever guessed: a block
+    that does not say one thing is answered with a sentence, and then none of the edit is done.
     """
     match parse_blocks(body):
         case Malformed() as malformed:
             return malformed
         case blocks:
-            draft = _Draft(codebase, tuple(known), tuple(never_touch))
+            draft = _Draft(codebase, tuple(known), tuple(never_touch), allow_lock_files)
     for number, block in enumerate(blocks, 1):
         complaint = await draft.apply(block)
         if complaint:
@@ -44,12 +80,12 @@ async def patch_from_edit(
         case Malformed() as malformed:
             return malformed
         case changes:
-            patch = await patch_of(codebase, changes)
+            patch = await patch_of(codebase, changes, draft.modes)
     if not patch.diff:
         return Malformed("Taken together, the blocks change nothing. Send an edit that does.")
     if len(patch.diff) > MAX_DIFF_CHARACTERS:
         return Malformed("The edit is too big. Change only what the issue needs.")
-    return patch
+    return Edited(patch, changes)
 
 
 @dataclass
@@ -59,38 +95,75 @@ class _Draft:
     codebase: Codebase
     known: tuple[str, ...]
     never_touch: tuple[str, ...]
+    allow_lock_files: bool
     kinds: dict[str, Text] = field(default_factory=dict[str, Text])
     """How each touched file is encoded."""
     texts: dict[str, str | None] = field(default_factory=dict[str, str | None])
     """None for a deleted file."""
+    binary: set[str] = field(default_factory=set[str])
+    modes: dict[str, str] = field(default_factory=dict[str, str])
+    """git's modes of the files that have a new path."""
 
     async def apply(self, block: Block) -> str | None:
         """Make the block's change, or say what is wrong with it."""
         path = block.path
-        if refused := refusal(path, self.codebase.files, self.never_touch):
+        if refused := self._refusal(path):
             return refused
-        if path not in self.texts and path in self.codebase.files:
-            if self.codebase.files[path].size > MAX_FILE_BYTES:
-                return f"{path} is larger than {MAX_FILE_BYTES} bytes: leave it as it is."
-            kind = decoded(path, await self.codebase.read(path))
-            if kind is None and not block.deletes:
-                return f"{path} is not a text file."
-            self.kinds[path] = kind or Text("")
-            self.texts[path] = self.kinds[path].text
+        file = self.codebase.files.get(path)
+        if file is not None and path not in self.texts and file.size > MAX_FILE_BYTES:
+            return f"{path} is larger than {MAX_FILE_BYTES} bytes: leave it as it is."
+        await self._open(path)
         text = self.texts.get(path)
-        if block.deletes:
+        if block.deletes or block.renamed:
             if text is None:
                 return self._no_such_file(path)
+            if refused := self._move(path, block.renamed) if block.renamed else None:
+                return refused
             self.texts[path] = None
             return None
+        if path in self.binary:
+            return f"{path} is not a text file."
         if text is None:
             return self._create(block)
         return await self._change(block, text)
+
+    def _refusal(self, path: str) -> str | None:
+        return refusal(
+            path, self.codebase.files, self.never_touch, allow_lock_files=self.allow_lock_files
+        )
+
+    async def _open(self, path: str) -> None:
+        if path in self.texts or path not in self.codebase.files:
+            return
+        data = await self.codebase.read(path)
+        kind = decoded(path, data)
+        if kind is None:
+            self.binary.add(path)
+        # Latin-1 gives every byte back as it was, so that a binary file can be moved too.
+        self.kinds[path] = kind or Text(data.decode("latin-1"), "latin-1")
+        self.texts[path] = self.kinds[path].text
+
+    def _move(self, path: str, new: str) -> str | None:
+        if refused := self._refusal(new):
+            return refused
+        if self.texts.get(new) is not None or (
+            new in self.codebase.files and new not in self.texts
+        ):
+            return f"{path} cannot be renamed: {new} exists already."
+        self.kinds[new], self.texts[new] = self.kinds[path], self.texts[path]
+        file = self.codebase.files.get(path)
+        self.modes[new] = file.mode if file else self.modes.get(path, "100644")
+        (self.binary.add if path in self.binary else self.binary.discard)(new)
+        return None
 
     def _create(self, block: Block) -> str | None:
         whole = _whole(block)
         if whole is None:
             return self._no_such_file(block.path)
+        if " " in block.path and not _SUFFIX.search(block.path):
+            return (
+                f"{block.path!r} is not the path of a file: put a path on the line before SEARCH."
+            )
         self.kinds.setdefault(block.path, Text(""))
         self.texts[block.path] = whole
         return None
@@ -120,6 +193,12 @@ class _Draft:
         search = block.splits()[-1][0]
         if not any(line.strip() for line in search):
             return f"{block.path} exists and is not empty: give the lines to replace in SEARCH."
+        original = self.kinds[block.path].text
+        if original != text and not isinstance(replace_once(original, search, []), Missing):
+            return (
+                f"The SEARCH lines are in {block.path} as it is now, but an earlier block of this "
+                "edit changes some of them. Make one block of the two."
+            )
         for other in self.known:
             if other == block.path or other not in self.codebase.files:
                 continue

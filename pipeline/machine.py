@@ -58,6 +58,8 @@ class State(BaseModel):
     first question is then a second one, so that a cache can end between the two."""
     attempts: list[Attempt] = Field(default_factory=list[Attempt])
     """One for each model reply."""
+    thinking: list[str] = Field(default_factory=list[str])
+    """What a reasoning model thought before each reply: kept for the record, never sent back."""
     usage: Usage = Usage()
 
 
@@ -129,6 +131,7 @@ class Machine(ABC, Generic[S]):
         # No provider takes an empty message back.
         text = reply.text if reply.text.strip() else "(empty reply)"
         state.messages = [*asked, Message(role="assistant", text=text)]
+        state.thinking.append(reply.thinking)
         state.usage = state.usage + reply.usage
         match await self.read(state, reply.text):
             case Malformed(hint):

@@ -26,8 +26,14 @@ _DIFF = (
 )
 
 
-async def patch_of(codebase: Codebase, changes: Mapping[str, bytes | None]) -> Patch:
+async def patch_of(
+    codebase: Codebase,
+    changes: Mapping[str, bytes | None],
+    modes: Mapping[str, str] | None = None,
+) -> Patch:
     """The diff from `codebase` to it with `changes` made; None deletes a file.
+
+    `modes` are git's modes of new files that are not ordinary ones; a file there is keeps its own.
 
     The new objects go to a scratch repository that borrows the codebase's; its own stays as it is.
     A file that is not UTF-8 before or after appears as a binary patch, since a diff here is text.
@@ -39,7 +45,11 @@ async def patch_of(codebase: Codebase, changes: Mapping[str, bytes | None]) -> P
     with tempfile.TemporaryDirectory(prefix="capuchin-patch-") as folder:
         scratch = Path(folder)
         await asyncio.to_thread(_prepare, scratch, codebase, binary)
-        index = [await _entry(scratch, codebase, path, data) for path, data in changes.items()]
+        known = {**(modes or {}), **{path: file.mode for path, file in codebase.files.items()}}
+        index = [
+            await _entry(scratch, codebase, path, data, known.get(path, "100644"))
+            for path, data in changes.items()
+        ]
         await git(scratch, "read-tree", codebase.commit)
         await git(scratch, "update-index", "-z", "--index-info", input=b"".join(index))
         tree = (await git(scratch, "write-tree")).decode().strip()
@@ -64,13 +74,14 @@ def _prepare(scratch: Path, codebase: Codebase, binary: Sequence[str]) -> None:
     (scratch / "info/attributes").write_text("".join(lines), encoding="utf-8")
 
 
-async def _entry(scratch: Path, codebase: Codebase, path: str, data: bytes | None) -> bytes:
+async def _entry(
+    scratch: Path, codebase: Codebase, path: str, data: bytes | None, mode: str
+) -> bytes:
     if data is None:
         blob, mode = "0" * len(codebase.commit), "0"
     else:
         output = await git(scratch, "hash-object", "-w", "--no-filters", "--stdin", input=data)
-        old = codebase.files.get(path)
-        blob, mode = output.decode().strip(), old.mode if old else "100644"
+        blob = output.decode().strip()
     return f"{mode} {blob}\t{path}\0".encode()
 
 

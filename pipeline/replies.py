@@ -14,6 +14,7 @@ TAGS = (
     "title",
     "cause",
     "change",
+    "approaches",
     "ranking",
     "relevance",
     "summary",

@@ -15,6 +15,7 @@ from pipeline import learnt
 from pipeline.codebase import Codebase
 from pipeline.context.finding import ContextFinder
 from pipeline.errors import BudgetSpent
+from pipeline.estimate import ESTIMATE_KEY, estimate
 from pipeline.models.base import Model
 from pipeline.options import Options
 from pipeline.proof import Prover
@@ -90,7 +91,7 @@ class Solver:
         context = await self._context(issue)
         if context is None:
             return NoFix(reason="no relevant files", learnt=(learnt.NO_CONTEXT,))
-        await self._say("samples", f"writing {self._options.samples} tests and edits")
+        await self._say("samples", await self._plan(context))
         sampler = Sampler(
             self._models.solver, self._sandbox, self._codebase, self._store, self._options
         )
@@ -135,6 +136,16 @@ class Solver:
         except BudgetSpent as spent:
             known = (learnt.budget(spent), *learnt.votes(table))
             return NoFix(reason="out of budget", learnt=known)
+
+    async def _plan(self, context: Context) -> str:
+        """What is about to be written, and about what it will cost, in words."""
+        guess = estimate(context, self._models.solver.profile, self._options)
+        await self._store.save(ESTIMATE_KEY, guess)
+        wave, samples = self._options.first_wave, self._options.samples
+        some = self._options.adaptive and samples > wave
+        number = f"{wave} to {samples}" if some else f"{samples}"
+        price = f"; all of them cost about ${guess.dollars:.2f}" if guess.dollars else ""
+        return f"writing {number} tests and edits{price}"
 
     async def _say(self, stage: str, detail: str) -> None:
         if self._progress:

@@ -7,6 +7,7 @@ from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 async def together(jobs: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
@@ -36,6 +37,13 @@ async def together(jobs: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     if failed is not None:
         raise failed
     return [task.result() for task in tasks]
+
+
+async def both(one: Coroutine[Any, Any, T], other: Coroutine[Any, Any, U]) -> tuple[T, U]:
+    """As `together`, for two jobs of different kinds."""
+    jobs: list[Coroutine[Any, Any, Any]] = [one, other]
+    first, second = await together(jobs)
+    return first, second
 
 
 async def apart(job: Coroutine[Any, Any, T]) -> T:

@@ -97,6 +97,8 @@ class Asked(BaseModel):
     stream: bool
     stream_usage: bool
     parts: tuple[Part, ...]
+    marks: tuple[Mapping[str, Any], ...] = ()
+    """What is asked of the cache, at each marked part in turn; Anthropic's protocol only."""
     headers: Mapping[str, str]
     """Lower-case names; without those that hold a secret."""
 
@@ -146,6 +148,7 @@ def anthropic_question(body: bytes, headers: Mapping[str, str], *, counting: boo
             Part(text=f"{role}\n{block.text}", marked=block.cache_control is not None)
             for role, block in blocks
         ),
+        marks=tuple(block.cache_control for _, block in blocks if block.cache_control is not None),
         headers=_shown(headers),
     )
 

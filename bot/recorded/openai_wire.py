@@ -34,8 +34,11 @@ class OpenAIWire:
         end = [self.event(_chunk(told, {}, _FINISH[told.stop]))]
         if told.stream_usage:
             end.append(self.event({**_chunk(told, {}), "choices": [], "usage": _usage(told)}))
+        begin = [self.event(_chunk(told, {"role": "assistant", "content": ""}))]
+        if told.thinking:
+            begin.append(self.event(_chunk(told, {"reasoning_content": told.thinking})))
         return Streamed(
-            begin=[self.event(_chunk(told, {"role": "assistant", "content": ""}))],
+            begin=begin,
             pieces=[self.event(_chunk(told, {said: piece})) for piece in told.pieces()],
             end=[*end, DONE],
         )

@@ -53,6 +53,8 @@ class Answer(BaseModel):
     """Each must occur in the system prompt."""
 
     reply: str = ""
+    thinking: str = ""
+    """What a reasoning model says apart from its reply; over chat completions only."""
     stop: Literal["end", "length", "refusal", "context"] = "end"
     """Why the model stopped; `context` means that its window was full."""
     delay: float = Field(default=0, ge=0, le=60)

@@ -23,6 +23,7 @@ class Told(NamedTuple):
     stop: Literal["end", "length", "refusal", "context"]
     usage: Usage
     stream_usage: bool
+    thinking: str = ""
 
     def pieces(self) -> list[str]:
         """The text cut up for a stream: at least two pieces, so that a reader must join them."""
@@ -67,4 +68,6 @@ def tell(answer: Answer, asked: Asked, prompt: Usage, number: int) -> Told:
     if asked.max_tokens is not None and tokens(text) > asked.max_tokens:
         text, stop = text[: asked.max_tokens * CHARACTERS_PER_TOKEN], "length"
     usage = prompt.model_copy(update={"output": tokens(text)})
-    return Told(f"recorded_{number}", named(asked.model), text, stop, usage, asked.stream_usage)
+    name = named(asked.model)
+    identity = f"recorded_{number}"
+    return Told(identity, name, text, stop, usage, asked.stream_usage, answer.thinking)

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from pydantic import Field
 
 from pipeline.codebase import Codebase
-from pipeline.edits import patch_from_edit
+from pipeline.edits import Edited, read_edit
+from pipeline.generation.direction import Direction, shown
 from pipeline.machine import Attempt, Machine, State
 from pipeline.models.base import Message, Model
 from pipeline.options import Options
 from pipeline.replies import Malformed, Tag, only_tag
-from pipeline.together import together
-from pipeline.types import Candidate, Context, Issue, Patch, TestScript
+from pipeline.syntax import syntax_errors
+from pipeline.together import both, together
+from pipeline.types import Candidate, Context, Issue, Patch, SuiteReport, TestScript
 from prompts import render
 from sandbox.base import Execution, Sandbox
 
+INDEPENDENT = Direction()
+_MOST_ERRORS = 5
+"""Files that do not parse which are told of."""
+_MOST_BROKEN = 20
+"""Tests that the edit breaks which are named."""
 _USABLE = (0, 2)
 """Exit codes by which a script says something about the issue."""
 
@@ -29,6 +37,14 @@ class EditingState(State):
     patches: list[Patch] = Field(default_factory=list[Patch])
     edited: list[Execution] = Field(default_factory=list[Execution])
     """Each revision's run: the newest script with the newest edit, as they then were."""
+    broken: list[tuple[str, ...]] = Field(default_factory=list[tuple[str, ...]])
+    """Beside `edited`: the repository's own tests that the edit was seen to break."""
+    doubted: list[str] = Field(default_factory=list[str])
+    """What was said of edits that do not parse or repeat another's."""
+    approach: str = ""
+    """The approach that was suggested; empty when none was."""
+    informed_by: tuple[int, ...] = ()
+    """The samples whose edits were shown; empty for an independent sample."""
 
     def candidate(self, sample: int) -> Candidate | None:
         """The last edit, whatever the end, with the last script that says anything on base."""
@@ -40,6 +56,12 @@ class EditingState(State):
         texts = reporting or usable
         test = TestScript(text=texts[-1]) if texts else None
         return Candidate(sample=sample, patch=self.patches[-1], test=test)
+
+
+class OwnTests(Protocol):
+    """Runs some of the repository's own tests without and with a diff."""
+
+    async def compare(self, diff: str) -> SuiteReport | None: ...
 
 
 class EditingMachine(Machine[EditingState]):
@@ -56,6 +78,8 @@ class EditingMachine(Machine[EditingState]):
         context: Context,
         seed: tuple[TestScript, Execution],
         sample: int,
+        own_tests: OwnTests | None = None,
+        direction: Direction = INDEPENDENT,
     ) -> None:
         super().__init__(
             model,
@@ -69,6 +93,8 @@ class EditingMachine(Machine[EditingState]):
         self._issue = issue
         self._context = context
         self._seed = seed
+        self._own_tests = own_tests
+        self._direction = direction
 
     @property
     def system(self) -> str:
@@ -79,9 +105,20 @@ class EditingMachine(Machine[EditingState]):
         shared = render("editing/context", issue=self._issue, files=self._context.files)
         return EditingState(
             messages=[Message(role="user", text=shared)],
-            pending=render("editing/write", script=script.text, run=run),
+            pending=self._question(script, run),
             scripts=[script.text],
             base=[run],
+            approach="" if self._direction.others else self._direction.approach,
+            informed_by=tuple(other.sample for other in self._direction.others),
+        )
+
+    def _question(self, script: TestScript, run: Execution) -> str:
+        return render(
+            "editing/write",
+            script=script.text,
+            run=run,
+            approach=self._direction.approach,
+            others=shown(self._direction.others),
         )
 
     async def read(self, state: EditingState, reply: str) -> Attempt | Malformed:
@@ -96,27 +133,67 @@ class EditingMachine(Machine[EditingState]):
                     return Malformed("The <script> block is empty. Send the whole script.")
                 state.scripts.append(body + "\n")
             case Tag(_, body):
-                patch = await self._patch(body)
-                if isinstance(patch, Malformed):
-                    return patch
-                state.patches.append(patch)
+                edited = await self._read_edit(body)
+                if isinstance(edited, Malformed):
+                    return edited
+                doubt = self._direction.repeated(edited.patch.diff) or await self._doubt(edited)
+                if doubt and doubt not in state.doubted:
+                    state.doubted.append(doubt)
+                    return Malformed(doubt)
+                state.patches.append(edited.patch)
         return Attempt.REVISED
 
-    async def _patch(self, body: str) -> Patch | Malformed:
+    async def _doubt(self, edited: Edited) -> str:
+        """That files do not parse which did, or are new, as a sentence; else nothing.
+
+        Said once: the sandbox's Python may be newer than ours, so a model that insists is believed.
+        """
+        new = {path: data for path, data in edited.contents.items() if data is not None}
+        errors = await syntax_errors(new)
+        there = [path for path in errors if path in self._codebase.files]
+        before = await syntax_errors(await self._codebase.read_all(there)) if there else {}
+        found = [f"{path}, {what}" for path, what in errors.items() if path not in before]
+        if not found:
+            return ""
+        return (
+            "With your edit a file is no longer valid Python, so nothing was run.\n"
+            + "\n".join(found[:_MOST_ERRORS])
+            + "\nSend the whole edit again. (If you are sure of it, send the same once more.)"
+        )
+
+    async def _read_edit(self, body: str) -> Edited | Malformed:
         known = [file.path for file in self._context.files]
-        return await patch_from_edit(
-            body, self._codebase, known=known, never_touch=self._options.never_touch
+        return await read_edit(
+            body,
+            self._codebase,
+            known=known,
+            never_touch=self._options.never_touch,
+            allow_lock_files=self._options.allow_lock_files,
         )
 
     async def execute(self, state: EditingState) -> str:
         new_script = len(state.base) < len(state.scripts)
-        edits: Sequence[Sequence[str]] = [(state.patches[-1].diff,)]
-        runs = await together(
-            self._sandbox.run_script(
-                state.scripts[-1], diffs=diffs, seconds=self._options.execution_seconds
-            )
-            for diffs in (*edits, *([()] if new_script else []))
-        )
+        diff = state.patches[-1].diff
+        batch: list[Sequence[str]] = [(diff,), *([()] if new_script else [])]
+        runs, report = await both(self._runs(state.scripts[-1], batch), self._compare(diff))
         state.edited.append(runs[0])
         state.base.extend(runs[1:])
-        return render("editing/review", before=state.base[-1], after=state.edited[-1])
+        state.broken.append(report.broken if report else ())
+        return render(
+            "editing/review",
+            before=state.base[-1],
+            after=state.edited[-1],
+            diff=diff,
+            broken=state.broken[-1][:_MOST_BROKEN],
+            more=len(state.broken[-1][_MOST_BROKEN:]),
+            own=report.after.execution if report else None,
+        )
+
+    async def _runs(self, script: str, batch: Sequence[Sequence[str]]) -> list[Execution]:
+        seconds = self._options.execution_seconds
+        return await together(
+            self._sandbox.run_script(script, diffs=diffs, seconds=seconds) for diffs in batch
+        )
+
+    async def _compare(self, diff: str) -> SuiteReport | None:
+        return await self._own_tests.compare(diff) if self._own_tests else None

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import anthropic
 import httpx2
 from anthropic.types import (
+    CacheControlEphemeralParam,
     MessageParam,
     RawMessageDeltaEvent,
     RawMessageStartEvent,
@@ -28,6 +29,7 @@ from pipeline.models.base import (
     Reply,
     Usage,
 )
+from pipeline.models.cache_life import HOUR
 from pipeline.models.wire import (
     CONNECT_SECONDS,
     SDK_RETRIES,
@@ -59,6 +61,9 @@ _STATUS_OF_TYPE = {
     "overloaded_error": 529,
 }
 """An error inside a stream comes after the 200. https://platform.claude.com/docs/en/api/errors"""
+
+_SHORT: CacheControlEphemeralParam = {"type": "ephemeral"}  # kept five minutes
+_LONG: CacheControlEphemeralParam = {"type": "ephemeral", "ttl": "1h"}
 
 _TOO_LONG = ("prompt is too long", "exceed context limit")
 
@@ -125,10 +130,11 @@ class AnthropicModel:
         max_tokens: int | None,
     ) -> None:
         sampled = self._profile.sampling and temperature is not None
+        mark = _LONG if self._profile.cache_seconds == HOUR else _SHORT
         stream = await self._client.messages.create(
             model=self._profile.name,
-            system=[_block(system, marked=True)] if system else anthropic.omit,
-            messages=_marked(messages),
+            system=[_block(system, mark)] if system else anthropic.omit,
+            messages=_marked(messages, mark),
             max_tokens=max_tokens or self._profile.max_output,
             stream=True,
             extra_headers=call_headers(call),
@@ -216,19 +222,19 @@ def _first(count: int | None, otherwise: int) -> int:
     return otherwise if count is None else count
 
 
-def _block(text: str, *, marked: bool) -> TextBlockParam:
+def _block(text: str, mark: CacheControlEphemeralParam | None) -> TextBlockParam:
     block = TextBlockParam(type="text", text=sendable(text))
-    if marked:
-        block["cache_control"] = {"type": "ephemeral"}  # kept five minutes
+    if mark is not None:
+        block["cache_control"] = mark
     return block
 
 
-def _marked(messages: Sequence[Message]) -> list[MessageParam]:
+def _marked(messages: Sequence[Message], mark: CacheControlEphemeralParam) -> list[MessageParam]:
     users = [i for i, message in enumerate(messages) if message.role == "user"]
     marked = set(users[-MARKED_USER_MESSAGES:])
     turns: list[MessageParam] = []
     for i, message in enumerate(messages):
-        content = [_block(message.text, marked=i in marked)]
+        content = [_block(message.text, mark if i in marked else None)]
         if message.role == "user":
             turns.append({"role": "user", "content": content})
         else:

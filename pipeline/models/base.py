@@ -74,6 +74,8 @@ class Reply(BaseModel):
     model: str
     """The name the service answered under; a recording says so here."""
     stopped: Literal["end", "length"] = "end"
+    thinking: str = ""
+    """What a reasoning model thought aloud. Never part of `text`, and never sent back."""
 
 
 class Price(BaseModel):
@@ -85,6 +87,9 @@ class Price(BaseModel):
     output: float = 0
     cache_read: float = 0
     cache_write: float = 0
+    """Of what the cache keeps as long as the profile says."""
+    cache_write_hour: float = 0
+    """Of what it keeps for an hour; only a source for `cache_write`."""
 
     def of(self, usage: Usage) -> float:
         """US dollars for `usage`."""
@@ -109,6 +114,8 @@ class ModelProfile(BaseModel):
     sampling: bool
     """Whether the service takes a temperature."""
     price: Price
+    cache_seconds: Literal[300, 3600] = 300
+    """How long the prompt cache keeps what was not asked for, where that can be chosen."""
 
 
 class Model(Protocol):

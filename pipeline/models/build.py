@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pipeline.models.base import ModelProfile, Price
+from pipeline.models.cache_life import HOUR
 from pipeline.models.profiles import look_up
 from pipeline.models.spec import ModelSpec
 
@@ -21,16 +22,20 @@ def build_model(
     window: int | None = None,
     max_output: int | None = None,
     price: Price | None = None,
+    cache_seconds: Literal[300, 3600] = 300,
 ) -> AnthropicModel | OpenAIChatModel:
     """A `Model`, to be closed with `aclose()`.
 
     `base_url` counts where the spec has none. `window`, `max_output` and `price` overrule what
-    `profiles.look_up` says. An empty `api_key` means none, which only `openai` servers accept.
+    `profiles.look_up` says; `cache_seconds` is for Anthropic, and has its price. An empty
+    `api_key` means none, which only `openai` servers accept.
 
     Raises:
         ModelMisconfigured: the key is missing or cannot be one.
     """
-    profile = profile_of(spec, window=window, max_output=max_output, price=price)
+    profile = profile_of(
+        spec, window=window, max_output=max_output, price=price, cache_seconds=cache_seconds
+    )
     where = spec.base_url or base_url
     # Each SDK costs about a second and 50 MB to import: only the process that asks pays it.
     if spec.provider == "anthropic":
@@ -50,13 +55,20 @@ def profile_of(
     window: int | None = None,
     max_output: int | None = None,
     price: Price | None = None,
+    cache_seconds: Literal[300, 3600] = 300,
 ) -> ModelProfile:
     """The profile of `spec`, with what is given here instead of what the table says."""
     known = look_up(spec).profile
+    price = price or known.price
+    if cache_seconds == HOUR:
+        # A price that was given without one for an hour is never counted below what it says.
+        longer = max(price.cache_write, price.cache_write_hour)
+        price = price.model_copy(update={"cache_write": longer})
     return known.model_copy(
         update={
             "window": window or known.window,
             "max_output": max_output or known.max_output,
-            "price": price or known.price,
+            "price": price,
+            "cache_seconds": cache_seconds,
         }
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -12,6 +13,7 @@ import httpx2
 import openai
 from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletionChunk, ChatCompletionMessageParam
+from openai.types.chat.chat_completion_chunk import ChoiceDelta
 
 from pipeline.models.base import (
     Message,
@@ -36,6 +38,8 @@ from pipeline.models.wire import (
 NO_KEY = "EMPTY"
 """What vLLM's own documentation sends to a server that asks for no key."""
 
+_THINK, _THOUGHT = "<think>", "</think>"
+_THOUGHT_LINE = re.compile(r"^[ \t]*</think>[ \t]*$", re.MULTILINE)
 _TOO_LONG = (
     "context_length_exceeded",  # OpenAI's code
     "context length is",  # OpenAI's and most of vLLM's sentences
@@ -47,7 +51,9 @@ _TOO_LONG = (
 class OpenAIChatModel:
     """`Model` over `POST {base_url}/chat/completions`. Close it with `aclose()`.
 
-    What a reasoning model thinks (`reasoning_content`) is left out of the reply's text.
+    What a reasoning model thinks is kept apart from the reply's text: `reasoning_content` or
+    `reasoning`, as vLLM calls it with a reasoning parser, and a leading `<think>` block without.
+    https://docs.vllm.ai/en/latest/features/reasoning_outputs.html
     """
 
     def __init__(
@@ -127,8 +133,10 @@ class OpenAIChatModel:
             raise ModelUnavailable(f"{self._service} stopped in mid-answer.", heard.usage)
         if heard.refused or heard.finish_reason == "content_filter":
             raise ModelRefused(f"{self._service} declined to answer.", heard.usage)
+        thought, text = _apart("".join(heard.text))
         return Reply(
-            text=sendable("".join(heard.text)),
+            text=sendable(text),
+            thinking=sendable("".join(heard.thinking) + thought),
             usage=heard.usage or Usage(),
             model=sendable(heard.model),
             stopped="length" if heard.finish_reason == "length" else "end",
@@ -146,6 +154,7 @@ class _Heard:
 
     model: str = ""
     text: list[str] = field(default_factory=list[str])
+    thinking: list[str] = field(default_factory=list[str])
     usage: Usage | None = None
     finish_reason: str | None = None
     refused: bool = False
@@ -156,8 +165,30 @@ class _Heard:
             self.usage = _usage(chunk.usage)
         for choice in chunk.choices[:1]:
             self.text.append(choice.delta.content or "")
+            self.thinking.append(_thought(choice.delta))
             self.refused = self.refused or bool(choice.delta.refusal)
             self.finish_reason = choice.finish_reason or self.finish_reason
+
+
+def _thought(delta: ChoiceDelta) -> str:
+    """What a delta adds to the thinking; the SDK does not know these fields."""
+    more: dict[str, object] = delta.model_extra or {}
+    said = more.get("reasoning_content") or more.get("reasoning")
+    return said if isinstance(said, str) else ""
+
+
+def _apart(text: str) -> tuple[str, str]:
+    """The thinking at the beginning of `text`, and the rest.
+
+    Some chat templates open the block themselves, so that only its end, alone on a line, is in the
+    text; a block that never ends was cut off, and nothing was said after it.
+    """
+    bare = text.lstrip()
+    if bare.startswith(_THINK):
+        thought, _, rest = bare.removeprefix(_THINK).partition(_THOUGHT)
+        return thought.strip(), rest.lstrip()
+    end = _THOUGHT_LINE.search(text) if _THINK not in text else None
+    return (text[: end.start()].strip(), text[end.end() :].lstrip()) if end else ("", text)
 
 
 def _usage(counted: CompletionUsage) -> Usage:

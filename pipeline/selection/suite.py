@@ -45,8 +45,8 @@ class Suite:
     async def compare(self, diff: str) -> SuiteReport | None:
         """The tests without and with `diff`; None when nothing can be told from them unedited.
 
-        Tests that seem broken are run once more: what then passes was flaky, not broken. And what
-        does not pass again without the edit either, say because its name changes, counts for naught.
+        Tests that seem broken are run once more: what then passes was flaky, not broken. What does
+        not pass again without the edit either, say because its name changes, is left out.
         """
         before, after = await together((self._run("", 0), self._run(diff, 0)))
         if not before.passed and not before.failed:

@@ -8,7 +8,16 @@ import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 
-from tests.benchmarks import checkout, matrix, normalise, pickup, webhook, whole_run
+from tests.benchmarks import (
+    checkout,
+    edits,
+    matrix,
+    normalise,
+    pickup,
+    stopping,
+    webhook,
+    whole_run,
+)
 from tests.benchmarks.table import Row, render, write
 
 BENCHMARKS: dict[str, Callable[[], Coroutine[None, None, list[Row]]]] = {
@@ -16,6 +25,8 @@ BENCHMARKS: dict[str, Callable[[], Coroutine[None, None, list[Row]]]] = {
     "pickup": pickup.measure,
     "checkout": checkout.measure,
     "normalise": normalise.measure,
+    "edits": edits.measure,
+    "stopping": stopping.measure,
     "run": whole_run.measure,
     "matrix": matrix.measure,
 }

@@ -27,6 +27,7 @@ sys.exit(0 if total(1, 2) == 3 else 2)
 </script>
 """
 APPROVED = "<approve/>"
+APPROACHES = "<approaches>\n1. Add instead of subtracting.\n2. Mend the callers.\n</approaches>"
 PROOF = """\
 <test_file>
 from shop.till import total
@@ -54,6 +55,7 @@ def answers(*first: Answer) -> Recording:
     """The recording of a run that finds the fix; `first` come before, and so instead."""
     usual = (
         Answer(call="ranking", reply="<ranking>\nshop/till.py\n</ranking>"),
+        Answer(call="approaches", reply=APPROACHES),
         Answer(call="testing", turn=0, reply=SCRIPT),
         Answer(call="testing", reply=APPROVED),
         Answer(call="editing/0", turn=0, reply=WRONG),

@@ -88,6 +88,7 @@ def sample(number: int, *edits: Answer, test: Answer = GOOD_SCRIPT) -> dict[str,
 
 
 COMMON: dict[str, list[Answer]] = {
+    "approaches": ["I would have to see the code."],
     "ranking/0": [RANKING],
     "relevance": [relevance],
     "reproduction": [TEST_FILE],

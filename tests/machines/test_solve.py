@@ -1,11 +1,19 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from pipeline.errors import BudgetSpent
-from pipeline.models.base import ContextTooLong, ModelRefused, ModelUnavailable
+from pipeline.estimate import ESTIMATE_KEY, Estimate
+from pipeline.models.base import (
+    ContextTooLong,
+    ModelProfile,
+    ModelRefused,
+    ModelUnavailable,
+    Price,
+)
 from pipeline.store import DirStore, Store
 from pipeline.types import NoFix, Selection
 from tests.machines.shop import (
@@ -366,3 +374,19 @@ async def test_a_person_is_told_each_stage_in_plain_words(shop: Shop) -> None:
     shop.tell = lambda stage, _: told.append(stage)
     await solved(shop, ScriptedModel(simple(GOOD_EDIT, APPROVE)))
     assert list(dict.fromkeys(told)) == ["context", "samples", "votes", "selection", "reproduction"]
+
+
+async def test_what_the_samples_will_cost_is_said_and_kept(shop: Shop) -> None:
+    told: list[str] = []
+    shop.tell = lambda stage, detail: told.append(f"{stage}: {detail}")
+    await solved(shop, PricedModel(simple(GOOD_EDIT, APPROVE)))
+    assert any(re.fullmatch(r"samples: writing 1 .*cost about \$\d\.\d\d", line) for line in told)
+    kept = await DirStore(shop.folder / "store").load(ESTIMATE_KEY, Estimate)
+    assert kept is not None
+    assert kept.most > kept.dollars > 0
+
+
+class PricedModel(ScriptedModel):
+    @property
+    def profile(self) -> ModelProfile:
+        return super().profile.model_copy(update={"price": Price(cache_write=4, output=15)})

@@ -26,6 +26,8 @@ def test_every_setting_reaches_the_pipeline() -> None:
     config = parse(
         "samples: 3\nattempts: 4\ncontext_tokens: 9000\nexecution_seconds: 5\nsuite_seconds: 60\n"
         "budget: {run: 2.5}\ntest: python -m pytest 'a b'\nnever_touch: [vendored/**]\n"
+        "allow_lock_files: true\nnearby_seconds: 7\n"
+        "adaptive: false\nfirst_wave: 2\napproaches: false\ninformed: 0.5\n"
     )
     assert isinstance(config, RepoConfig)
     assert config.options() == Options(
@@ -37,6 +39,12 @@ def test_every_setting_reaches_the_pipeline() -> None:
         dollars=2.5,
         test_command=("python", "-m", "pytest", "a b"),
         never_touch=("vendored/**",),
+        allow_lock_files=True,
+        adaptive=False,
+        first_wave=2,
+        approaches=False,
+        informed=0.5,
+        nearby_seconds=7,
     )
 
 

@@ -21,8 +21,10 @@ async def after(codebase: Codebase, body: str, folder: Path) -> dict[str, bytes]
     return await applied(codebase, patch.diff, folder)
 
 
-async def refused(codebase: Codebase, body: str, **settings: tuple[str, ...]) -> str:
-    answer = await patch_from_edit(body, codebase, **settings)
+async def refused(
+    codebase: Codebase, body: str, known: tuple[str, ...] = (), never_touch: tuple[str, ...] = ()
+) -> str:
+    answer = await patch_from_edit(body, codebase, known=known, never_touch=never_touch)
     assert isinstance(answer, Malformed), answer
     return answer.hint
 

@@ -29,6 +29,12 @@ VALUES: dict[str, object] = {
     "diff": "--- a/x\n+++ b/x\n",
     "candidates": [{"diff": "--- a\n", "cells": ["0", "2"]}],
     "budget": 1000,
+    "count": 10,
+    "approach": "Mend the caller.",
+    "others": [{"diff": "--- a\n", "how": "It fails."}],
+    "broken": ["tests/test_a.py::test_b"],
+    "more": 3,
+    "own": STUCK,
     "path": "tests/test_x.py",
     "runner": "pytest",
     "command": "python -m pytest tests/test_x.py",
@@ -40,7 +46,7 @@ SPECIAL: dict[str, dict[str, object]] = {
     "ranking/order": {"files": RANKED},
     "selecting/write": {"base": ["2", "2"]},
 }
-DATA = {"issue", "file", "summary", "diff", "script", "example", "output"}
+DATA = {"issue", "file", "summary", "diff", "script", "approach", "example", "output"}
 """Tags around untrusted text."""
 
 
@@ -72,7 +78,7 @@ def test_a_system_text_says_which_tags_hold_data() -> None:
     said = (FOLDER / "shared/untrusted.j2").read_text()
     assert all(f"<{tag}>" in said for tag in DATA)
     systems = list(FOLDER.rglob("system.j2"))
-    assert len(systems) == 6
+    assert len(systems) == 7
     assert all('include "shared/untrusted.j2"' in path.read_text() for path in systems)
 
 

@@ -1,0 +1,60 @@
+"""When more samples are not worth their price."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator
+
+from pipeline.types import VoteTable
+
+REPORTS = 2
+"""The exit code by which a script says that the issue is not fixed."""
+QUORUM = 2 / 3
+"""The share of the independent samples that must agree."""
+LEAST = 2
+"""How many must agree at least: one alone agrees with nobody."""
+
+
+def waves(samples: int, *, first: int, adaptive: bool) -> Iterator[range]:
+    """The sample numbers that are started together: `first` at a time, or all at once."""
+    size = first if adaptive else samples
+    for start in range(0, samples, size):
+        yield range(start, min(samples, start + size))
+
+
+def enough(table: VoteTable, independent: Collection[int], started: int) -> bool:
+    """Whether to stop after a wave (the stop rule).
+
+    `independent` are the numbers of the samples that count: they saw no other's edit, and break
+    no test of the repository that was run; `started` is how many samples of that kind there are,
+    with an edit or without. Stop if at least two of them, and two thirds of `started`, agree:
+    each has a script that reports the issue on the unedited code, and passes the scripts of all.
+    Otherwise go on, up to the maximum: there is disagreement, or nothing passes yet.
+
+    The paper always draws all samples. In the simple world of `tests/benchmarks/stopping.py`, which
+    `python -m tests.benchmarks --only stopping` prints, 6.8 of 10 samples are drawn, and the votes
+    choose a right edit for 88.9 % of the issues instead of 91.7 %. Real issues may differ.
+    """
+    return len(agreeing(table, independent)) >= max(LEAST, math.ceil(QUORUM * started - 1e-9))
+
+
+def agreeing(table: VoteTable, independent: Collection[int]) -> tuple[int, ...]:
+    """Indices of candidates that pass each other's scripts: a large such group, best known first.
+
+    Grown from the candidate that passes most; the largest possible group may be larger still.
+    """
+    own = {
+        c: table.tests.index(candidate.test)
+        for c, candidate in enumerate(table.candidates)
+        if candidate.sample in independent and candidate.test in table.tests
+    }
+    fit = [c for c, t in own.items() if _reports(table, t) and table.runs[c][t].passed]
+    group: list[int] = []
+    for c in sorted(fit, key=lambda c: (-sum(table.runs[c][own[o]].passed for o in fit), c)):
+        if all(table.runs[c][own[o]].passed and table.runs[o][own[c]].passed for o in group):
+            group.append(c)
+    return tuple(group)
+
+
+def _reports(table: VoteTable, test: int) -> bool:
+    return table.base[test].exit_code == REPORTS

@@ -1,0 +1,87 @@
+"""What the stop rule saves and loses, in a simple world of issues that are easy or hard.
+
+An issue has a chance to be mended by one sample, drawn evenly from 0 to 1. A wrong edit does one of
+four wrong things, the first half of the time, as misunderstandings are shared. A script is faithful
+(it passes right edits only), lenient (it passes any edit that changes something) or mistaken (it
+passes one kind of wrong edit only), in shares of 70, 20 and 10 percent. Informed samples are drawn
+as the others are, and do not count for the rule.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import NamedTuple
+
+from pipeline.generation.direction import is_informed
+from pipeline.generation.stopping import enough, waves
+from pipeline.types import Candidate, Patch, TestScript, VoteTable
+from sandbox.base import Execution
+from tests.benchmarks.table import Row
+
+ISSUES = 1000
+SAMPLES = 10
+FIRST = 4
+INFORMED = 0.3
+RIGHT = 0
+_PASSES = Execution(exit_code=0, output="", seconds=0)
+_FAILS = Execution(exit_code=2, output="", seconds=0)
+
+
+class Drawn(NamedTuple):
+    behaviour: int
+    """`RIGHT`, or which wrong thing the edit does."""
+    accepts: frozenset[int]
+    """The behaviours that the script passes."""
+
+
+async def measure() -> list[Row]:
+    source = random.Random(5)
+    used = first = paper = 0
+    for _ in range(ISSUES):
+        chance = source.random()
+        samples = [_draw(source, chance) for _ in range(SAMPLES)]
+        count = _adaptive(samples)
+        used += count
+        first += _chosen(samples[:count]) == RIGHT
+        paper += _chosen(samples) == RIGHT
+    return [
+        Row("samples an issue, adaptive", used / ISSUES, "samples", "all of them", SAMPLES),
+        Row("right edit chosen, adaptive", 100 * first / ISSUES, "%", "all", 100 * paper / ISSUES),
+    ]
+
+
+def _draw(source: random.Random, chance: float) -> Drawn:
+    wrong = source.choice((1, 1, 1, 2, 3, 4))
+    right = source.random() < chance
+    kind = source.random()
+    everything = frozenset(range(5))
+    accepts = frozenset((RIGHT,)) if kind < 0.7 else everything if kind < 0.9 else {wrong}
+    return Drawn(RIGHT if right else wrong, frozenset(accepts))
+
+
+def _adaptive(samples: list[Drawn]) -> int:
+    """How many samples are drawn."""
+    for wave in waves(SAMPLES, first=FIRST, adaptive=True):
+        alone = [n for n in range(wave.stop) if not is_informed(n, INFORMED)]
+        if enough(_table(samples[: wave.stop]), alone, len(alone)):
+            return wave.stop
+    return SAMPLES
+
+
+def _chosen(samples: list[Drawn]) -> int:
+    table = _table(samples)
+    return samples[table.order()[0]].behaviour
+
+
+def _table(samples: list[Drawn]) -> VoteTable:
+    tests = tuple(TestScript(text=str(n)) for n in range(len(samples)))
+    candidates = tuple(
+        Candidate(sample=n, patch=Patch(diff=f"{n}"), test=test) for n, test in enumerate(tests)
+    )
+    runs = tuple(
+        tuple(_PASSES if one.behaviour in other.accepts else _FAILS for other in samples)
+        for one in samples
+    )
+    return VoteTable(
+        candidates=candidates, tests=tests, base=tuple(_FAILS for _ in tests), runs=runs
+    )

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import pytest
+
+from pipeline.generation.direction import Finished, is_informed, told
+from sandbox.base import Ending, Execution
+
+
+@pytest.mark.parametrize(
+    ("share", "samples", "informed"),
+    [
+        (0.3, 10, [3, 6, 9]),
+        (0.3, 4, [3]),
+        (0.3, 3, []),
+        (0, 10, []),
+        (1, 4, [1, 2, 3]),
+        (0.5, 4, [1, 3]),
+    ],
+)
+def test_the_share_of_informed_samples_is_spread_evenly(
+    share: float, samples: int, informed: list[int]
+) -> None:
+    assert [n for n in range(samples) if is_informed(n, share)] == informed
+
+
+def test_finished_edits_are_told_once_each_with_how_they_fared() -> None:
+    passed = Execution(exit_code=0, output="", seconds=1)
+    failed = Execution(exit_code=2, output="", seconds=1)
+    broken = Execution(exit_code=1, output="", seconds=1)
+    stuck = Execution(exit_code=None, output="", seconds=9, ending=Ending.TIMEOUT)
+    runs = [("a", passed, 2), ("a", failed, 0), ("b", failed, 0), ("c", broken, 0), ("d", stuck, 0)]
+    others = told([Finished(n, *run) for n, run in enumerate([*runs, ("e", None, 0)])])
+    assert [(other.sample, other.diff) for other in others] == [
+        (0, "a"),
+        (2, "b"),
+        (3, "c"),
+        (4, "d"),
+        (5, "e"),
+    ]
+    assert "exits with code 0: the issue is fixed. Tests" in others[0].how
+    assert others[0].how.endswith("breaks: 2.")
+    assert "not fixed" in others[1].how
+    assert "script is broken" in others[2].how
+    assert "did not end" in others[3].how
+    assert "not run" in others[4].how
+
+
+def test_only_so_many_are_shown() -> None:
+    assert len(told([Finished(n, f"diff {n}", None, 0) for n in range(30)])) == 6
