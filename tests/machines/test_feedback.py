@@ -79,7 +79,9 @@ async def test_tests_of_the_repository_that_the_edit_breaks_are_told(shop: Shop)
     assert (await state_of(shop)).broken == [("tests/test_till.py::test_count",), ()]
 
 
-async def test_the_unedited_code_is_tested_once_and_again_only_when_tests_look_broken(shop: Shop) -> None:
+async def test_the_unedited_code_is_tested_once_and_again_only_when_tests_look_broken(
+    shop: Shop,
+) -> None:
     model = ScriptedModel(simple(BREAKING_EDIT, GOOD_EDIT, APPROVE))
     await shop.solver(model).solve(ISSUE)
     early = [
