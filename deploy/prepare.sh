@@ -64,6 +64,9 @@ fi
 command -v redis-server >/dev/null 2>&1 || install redis-server
 
 # --- Docker -------------------------------------------------------------------------------------
+# `docker top`, which tests ask what still runs, is `ps` on the daemon's machine.
+command -v ps >/dev/null 2>&1 || install procps
+
 docker_answers() { .venv/bin/python -m sandbox.ping >build/docker.log 2>&1; }
 
 start_docker() {
