@@ -62,11 +62,6 @@ def failed(run: Run, failure: Failure, detail: str = "") -> str:
     return _status(run, f"I could not work on this: {failure_reason(failure, detail)}")
 
 
-def stopped(run: Run) -> str:
-    """The status comment when the run was called off."""
-    return _status(run, f"I stopped. To start again, {LABEL_AGAIN}.")
-
-
 def refused(login: str) -> str:
     """To someone who may not ask; said once a day and person."""
     return (
@@ -83,8 +78,6 @@ def failure_reason(failure: Failure, detail: str = "") -> str:  # noqa: C901 - o
             return "the issue is no longer in this repository."
         case Failure.ISSUE_CLOSED:
             return f"the issue is closed. If it should be fixed, reopen it and {LABEL_AGAIN}."
-        case Failure.NOT_PERMITTED:
-            return "who asked cannot push to this repository. A maintainer can ask instead."
         case Failure.REPOSITORY_GONE:
             return (
                 "the repository, or the commit I began from, is no longer there. "

@@ -52,8 +52,6 @@ class Failure(StrEnum):
     ISSUE_GONE = "issue gone"
     """Deleted or transferred before the run."""
     ISSUE_CLOSED = "issue closed"
-    NOT_PERMITTED = "not permitted"
-    """Who asked may not write to the repository."""
     REPOSITORY_GONE = "repository gone"
     """Deleted, renamed away, or the App was uninstalled."""
     REPOSITORY_EMPTY = "repository empty"

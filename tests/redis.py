@@ -13,11 +13,7 @@ from uuid import uuid4
 import pytest
 from redis.asyncio import Redis
 
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+from bot.demo.redis import free_port
 
 
 class RedisServer:

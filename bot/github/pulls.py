@@ -56,9 +56,6 @@ class Pulls:
 
         return await self._scope.once(find, create)
 
-    async def edit(self, number: int, *, title: str, body: str) -> None:
-        await self._scope.send("PATCH", "pulls", number, json={"title": title, "body": body})
-
     async def request_review(self, number: int, login: str) -> bool:
         """False when GitHub will not: its author cannot review it, or a bot was named."""
         where = ("pulls", number, "requested_reviewers")

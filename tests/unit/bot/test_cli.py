@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.redis import RedisServer, free_port
+from bot.demo.redis import free_port
+from tests.redis import RedisServer
 
 ROOT = Path(__file__).parents[3]
 NOTHING: Mapping[str, str] = {}
