@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import select
 import socket
+import ssl
 import struct
 import time
 from collections.abc import Callable
@@ -87,7 +89,16 @@ class Attached:
             left = deadline - time.monotonic()
             if left <= 0 or stopped():
                 raise Late
-            self._socket.settimeout(None)
-            ready, _, _ = select.select([self._socket], [], [], min(left, POLL_SECONDS))
-            if ready:
+            wait = min(left, POLL_SECONDS)
+            if not self._is_decrypted():
+                ready, _, _ = select.select([self._socket], [], [], wait)
+                if not ready:
+                    continue
+            # Over TLS a part of a record may be there, and the rest be late.
+            self._socket.settimeout(wait)
+            with contextlib.suppress(TimeoutError):
                 return self._socket.recv(size)
+
+    def _is_decrypted(self) -> bool:
+        """Whether bytes wait in this process already, where `select` does not see them."""
+        return isinstance(self._socket, ssl.SSLSocket) and self._socket.pending() > 0

@@ -12,7 +12,7 @@ from docker.errors import DockerException, ImageNotFound
 
 from sandbox.attach import Late
 from sandbox.base import Ending, Execution, SandboxUnavailable
-from sandbox.container import create_execution
+from sandbox.container import GVISOR, Runtime, create_execution
 from sandbox.daemon import docker_errors
 from sandbox.dialogue import Dialogue, Job, Stopped
 from sandbox.limits import Limits
@@ -20,6 +20,7 @@ from sandbox.output import Output
 
 log = logging.getLogger(__name__)
 
+KILLED_FROM_OUTSIDE = 137
 END_SECONDS = 30
 """How long a container whose output has ended may take to be gone."""
 
@@ -34,14 +35,14 @@ class Attempt:
         job: Job,
         *,
         limits: Limits,
-        profile: str,
+        runtime: Runtime,
         labels: Mapping[str, str],
     ) -> None:
         self._client = client
         self._image = image
         self._job = job
         self._limits = limits
-        self._profile = profile
+        self._runtime = runtime
         self._labels = labels
         self._stop = threading.Event()
         self._dialogue = Dialogue(
@@ -71,7 +72,7 @@ class Attempt:
                 self._client,
                 self._image,
                 limits=self._limits,
-                profile=self._profile,
+                runtime=self._runtime,
                 labels=self._labels,
             )
         except ImageNotFound as error:
@@ -97,8 +98,11 @@ class Attempt:
                 raise SandboxUnavailable("The checkout does not fit into the memory limit.")
             return self._cut_off(Ending.MEMORY)
         if end is None:
+            code = state.get("ExitCode")
+            if self._brought_down(code):
+                return self._cut_off(Ending.KILLED)
             raise SandboxUnavailable(
-                f"The sandbox container ended without a word (exit code {state.get('ExitCode')})."
+                f"The sandbox container ended without a word (exit code {code})."
             )
         if "signal" in end:
             return self._cut_off(Ending.KILLED)
@@ -109,6 +113,12 @@ class Attempt:
             output=self._dialogue.output.text(),
             seconds=round(end["seconds"], 3),
         )
+
+    def _brought_down(self, code: object) -> bool:
+        """Whether the program ended its whole container: under gVisor it can, by a signal to
+        process 1 or by having the kernel in the container run out of memory or processes."""
+        begun = self._dialogue.ready_at is not None
+        return begun and self._runtime.name == GVISOR and code != KILLED_FROM_OUTSIDE
 
     def _cut_off(self, ending: Ending) -> Execution:
         return Execution(

@@ -13,7 +13,7 @@ import os
 import sys
 import tarfile
 import tempfile
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
@@ -23,13 +23,16 @@ import docker
 from docker.errors import DockerException, ImageNotFound
 
 from sandbox import rootfs
+from sandbox.address import DockerAddress
 from sandbox.base import SandboxUnavailable
-from sandbox.daemon import LABEL_KIND, connect, docker_errors
+from sandbox.daemon import LABEL_KIND, docker_errors
+from sandbox.images import touch
 
 REGISTRY_IMAGE = "python:3.11-slim-bookworm"
 REGISTRY_SECONDS = 15
 """Longest silence of a registry; a pull that makes progress is not cut off."""
 BUILD_SECONDS = 600
+BASE_LABELS: Mapping[str, str] = {LABEL_KIND: "base"}
 SUPERVISOR = (
     "__init__.py",
     "deltas.py",
@@ -42,30 +45,41 @@ SUPERVISOR = (
     "world.py",
 )
 """The modules of a lane's process 1."""
+PROGRAMS = (
+    "Dockerfile",
+    "entry.py",
+    "choose_node.py",
+    "choose_python.py",
+    "find_secrets.py",
+    "wall.py",
+)
 
 
 def ensure_base_image(
     client: docker.APIClient,
     *,
-    docker_url: str | None = None,
+    address: DockerAddress | None = None,
+    network: str = "bridge",
     say: Callable[[str], None] = lambda _: None,
 ) -> str:
     """The reference of the base image, which is pulled or built first if it is not there.
 
-    Blocking. Several callers at once, in one process or several, build it once.
+    `network` is the Docker network that it is built on. Blocking. Several callers at once, in one
+    process or several, build it once.
 
     Raises:
         SandboxUnavailable: Docker fails, or neither a registry nor debootstrap can be used.
     """
     reference = f"capuchin/base:{recipe_digest()}"
     if image_exists(client, reference):
+        touch(client, reference)
         return reference
     with one_at_a_time():
         if not image_exists(client, reference):
             say("the sandbox base image is missing; making it once")
-            root = obtain_root(client, docker_url, say)
+            root = obtain_root(client, address or DockerAddress(), say)
             say(f"adding our own layer on {root}")
-            build(client, root, reference)
+            build(client, root, reference, network=network)
     return reference
 
 
@@ -81,7 +95,7 @@ def recipe_digest() -> str:
 def recipe_files() -> dict[str, bytes]:
     """Path in the build context to content."""
     here, code = resources.files("sandbox.image"), resources.files("sandbox")
-    recipe = {name: (here / name).read_bytes() for name in ("Dockerfile", "entry.py")}
+    recipe = {name: (here / name).read_bytes() for name in PROGRAMS}
     names = ["__init__.py", "output.py", *(f"supervisor/{name}" for name in SUPERVISOR)]
     return recipe | {f"sandbox/{name}": (code / name).read_bytes() for name in names}
 
@@ -96,10 +110,10 @@ def image_exists(client: docker.APIClient, reference: str) -> bool:
 
 
 def obtain_root(
-    client: docker.APIClient, docker_url: str | None, say: Callable[[str], None]
+    client: docker.APIClient, address: DockerAddress, say: Callable[[str], None]
 ) -> str:
     """What the base image is built on: the registry's Python image, else our own Debian."""
-    if image_exists(client, REGISTRY_IMAGE) or pull(docker_url, say):
+    if image_exists(client, REGISTRY_IMAGE) or pull(address, say):
         return REGISTRY_IMAGE
     packages = hashlib.sha256(repr((rootfs.SUITE, rootfs.PACKAGES, rootfs.LEFT_OUT)).encode())
     tag = f"capuchin/rootfs:{packages.hexdigest()[:12]}"
@@ -108,11 +122,11 @@ def obtain_root(
     return tag
 
 
-def pull(docker_url: str | None, say: Callable[[str], None]) -> bool:
+def pull(address: DockerAddress, say: Callable[[str], None]) -> bool:
     """Whether the registry gave us its image; a silent or missing registry is a quick no."""
     say(f"asking the registry for {REGISTRY_IMAGE}")
     repository, _, tag = REGISTRY_IMAGE.partition(":")
-    client = connect(docker_url, timeout=REGISTRY_SECONDS)
+    client = address.connect(timeout=REGISTRY_SECONDS)
     try:
         lines = cast(
             Iterator[dict[str, Any]], client.pull(repository, tag=tag, stream=True, decode=True)
@@ -127,7 +141,14 @@ def pull(docker_url: str | None, say: Callable[[str], None]) -> bool:
         client.close()
 
 
-def build(client: docker.APIClient, root: str, reference: str) -> None:
+def build(
+    client: docker.APIClient,
+    root: str,
+    reference: str,
+    *,
+    network: str,
+    labels: Mapping[str, str] = BASE_LABELS,
+) -> None:
     context = io.BytesIO()
     with tarfile.open(fileobj=context, mode="w") as archive:
         for folder in ("sandbox", "sandbox/supervisor"):
@@ -144,8 +165,9 @@ def build(client: docker.APIClient, root: str, reference: str) -> None:
             fileobj=context,
             custom_context=True,
             tag=reference,
-            buildargs={"ROOT": root},
-            labels={LABEL_KIND: "base"},
+            buildargs={"ROOT": root, "OWN": "" if labels is BASE_LABELS else "yes"},
+            labels=dict(labels),
+            network_mode=network,
             rm=True,
             forcerm=True,
             decode=True,
@@ -156,7 +178,15 @@ def build(client: docker.APIClient, root: str, reference: str) -> None:
             log.append(str(line.get("stream", "")))
             if "error" in line:
                 tail = " ".join("".join(log).split())[-500:]
-                raise SandboxUnavailable(f"The base image did not build: {line['error']} {tail}")
+                raise NoImage(str(line["error"]), tail)
+
+
+class NoImage(SandboxUnavailable):
+    """Our own layer could not be put on a root; `log` is the end of what the build printed."""
+
+    def __init__(self, error: str, log: str) -> None:
+        super().__init__(f"The base image did not build: {error} {log}")
+        self.log = f"{log}\n{error}"
 
 
 @contextmanager
@@ -176,17 +206,24 @@ def main(argv: list[str] | None = None) -> int:
         prog="python -m sandbox.base_image", description="Make the sandbox base image once."
     )
     parser.add_argument("--docker-url", help="the Docker daemon; default: the local socket")
+    parser.add_argument("--docker-tls", type=Path, help="folder with ca.pem, cert.pem, key.pem")
+    parser.add_argument("--ssh-config", type=Path, help="configuration of ssh for an ssh:// URL")
     parser.add_argument("--check", action="store_true", help="only tell by the exit code: 0, there")
     options = parser.parse_args(argv)
+    address = DockerAddress(
+        options.docker_url or "", tls=options.docker_tls, ssh_config=options.ssh_config
+    )
     try:
-        client = connect(options.docker_url)
+        client = address.connect()
         if options.check:
             return 0 if image_exists(client, f"capuchin/base:{recipe_digest()}") else 1
-        reference = ensure_base_image(client, docker_url=options.docker_url, say=say_on_stderr)
+        reference = ensure_base_image(client, address=address, say=say_on_stderr)
+        client.close()
     except SandboxUnavailable as error:
         say_on_stderr(str(error))
         return 1
-    client.close()
+    finally:
+        address.close()
     sys.stdout.write(f"sandbox base image {reference}: ready\n")
     return 0
 

@@ -11,8 +11,8 @@ import io
 import json
 import tarfile
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +22,20 @@ from sandbox.attach import Late
 from sandbox.attempt import ended_state, remove
 from sandbox.base import EnvironmentFailed, SandboxUnavailable
 from sandbox.base_image import image_exists
-from sandbox.container import CHECKOUT, PROGRAM_ENVIRONMENT, TREE, create_build
-from sandbox.daemon import LABEL_KIND, LABEL_MAKER, LABEL_OWNER, UID, docker_errors
+from sandbox.build_network import walled_network
+from sandbox.build_options import INCOMING, BuildOptions
+from sandbox.container import CHECKOUT, TREE, Runtime, create_build
+from sandbox.daemon import LABEL_KIND, LABEL_MAKER, LABEL_OWN, LABEL_OWNER, UID, docker_errors
 from sandbox.dialogue import Dialogue, Job, Stopped
-from sandbox.environment import Recipe, scm_versions
+from sandbox.dockerfile import check
+from sandbox.dockerfile_build import DockerfileBuild
+from sandbox.environment import Recipe
 from sandbox.images import touch
 from sandbox.limits import Limits
 from sandbox.output import Output
 from sandbox.tree import Tree
 
-INCOMING = "/opt/incoming"
-LAYOUT = "4"
+LAYOUT = "5"
 """Counts changes of the way images are made, so that old ones are not taken for new."""
 LOG_BYTES = 16 * 1024
 BUILD_LIMITS = Limits(seconds=1200, memory_mb=4096, cpus=2, processes=512)
@@ -42,31 +45,24 @@ UNPACK = (
     f"tar --touch -xf {INCOMING}/tree.tar -C {CHECKOUT} --no-same-owner --anchored --exclude=.git",
     f"rm {INCOMING}/tree.tar",
 )
+CLEAN_TMP = "find /tmp -mindepth 1 -delete 2>/dev/null || true"
+TIDY = (f"rm -f {INCOMING}/*", CLEAN_TMP)
 FORGET = (
     "pip list --editable --format=freeze | sed 's/==.*//' | xargs -r pip uninstall --yes",
     f"find {CHECKOUT} -mindepth 1 -delete; rm -f {INCOMING}/*",
+    CLEAN_TMP,
 )
 FINISH = (
     # A file that does not compile is none of our business.
     f"python -m compileall -q -j 0 {CHECKOUT} >/dev/null 2>&1 || true",
     f"find {CHECKOUT} -mindepth 1 -maxdepth 1 -exec mv -t {TREE} {{}} +; rm -f {INCOMING}/*",
+    CLEAN_TMP,
 )
+SEARCH = "python3 -I /opt/capuchin/find_secrets.py"
+CHOICES = ("python3 -I /opt/capuchin/choose_python.py", "python3 -I /opt/capuchin/choose_node.py")
+NONE_FITS = 65
+"""Exit code of a choice when no interpreter fits; the last line of its output is the sentence."""
 MEASURE = f"test $(du -sm {TREE} | cut -f1) -le "
-
-
-@dataclass(frozen=True)
-class BuildOptions:
-    """What the operator decides about builds."""
-
-    ca_bundle: Path | None = None
-    index_url: str | None = None
-    network: str = "bridge"
-    scope: str = ""
-    """Images are shared only between trees of one scope."""
-    cpus: float = 1
-    """How many processors the daemon has."""
-    disk_mb: int = 1024
-    """The checkout must fit twice, so that a program under test can write."""
 
 
 class Build:
@@ -80,7 +76,7 @@ class Build:
         *,
         base: str,
         options: BuildOptions,
-        profile: str,
+        runtime: Runtime,
         labels: Mapping[str, str],
         say: Callable[[str], None],
     ) -> None:
@@ -89,14 +85,20 @@ class Build:
         self._recipe = recipe
         self._base = base
         self._options = options
-        self._profile = profile
+        self._runtime = runtime
         self._labels = labels
         self._say = say
         self._stop = threading.Event()
         self._limits = BUILD_LIMITS.model_copy(
             update={"cpus": min(BUILD_LIMITS.cpus, options.cpus)}
         )
-        known = repr((LAYOUT, base, recipe.digest, options.index_url, options.scope))
+        known = repr((LAYOUT, base, recipe.digest, options.key()))
+        self._checked = check(recipe.dockerfile) if recipe.dockerfile is not None else None
+        if self._checked:
+            known += tree.digest  # a COPY can take any file
+        self._tools = list(chain_of(base, recipe.tools, options.key_of_tools()))
+        self._search = (SEARCH,) if options.secrets else ()
+        self._own = (image_name("dockerfile", known), image_name("rooted", known))
         self.dependencies = image_name("dependencies", known)
         self.image = image_name("tree", known + tree.digest)
 
@@ -116,27 +118,75 @@ class Build:
             return self.image
         steps = self._recipe.steps
         if not image_exists(self._client, self.dependencies):
+            root = self._root()
             self._say("installing the dependencies")
-            self._layer(self._base, (*UNPACK, *steps, *FORGET), self.dependencies)
+            self._layer(root, (*UNPACK, *steps, *self._search, *FORGET), self.dependencies)
         self._say("installing the repository")
         fits = MEASURE + str(self._options.disk_mb // 2)
-        self._layer(self.dependencies, (*UNPACK, *steps, *FINISH, fits), self.image)
+        self._layer(self.dependencies, (*UNPACK, *steps, *self._search, *FINISH, fits), self.image)
         return self.image
 
-    def _layer(self, parent: str, lines: tuple[str, ...], image: str) -> None:
+    def _root(self) -> str:
+        """What the dependencies are installed on: the base, or the repository's own Dockerfile."""
+        if self._checked is None:
+            return self._tooled()
+        root, image = self._own
+        if not image_exists(self._client, image):
+            self._say("building the Dockerfile")
+            maker = self._labels[LABEL_OWNER]
+            labels = {LABEL_KIND: "rooted", LABEL_MAKER: maker, LABEL_OWN: "yes"}
+            build = DockerfileBuild(
+                self._client,
+                self._tree,
+                self._checked,
+                base=self._base,
+                limits=self._limits,
+                labels=labels,
+                stop=self._stop,
+            )
+            with docker_errors("Docker could not build the Dockerfile"), self._network() as network:
+                build.run(root, image, network=network)
+        return image
+
+    def _tooled(self) -> str:
+        """The base with interpreter and package managers, a layer each, which nobody's code saw."""
+        parent = self._base
+        for line, image in self._tools:
+            if image_exists(self._client, image):
+                touch(self._client, image)
+            else:
+                self._say("installing the tools")
+                self._layer(parent, (line, *self._search, *TIDY), image, tree=False)
+            parent = image
+        return parent
+
+    def _network(self) -> AbstractContextManager[str]:
+        return walled_network(
+            self._client,
+            self._base,
+            network=self._options.network,
+            labels=self._labels,
+            stop=self._stop,
+        )
+
+    def _layer(self, parent: str, lines: tuple[str, ...], image: str, *, tree: bool = True) -> None:
         if self._stop.is_set():
             raise Stopped
-        with docker_errors("Docker could not build the environment"):
+        incoming = self._incoming(tree=tree)
+        with (
+            docker_errors("Docker could not build the environment"),
+            self._network() as network,
+        ):
             container = create_build(
                 self._client,
                 parent,
                 limits=self._limits,
-                profile=self._profile,
+                runtime=self._runtime,
                 labels=self._labels,
-                network=self._options.network,
+                network=network,
             )
             try:
-                self._client.put_archive(container, INCOMING, self._incoming())
+                self._client.put_archive(container, INCOMING, incoming)
                 self._install(container, lines)
                 self._commit(container, image)
             finally:
@@ -149,7 +199,9 @@ class Build:
             most_output=BUILD_LIMITS.output_total_bytes,
         )
         steps = [("bash", "-o", "pipefail", "-c", line) for line in lines]
-        job = Job(steps=steps, checkout=CHECKOUT, environment=self._environment())
+        job = Job(
+            steps=steps, checkout=CHECKOUT, environment=self._options.environment(self._recipe)
+        )
         problem = None
         try:
             dialogue.hold(container, job, seconds=BUILD_LIMITS.seconds, stop=self._stop)
@@ -160,14 +212,23 @@ class Build:
         if problem is None:
             problem = judge(dialogue.end, ended_state(self._client, container))
         if problem:
-            line = lines[dialogue.step]
-            if line.startswith(MEASURE):
-                problem = f"The checkout is larger than {self._options.disk_mb // 2} MB."
-            raise EnvironmentFailed(problem, command=line, log=dialogue.output.text())
+            line, log = lines[dialogue.step], self._options.redacted(dialogue.output.text())
+            better = self._explained(line, dialogue.end, log)
+            raise EnvironmentFailed(better or problem, command=line, log=log)
 
-    def _incoming(self) -> bytes:
+    def _explained(self, line: str, end: dict[str, Any] | None, log: str) -> str | None:
+        """What a step of ours means when it fails; None for the repository's own."""
+        if line.startswith(MEASURE):
+            return f"The checkout is larger than {self._options.disk_mb // 2} MB."
+        if line == SEARCH:
+            return "The installation wrote a secret of the package index down; it is thrown away."
+        if line.startswith(CHOICES) and end and end.get("exit") == NONE_FITS:
+            return log.strip().rpartition("\n")[2]
+        return None
+
+    def _incoming(self, *, tree: bool) -> bytes:
         """What goes in: unpacked inside, by the unprivileged user, so that a path cannot escape."""
-        files = {"tree.tar": self._tree.tar}
+        files = {"tree.tar": self._tree.tar} if tree else {}
         if self._options.ca_bundle:
             files["ca.pem"] = read_bundle(self._options.ca_bundle)
         buffer = io.BytesIO()
@@ -177,17 +238,6 @@ class Build:
                 member.size, member.mode, member.uid, member.gid = len(data), 0o600, UID, UID
                 archive.addfile(member, io.BytesIO(data))
         return buffer.getvalue()
-
-    def _environment(self) -> dict[str, str]:
-        environment = {**PROGRAM_ENVIRONMENT, "PIP_NO_INPUT": "1", "PIP_NO_CACHE_DIR": "1"}
-        environment |= {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_PROGRESS_BAR": "off"}
-        environment |= scm_versions(self._recipe.version, self._recipe.name)
-        if self._options.index_url:
-            environment["PIP_INDEX_URL"] = self._options.index_url
-        if self._options.ca_bundle:
-            names = ("PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
-            environment |= dict.fromkeys(names, f"{INCOMING}/ca.pem")
-        return environment
 
     def _commit(self, container: str, image: str) -> None:
         repository, _, tag = image.partition(":")
@@ -222,6 +272,14 @@ def judge(end: dict[str, Any] | None, state: dict[str, Any]) -> str | None:
     return (
         f"A step of the installation failed with exit code {end['exit']}." if end["exit"] else None
     )
+
+
+def chain_of(base: str, lines: Iterable[str], key: str) -> Iterator[tuple[str, str]]:
+    """Each line with the image that it makes of the one before."""
+    known = repr((LAYOUT, base, key))
+    for line in lines:
+        known = repr((known, line))
+        yield line, image_name("tools", known)
 
 
 def image_name(kind: str, key: str) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Any, Final, cast
 
 import docker
 from docker.types import Ulimit
 
+from sandbox.base import SandboxUnavailable
 from sandbox.daemon import LABEL_KIND, UID, USER
 from sandbox.limits import Limits
 from sandbox.supervisor.world import STATE
@@ -22,6 +24,7 @@ ENVIRONMENT: Final = "/opt/env"
 INODES: Final = 200_000
 OPEN_FILES: Final = 4096
 SHARED_MEMORY: Final = {"/dev/shm": "noexec,nosuid,nodev,size=64m,nr_inodes=10000,mode=1777"}  # noqa: S108
+GVISOR: Final = "runsc"
 OWN_PROCESSES: Final = 8
 """Room for process 1 and its helpers on top of what the program under test may start."""
 OWN_MEMORY_MB: Final = 32
@@ -43,6 +46,32 @@ PROGRAM_ENVIRONMENT: Final = {
 """All that the program under test sees of an environment."""
 
 
+@dataclass(frozen=True)
+class Runtime:
+    """What starts a container, and the system calls it leaves it with."""
+
+    profile: str
+    """JSON, as Docker takes it."""
+    name: str = ""
+    """One of the daemon's runtimes, say `runsc`; empty is its default."""
+
+
+def runtime_of(asked: str, known: Mapping[str, Any]) -> str:
+    """The name for Docker, of what was asked for and what the daemon knows; empty: its default.
+
+    Raises:
+        SandboxUnavailable: the daemon does not know it.
+    """
+    if asked == "auto":
+        return GVISOR if GVISOR in known else ""
+    if asked not in known and asked != "default":
+        raise SandboxUnavailable(
+            f"Docker knows no runtime {asked!r}, only {', '.join(sorted(known))}. Register it in "
+            "the daemon's configuration, or set CAPUCHIN_SANDBOX_RUNTIME to another."
+        )
+    return "" if asked == "default" else asked
+
+
 def seccomp_profile() -> str:
     """Our system-call filter: Docker's own lets vsock, netlink, io_uring and ptrace through."""
     return (resources.files("sandbox.image") / "seccomp.json").read_text()
@@ -60,11 +89,11 @@ def lane_profile(profile: str) -> str:
     return json.dumps(parsed | {"syscalls": rules})
 
 
-def common_walls(limits: Limits, profile: str) -> dict[str, Any]:
+def common_walls(limits: Limits, runtime: Runtime) -> dict[str, Any]:
     """What an execution and a build have in common."""
     return {
         "cap_drop": ["ALL"],
-        "security_opt": ["no-new-privileges:true", f"seccomp={profile}"],
+        "security_opt": ["no-new-privileges:true", f"seccomp={runtime.profile}"],
         "mem_limit": limits.memory_mb * 1024 * 1024,
         "memswap_limit": limits.memory_mb * 1024 * 1024,
         "pids_limit": limits.processes + OWN_PROCESSES,
@@ -76,17 +105,23 @@ def common_walls(limits: Limits, profile: str) -> dict[str, Any]:
         "log_config": {"Type": "none"},
         "init": False,
         "ipc_mode": "none",
+        "runtime": runtime.name or None,
     }
 
 
 def create_execution(
-    client: docker.APIClient, image: str, *, limits: Limits, profile: str, labels: Mapping[str, str]
+    client: docker.APIClient,
+    image: str,
+    *,
+    limits: Limits,
+    runtime: Runtime,
+    labels: Mapping[str, str],
 ) -> str:
     """A container for one execution, not yet started; its id."""
     size = f"size={limits.disk_mb}m,nr_inodes={INODES}"
     owner = f"uid={UID},gid={UID}"
     host = client.create_host_config(
-        **common_walls(limits, profile),
+        **common_walls(limits, runtime),
         network_mode="none",
         read_only=True,
         tmpfs={
@@ -113,13 +148,18 @@ def create_execution(
 
 
 def create_lane(
-    client: docker.APIClient, image: str, *, limits: Limits, profile: str, labels: Mapping[str, str]
+    client: docker.APIClient,
+    image: str,
+    *,
+    limits: Limits,
+    runtime: Runtime,
+    labels: Mapping[str, str],
 ) -> str:
     """A container for many executions, one at a time, not yet started; its id.
 
     It removes itself when it ends. Its limits are those of one execution.
     """
-    walls = common_walls(limits, lane_profile(profile))
+    walls = common_walls(limits, replace(runtime, profile=lane_profile(runtime.profile)))
     # Docker's own AppArmor profile forbids the mounts; where there is none, this says nothing.
     walls["security_opt"].append("apparmor=unconfined")
     memory = (limits.memory_mb + OWN_MEMORY_MB) * 1024 * 1024
@@ -161,7 +201,7 @@ def create_build(
     image: str,
     *,
     limits: Limits,
-    profile: str,
+    runtime: Runtime,
     labels: Mapping[str, str],
     network: str,
 ) -> str:
@@ -175,7 +215,7 @@ def create_build(
             stdin_open=True,
             use_config_proxy=False,
             host_config=client.create_host_config(
-                **common_walls(limits, profile), network_mode=network, tmpfs=SHARED_MEMORY
+                **common_walls(limits, runtime), network_mode=network, tmpfs=SHARED_MEMORY
             ),
             labels={**labels, LABEL_KIND: "build"},
         ),

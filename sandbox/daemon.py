@@ -5,10 +5,11 @@ from __future__ import annotations
 import socket
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 import docker
 from docker.errors import APIError, DockerException
+from docker.tls import TLSConfig
 
 from sandbox.base import SandboxUnavailable
 
@@ -20,6 +21,8 @@ LABEL_OWNER: Final = "capuchin.owner"
 """On every container: the installation that it belongs to, and that alone may reap it."""
 LABEL_MAKER: Final = "capuchin.maker"
 """On every image but the base: the installation that made it, and that alone may collect it."""
+LABEL_OWN: Final = "capuchin.own"
+"""On images that stand on a repository's own Dockerfile: not even their Python is ours."""
 LABEL_KIND: Final = "capuchin.kind"
 """`build`, `execution` or `lane` on containers; `base`, `dependencies` or `tree` on images."""
 
@@ -30,20 +33,35 @@ NOBODY_THERE: Final = (
     "Connection reset",
     "Max retries exceeded",
 )
+NOT_TRUSTED: Final = ("CERTIFICATE_VERIFY_FAILED", "SSLV3_ALERT", "TLSV1_ALERT", "TLSV13_ALERT")
 DEFAULT_SOCKET: Final = "unix:///var/run/docker.sock"
 
 
-def connect(docker_url: str | None, *, timeout: float = 180) -> docker.APIClient:
+class Client(docker.APIClient):
+    """Trusts the authority it was given; `requests` would put REQUESTS_CA_BUNDLE above it."""
+
+    def merge_environment_settings(
+        self, url: Any, proxies: Any, stream: Any, verify: Any, cert: Any
+    ) -> Any:
+        known = self.verify if verify is None else verify
+        return super().merge_environment_settings(url, proxies, stream, known, cert)
+
+
+def connect(
+    docker_url: str | None, *, timeout: float = 180, tls: TLSConfig | None = None, said: str = ""
+) -> docker.APIClient:
     """A client of the daemon at `docker_url`; None is the local socket.
+
+    `said` is the address in messages, where it is another than the one that is used.
 
     Raises:
         SandboxUnavailable: nothing answers there, or not to us.
     """
     url = docker_url or DEFAULT_SOCKET
-    with docker_errors(f"Docker could not be reached at {url}"):
+    with docker_errors(f"Docker could not be reached at {said or url}"):
         if url.startswith("unix://"):
             knock(url.removeprefix("unix://"))
-        return docker.APIClient(base_url=url, version="auto", timeout=int(timeout))
+        return Client(base_url=url, version="auto", timeout=int(timeout), tls=tls or False)
 
 
 def knock(path: str) -> None:
@@ -73,6 +91,8 @@ def cause(error: Exception) -> str:
         return "permission denied. Run as a member of the `docker` group or as root."
     if isinstance(error, APIError):
         return str(error.explanation or text)
+    if any(word in text for word in NOT_TRUSTED):
+        return f"the certificates do not fit, {text[-200:]}. Check CAPUCHIN_DOCKER_TLS_DIR."
     if any(word in text for word in NOBODY_THERE):
         return "no daemon answers. Install and start Docker (`systemctl start docker`)."
     return text[:500]

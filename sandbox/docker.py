@@ -10,28 +10,33 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
-from urllib.parse import urlsplit
 
 import docker
 
+from sandbox.address import DockerAddress
 from sandbox.attempt import Attempt, remove
 from sandbox.base import Execution, SandboxUnavailable
 from sandbox.base_image import ensure_base_image, image_exists, recipe_digest
-from sandbox.build import Build, BuildOptions
-from sandbox.container import seccomp_profile
-from sandbox.daemon import LABEL_OWNER, LABEL_RUN, connect, docker_errors
+from sandbox.build import Build
+from sandbox.build_options import BuildOptions
+from sandbox.container import Runtime, runtime_of, seccomp_profile
+from sandbox.daemon import LABEL_OWN, LABEL_OWNER, LABEL_RUN, docker_errors
 from sandbox.dialogue import Job
+from sandbox.docker_lane import open_lane
 from sandbox.environment import recipe_of
-from sandbox.images import collect
+from sandbox.images import BASE_UNUSED_SECONDS, collect, collect_bases, labels_of
+from sandbox.lane import Lane
 from sandbox.lanes import Lanes, WarmAttempt
 from sandbox.limits import Limits
 from sandbox.probe import Mode, Tier
+from sandbox.push import push
 from sandbox.session import DockerSandbox
 from sandbox.tree import Tree
 from sandbox.waiting import Alone, finished, stoppable
@@ -51,32 +56,41 @@ class DockerEngine:
         parallel: int = 2,
         ca_bundle: Path | None = None,
         index_url: str | None = None,
-        docker_url: str | None = None,
+        address: DockerAddress | None = None,
+        npm_registry: str | None = None,
+        python_mirror: str | None = None,
+        build_secrets: Mapping[str, str] | None = None,
         build_network: str = "bridge",
         owner: str = "capuchin",
         mode: Mode = "auto",
+        runtime: str = "auto",
     ) -> None:
         """`mode` says how executions are held: in `warm` containers that run one after another,
         each in a world of its own; `cold`, a container each; `auto`, warm where the host can.
         `owner` names the installation, when several share a Docker daemon: each reaps its own.
-        `build_network` is the Docker network that installations may use; executions have none.
+        `runtime` is what starts containers: `auto`, gVisor where the daemon knows `runsc`;
+        `default`, whatever the daemon uses by itself; or the name of one that it knows.
+        The rest is what installations may use and executions have nothing of, as in `BuildOptions`.
 
         Raises:
-            ValueError: `index_url` carries a password, which the code being installed could read.
+            ValueError: an address carries a password, a secret has no fit name or value, or
+                `build_network` is the host's.
         """
-        if index_url and "@" in urlsplit(index_url).netloc:
-            raise ValueError("index_url must not carry credentials: repositories could read them.")
         self.limits = limits
         self._options = BuildOptions(
             ca_bundle=ca_bundle,
             index_url=index_url,
+            npm_registry=npm_registry,
+            python_mirror=python_mirror,
+            secrets=build_secrets or {},
             network=build_network,
             disk_mb=limits.disk_mb,
         )
-        self._docker_url = docker_url
+        self._address = address or DockerAddress()
         self._owner = owner
         self._tier = Tier(mode)
-        self._profile = seccomp_profile()
+        self._asked = runtime
+        self._runtime = Runtime(seccomp_profile())
         self._executions = ThreadPoolExecutor(parallel, thread_name_prefix="sandbox")
         self._builds = ThreadPoolExecutor(parallel, thread_name_prefix="sandbox-build")
         self._chores = ThreadPoolExecutor(2, thread_name_prefix="sandbox-chore")
@@ -106,6 +120,8 @@ class DockerEngine:
         tree: Tree,
         *,
         setup: Sequence[str] = (),
+        dockerfile: str = "",
+        python: str = "",
         scope: str = "",
         run_id: str = "",
         on_progress: Callable[[str], None] | None = None,
@@ -113,12 +129,12 @@ class DockerEngine:
         """The image of `tree`, installed; made once and found again afterwards.
 
         `setup` are lines for a shell in the build container, instead of what the tree's own files
-        suggest. Images are shared only within one `scope`, say a repository: the code of one could
-        otherwise tamper with the environment of another. `on_progress` is called in the event loop
-        with short sentences.
+        suggest; `dockerfile` and `python` are as in `recipe_of`. Images are shared only within one
+        `scope`, say a repository: the code of one could otherwise tamper with the environment of
+        another. `on_progress` is called in the event loop with short sentences.
 
         Raises:
-            EnvironmentFailed: the repository could not be installed, or holds no Python.
+            EnvironmentFailed: the repository could not be installed, or holds nothing that we can.
             SandboxUnavailable: Docker does not do its part.
         """
         loop = asyncio.get_running_loop()
@@ -127,10 +143,15 @@ class DockerEngine:
             if on_progress is not None:
                 loop.call_soon_threadsafe(on_progress, sentence)
 
-        recipe = await self._chore(lambda: recipe_of(tree, setup=setup))
+        recipe = await self._chore(
+            lambda: recipe_of(tree, setup=setup, dockerfile=dockerfile, python=python)
+        )
         client = await self._chore(self._client)
         base = await loop.run_in_executor(
-            self._builds, lambda: ensure_base_image(client, docker_url=self._docker_url, say=say)
+            self._builds,
+            lambda: ensure_base_image(
+                client, address=self._address, network=self._options.network, say=say
+            ),
         )
         build = Build(
             client,
@@ -138,7 +159,7 @@ class DockerEngine:
             recipe,
             base=base,
             options=replace(self._options, cpus=self._cpus, scope=scope),
-            profile=self._profile,
+            runtime=self._runtime,
             labels=self._labels(run_id),
             say=say,
         )
@@ -149,8 +170,13 @@ class DockerEngine:
         """A sandbox on a prepared image; nothing of it is left when the block ends."""
         lanes = self._lanes(image, run_id)
 
+        @cache
+        def own() -> bool:
+            """A process 1 that a repository brought itself gets no more freedom than its tests."""
+            return LABEL_OWN in labels_of(self._client(), image)
+
         async def execute(job: Job, limits: Limits) -> Execution:
-            return await self._execute(lanes, job, limits)
+            return await self._execute(lanes, job, limits, cold=await self._chore(own))
 
         sandbox = DockerSandbox(image, limits=self.limits, execute=execute)
         try:
@@ -173,13 +199,31 @@ class DockerEngine:
         """Remove images that we made until the rest fits into `max_bytes`; how many bytes went.
 
         The least recently used go first; what a container uses stays. 0 removes all that can be.
+        Base images of other versions go too, once nobody has used them for two weeks.
 
         Raises:
             SandboxUnavailable: Docker does not answer.
         """
-        return await self._chore(
+        freed = await self._chore(
             lambda: collect(self._client(), maker=self._owner, max_bytes=max_bytes)
         )
+        await self._chore(
+            lambda: collect_bases(
+                self._client(),
+                keep=f"capuchin/base:{recipe_digest()}",
+                unused_seconds=BASE_UNUSED_SECONDS,
+            )
+        )
+        return freed
+
+    async def push(self, image: str, registry: str) -> str:
+        """Put `image` into a registry, say `registry.example.org/capuchin`; its name there, by
+        digest.
+
+        Raises:
+            SandboxUnavailable: the registry, or Docker, does not take it.
+        """
+        return await self._chore(lambda: push(self._client(), image, registry))
 
     async def close(self) -> None:
         """Let go of threads and connections; what still runs is waited for."""
@@ -187,28 +231,28 @@ class DockerEngine:
             await asyncio.to_thread(pool.shutdown, cancel_futures=True)
         if self._connected is not None:
             self._connected.close()
+        await asyncio.to_thread(self._address.close)
 
-    async def _execute(self, lanes: Lanes, job: Job, limits: Limits) -> Execution:
+    async def _execute(self, lanes: Lanes, job: Job, limits: Limits, *, cold: bool) -> Execution:
         """One execution, when its turn has come. Raises as `Sandbox.run_command` does."""
         client = await self._chore(self._client)
         limits = limits.model_copy(update={"cpus": min(limits.cpus, self._cpus)})
-        if await self._tier.is_warm(self._executions, lanes):
+        if not cold and await self._tier.is_warm(self._executions, lanes):
             return await stoppable(self._executions, WarmAttempt(lanes, job, limits=limits))
         attempt = Attempt(
-            client, lanes.image, job, limits=limits, profile=self._profile, labels=lanes.labels
+            client, lanes.image, job, limits=limits, runtime=self._runtime, labels=lanes.labels
         )
         return await stoppable(self._executions, attempt)
 
     def _lanes(self, image: str, run_id: str) -> Lanes:
-        return Lanes(
-            self._client,
-            image,
-            limits=lambda: self.limits.model_copy(
-                update={"cpus": min(self.limits.cpus, self._cpus)}
-            ),
-            profile=self._profile,
-            labels=self._labels(run_id),
-        )
+        labels = self._labels(run_id)
+
+        def opened() -> Lane:
+            client = self._client()
+            limits = self.limits.model_copy(update={"cpus": min(self.limits.cpus, self._cpus)})
+            return open_lane(client, image, limits=limits, runtime=self._runtime, labels=labels)
+
+        return Lanes(image, labels=labels, opened=opened)
 
     async def _let_go(self, lanes: Lanes) -> None:
         await finished(asyncio.ensure_future(self._chore(lanes.close)))
@@ -218,11 +262,18 @@ class DockerEngine:
 
     def _client(self) -> docker.APIClient:
         with self._guard:
+            if self._connected is not None and self._address.is_lost:
+                self._connected.close()
+                self._connected = None
             if self._connected is None:
-                client = connect(self._docker_url)
+                client = self._address.connect()
                 with docker_errors("Docker does not answer"):
                     # The daemon refuses a container that asks for more processors than there are.
-                    self._cpus = float(client.info()["NCPU"])
+                    info: dict[str, Any] = client.info()
+                self._cpus = float(info["NCPU"])
+                self._runtime = replace(
+                    self._runtime, name=runtime_of(self._asked, info["Runtimes"])
+                )
                 self._connected = client
             return self._connected
 
@@ -245,7 +296,8 @@ class DockerEngine:
                 f"This Docker daemon does not enforce {', '.join(missing)}. Run a rootful daemon, "
                 "or a rootless one on a host with cgroup v2."
             )
-        return f"Docker {version['Version']}"
+        by = f" with {self._runtime.name}" if self._runtime.name else ""
+        return f"Docker {version['Version']}{by}"
 
     def _reap(self, live_runs: frozenset[str], older_than: float) -> int:
         removed = 0

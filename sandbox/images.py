@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import docker
@@ -14,6 +14,10 @@ from docker.errors import APIError, ImageNotFound
 from sandbox.daemon import LABEL_MAKER, docker_errors
 
 log = logging.getLogger(__name__)
+
+BASES = ("capuchin/base", "capuchin/rootfs")
+BASE_UNUSED_SECONDS = 14 * 24 * 3600
+"""After this long nobody goes back to a version."""
 
 
 @dataclass(frozen=True)
@@ -67,13 +71,59 @@ def collect(client: docker.APIClient, *, maker: str, max_bytes: int) -> int:
     return freed
 
 
+def collect_bases(
+    client: docker.APIClient,
+    *,
+    keep: str,
+    unused_seconds: float,
+    repositories: Sequence[str] = BASES,
+) -> int:
+    """Remove base images of other versions that nobody asked for so long; how many there were.
+
+    They belong to all installations on the host; one that an image or container stands on stays.
+
+    Raises:
+        SandboxUnavailable: Docker does not answer.
+    """
+    now = datetime.now(UTC)
+    removed = 0
+    with docker_errors("Docker could not list images"):
+        for repository in repositories:
+            listed = cast(list[dict[str, Any]], client.images(repository))
+            found = [
+                image for entry in listed for image in [seen(client, entry["RepoTags"])] if image
+            ]
+            for image in found:
+                age = (now - image.used).total_seconds()
+                if image.name != keep and age >= unused_seconds and not stood_on(client, image.id):
+                    removed += remove(client, image)
+    return removed
+
+
+def stood_on(client: docker.APIClient, image: str) -> bool:
+    """Whether another image, of anybody's, has `image` as its parent."""
+    listed = cast(list[dict[str, Any]], client.images(all=True))
+    return any(entry["ParentId"] == image for entry in listed)
+
+
 def remove(client: docker.APIClient, image: Image) -> bool:
     try:
-        client.remove_image(image.name, noprune=True)
+        # Layers without a name go along.
+        client.remove_image(image.name)
     except (APIError, ImageNotFound) as error:
         log.info("image %s stays: %s", image.name, error)
         return False
     return True
+
+
+def labels_of(client: docker.APIClient, image: str) -> dict[str, str]:
+    """The labels of an image; none of one that is gone."""
+    with docker_errors("Docker could not look for an image"):
+        try:
+            facts = cast(dict[str, Any], client.inspect_image(image))
+        except ImageNotFound:
+            return {}
+    return facts["Config"]["Labels"] or {}
 
 
 def made_by(client: docker.APIClient, maker: str) -> list[Image]:

@@ -9,11 +9,9 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import docker
-
 from sandbox.base import Ending, Execution, PatchRejected
 from sandbox.dialogue import Job, Stopped
-from sandbox.lane import Lane, LaneDied, NoLane, open_lane
+from sandbox.lane import Lane, LaneDied, NoLane
 from sandbox.limits import Limits
 
 PATIENCE_SECONDS = 180
@@ -27,19 +25,12 @@ class Lanes:
     """At most as many containers as executions run at once; opened when first needed."""
 
     def __init__(
-        self,
-        client: Callable[[], docker.APIClient],
-        image: str,
-        *,
-        limits: Callable[[], Limits],
-        profile: str,
-        labels: Mapping[str, str],
+        self, image: str, *, labels: Mapping[str, str], opened: Callable[[], Lane]
     ) -> None:
+        """`opened` starts a new one; raises `SandboxUnavailable`."""
         self.image = image
         self.labels = labels
-        self._client = client
-        self._limits = limits
-        self._profile = profile
+        self._opened = opened
         self._guard = threading.Lock()
         self._idle: list[Lane] = []
 
@@ -47,7 +38,7 @@ class Lanes:
         """A lane for one execution: rather one that has the edit at hand.
 
         Raises:
-            SandboxUnavailable: Docker does not start a new one.
+            SandboxUnavailable: there is no new one to be had.
         """
         with self._guard:
             known = [lane for lane in self._idle if edit in lane.edits]
@@ -55,13 +46,7 @@ class Lanes:
                 self._idle.remove(lane)
                 lane.edits.add(edit)
                 return lane
-        lane = open_lane(
-            self._client(),
-            self.image,
-            limits=self._limits(),
-            profile=self._profile,
-            labels=self.labels,
-        )
+        lane = self._opened()
         lane.edits.add(edit)
         return lane
 
@@ -75,7 +60,8 @@ class Lanes:
             lanes, self._idle = self._idle, []
         if lanes:
             with ThreadPoolExecutor(len(lanes)) as pool:
-                list(pool.map(Lane.close, lanes))
+                for lane in lanes:
+                    pool.submit(lane.close)
 
 
 class WarmAttempt:

@@ -1,0 +1,75 @@
+"""A lane that is a Docker container. Blocking."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+
+import docker
+from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+
+from sandbox.attach import Attached
+from sandbox.base import SandboxUnavailable
+from sandbox.container import Runtime, create_lane
+from sandbox.daemon import cause, docker_errors
+from sandbox.lane import Lane, LaneDied, NoLane, walls
+from sandbox.limits import Limits
+
+log = logging.getLogger(__name__)
+
+GONE_SECONDS = 30
+
+
+def open_lane(
+    client: docker.APIClient,
+    image: str,
+    *,
+    limits: Limits,
+    runtime: Runtime,
+    labels: Mapping[str, str],
+) -> Lane:
+    """Raises `SandboxUnavailable` if Docker does not start it."""
+    with docker_errors("The sandbox container failed"):
+        try:
+            container = create_lane(client, image, limits=limits, runtime=runtime, labels=labels)
+        except ImageNotFound as error:
+            raise SandboxUnavailable(
+                f"The environment image {image} is gone; prepare it again."
+            ) from error
+        lane = None
+        try:
+            attached = Attached(client, container)
+            lane = Lane(attached, remove=lambda: end(client, container, attached))
+            client.start(container)
+            lane.send(walls(limits))
+        except (DockerException, OSError, LaneDied) as error:
+            if lane is not None:
+                lane.close()
+            else:
+                client.remove_container(container, force=True, v=True)
+            if isinstance(error, APIError):
+                raise NoLane(f"The container of a lane did not start: {cause(error)}") from error
+            raise SandboxUnavailable(f"The sandbox container did not start: {error}") from error
+        return lane
+
+
+def end(client: docker.APIClient, container: str, attached: Attached) -> None:
+    """Kill the container with all that runs in it, and wait until it is gone."""
+    try:
+        attached.__exit__(None, None, None)
+        client.remove_container(container, force=True, v=True)
+    except NotFound:
+        return
+    except (DockerException, OSError) as error:
+        # It removes itself as well: the second to come is told so.
+        if "already in progress" not in str(error):
+            log.warning("lane %s was not removed: %s", container[:12], error)
+            return
+    deadline = time.monotonic() + GONE_SECONDS
+    try:
+        while time.monotonic() < deadline:
+            client.inspect_container(container)
+            time.sleep(0.005)
+    except (DockerException, OSError):
+        return

@@ -1,0 +1,174 @@
+"""What a repository's Dockerfile may say: it is read and checked before any daemon sees it.
+
+Refused is what would act outside the build's own container: images of this host, addresses that the
+daemon itself fetches, volumes, mounts, other networks, triggers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from sandbox.base import EnvironmentFailed
+
+OWN_BASE: Final = "capuchin/base"
+"""What a Dockerfile calls the image that repositories without one are installed in."""
+HARMLESS: Final = frozenset(
+    {"ARG", "CMD", "ENTRYPOINT", "ENV", "EXPOSE", "HEALTHCHECK", "MAINTAINER", "SHELL"}
+    | {"STOPSIGNAL", "USER", "WORKDIR"}
+)
+REGISTRY_NAME: Final = re.compile(
+    r"(?:(?:[a-z0-9-]+\.)+[a-z]{2,}/)?[a-z0-9]+(?:[._/-]+[a-z0-9]+)*(?::[\w.-]{1,128})?"
+    r"(?:@sha256:[0-9a-f]{64})?"
+)
+DOMAIN: Final = re.compile(r"(?:[a-z0-9-]+\.)+[a-z]{2,}")
+IMAGE_ID: Final = re.compile(r"[0-9a-f]{4,64}")
+FETCHED: Final = re.compile(r"(?i)\w+://|git@|\$")
+FOLDED: Final = re.compile(r"\\[ \t]*$")
+DIRECTIVE: Final = re.compile(r"\s*#\s*(syntax|escape|check)\s*=", re.IGNORECASE)
+ARGUMENT: Final = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+
+
+@dataclass(frozen=True)
+class Instruction:
+    name: str
+    rest: str
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.rest}"
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A Dockerfile without anything that we refuse, an instruction a line."""
+
+    instructions: tuple[Instruction, ...]
+    images: tuple[str, ...]
+    """What it stands on or copies from, as it names them; `OWN_BASE` among them or not."""
+
+    def text(self, found: dict[str, str]) -> str:
+        """The Dockerfile again, on the images of `found`, name to id."""
+        lines: list[str] = []
+        for instruction in self.instructions:
+            if instruction.name == "FROM":
+                image, *stage = instruction.rest.split()
+                lines.append(" ".join(["FROM", found.get(image, image), *stage]))
+            else:
+                lines.append(str(instruction))
+        return "\n".join(lines) + "\n"
+
+
+def check(text: str) -> Checked:
+    """Raises `EnvironmentFailed` with the line and why it is refused."""
+    instructions = list(parsed(text))
+    instructions = list(with_arguments(instructions))
+    if not any(instruction.name == "FROM" for instruction in instructions):
+        raise EnvironmentFailed("The Dockerfile has no FROM.", command="FROM", log="")
+    stages: list[str] = []
+    images: list[str] = []
+    for instruction in instructions:
+        why = judged(instruction, stages, images)
+        if why:
+            raise refusal(instruction, why)
+    return Checked(tuple(instructions), tuple(dict.fromkeys(images)))
+
+
+def refusal(instruction: Instruction, why: str) -> EnvironmentFailed:
+    return EnvironmentFailed(
+        f"The Dockerfile is refused: {why}", command=str(instruction)[:300], log=""
+    )
+
+
+def parsed(text: str) -> Iterator[Instruction]:
+    """Its instructions, each folded into one line; comments and empty lines are gone."""
+    folded = ""
+    for line in text.replace("\r\n", "\n").split("\n"):
+        if DIRECTIVE.match(line):
+            raise refusal(Instruction("#", line.strip()), "parser directives are not allowed.")
+        if line.strip().startswith("#") or (folded and not line.strip()):
+            continue
+        if FOLDED.search(line):
+            folded += FOLDED.sub("", line) + " "
+            continue
+        whole, folded = (folded + line).strip(), ""
+        if whole:
+            name, _, rest = whole.partition(" ")
+            yield Instruction(name.strip().upper(), rest.strip())
+    if folded.strip():
+        name, _, rest = folded.strip().partition(" ")
+        yield Instruction(name.upper(), rest.strip())
+
+
+def with_arguments(instructions: list[Instruction]) -> Iterator[Instruction]:
+    """The defaults of ARG put into FROM, as Docker does; only those before the first FROM count."""
+    known: dict[str, str] = {}
+    began = False
+    for instruction in instructions:
+        if instruction.name == "FROM":
+            began = True
+            rest = ARGUMENT.sub(lambda m: known.get(m[1] or m[2], m[0]), instruction.rest)
+            yield Instruction("FROM", rest)
+            continue
+        if instruction.name == "ARG" and not began:
+            name, _, value = instruction.rest.partition("=")
+            known[name.strip()] = value.strip().strip("\"'")
+        yield instruction
+
+
+def judged(instruction: Instruction, stages: list[str], images: list[str]) -> str | None:
+    """Why an instruction is refused; `stages` and `images` grow with what FROM names."""
+    name, rest = instruction.name, instruction.rest
+    if name == "FROM":
+        return judged_from(rest, stages, images)
+    if name == "RUN":
+        if rest.startswith("--"):
+            return "options of RUN, such as --mount, --network or --security, are not allowed."
+        return "here-documents are not allowed." if "<<" in rest.split("\n")[0][:2] else None
+    if name in {"COPY", "ADD"}:
+        return judged_copy(name, rest, stages)
+    if name == "LABEL":
+        return "labels of ours are not allowed." if "capuchin" in rest.lower() else None
+    if name not in HARMLESS:
+        return f"{name[:40]} is not allowed."
+    return None
+
+
+def judged_from(rest: str, stages: list[str], images: list[str]) -> str | None:
+    words = rest.split()
+    if not words or words[0].startswith("--"):
+        return "FROM takes an image and no options."
+    image = words[0]
+    if image not in stages and image != "scratch":
+        if image != OWN_BASE and not is_public(image):
+            return f"FROM takes {OWN_BASE} or an image of a public registry by its name."
+        images.append(image)
+    stages.append(words[2] if len(words) == 3 and words[1].upper() == "AS" else "")
+    return None
+
+
+def is_public(image: str) -> bool:
+    """Whether it names an image of a registry on the internet, and none of this host."""
+    head, _, rest = image.partition("/")
+    if rest and re.search(r"[.:]|^localhost$", head) and not DOMAIN.fullmatch(head):
+        return False
+    local = head == "capuchin" or head.startswith("sha256:") or IMAGE_ID.fullmatch(image)
+    return not local and bool(REGISTRY_NAME.fullmatch(image))
+
+
+def judged_copy(name: str, rest: str, stages: list[str]) -> str | None:
+    words = rest.split()
+    options = [word for word in words if word.startswith("--")]
+    for option in options:
+        key, _, value = option.partition("=")
+        if key not in {"--from", "--chown", "--chmod"}:
+            return f"the option {key[:40]} of {name} is not allowed."
+        known = value and (value in stages or (value.isdigit() and int(value) < len(stages)))
+        if key == "--from" and not known:
+            return "COPY --from takes an earlier stage of the same file only."
+    if "<<" in rest:
+        return "here-documents are not allowed."
+    if name == "ADD" and FETCHED.search(rest):
+        return "ADD takes files of the repository only; fetch others in a RUN line."
+    return None

@@ -1,0 +1,138 @@
+"""Makes the environment's Python one that the repository installs on, before any of its code runs.
+
+It runs inside the build container and knows only the standard library. Its exit code is 65 when
+there is no such interpreter; then its last line says which are there and what can be done.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ENVIRONMENT = "/opt/env"
+TOOLS = "/opt/tools/uv"
+PYTHONS = "/opt/pythons"
+FOLDERS = "/usr/local/bin:/usr/bin:/bin"
+NONE_FITS = 65
+NETWORK = {"UV_HTTP_TIMEOUT": "20", "UV_HTTP_RETRIES": "1", "UV_NO_CACHE": "1"}
+VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
+
+
+class NoInterpreter(Exception):
+    """None could be had; the words say why."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser()
+    for name in ("--accepted", "--wanted", "--asked", "--where"):
+        parser.add_argument(name, required=True)
+    parser.add_argument("--environment", default=ENVIRONMENT)
+    parser.add_argument("--folders", default=FOLDERS)
+    options = parser.parse_args(argv)
+    environment = Path(options.environment)
+    accepted, wanted = versions(options.accepted), versions(options.wanted)
+    own = version_of(str(environment / "bin/python"))
+    there = interpreters(options.folders)
+    fits = own in (wanted or accepted)
+    chosen = next((version for version in wanted if version in there), None)
+    if chosen is None and not fits and own not in accepted:
+        chosen = next((version for version in accepted if version in there), None)
+    if fits or (chosen is None and own in accepted):
+        return 0
+    try:
+        python = there[chosen] if chosen else installed((wanted or accepted)[:1], environment)
+        replace(environment, python)
+    except NoInterpreter as error:
+        have = ", ".join(sorted({own, *there} - {""}, key=number)) or "none"
+        say(sentence(options.asked, options.where, have, str(error)))
+        return NONE_FITS
+    say(f"the environment has Python {version_of(str(environment / 'bin/python'))}")
+    return 0
+
+
+def versions(text: str) -> list[str]:
+    return [version for version in text.split(",") if version]
+
+
+def number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+def say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def sentence(asked: str, where: str, have: str, why: str) -> str:
+    return (
+        f"This repository asks for Python {asked} ({where}), and the sandbox has {have}. "
+        f"{why} The maintainers can name another with `python` or bring one with `dockerfile` in "
+        "the configuration file; the operator can set CAPUCHIN_BUILD_PYTHON_MIRROR."
+    )
+
+
+def version_of(python: str) -> str:
+    """Its `3.N`; empty if it does not run."""
+    try:
+        done = subprocess.run(
+            [python, "-c", VERSION], capture_output=True, text=True, timeout=30, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def interpreters(folders: str) -> dict[str, str]:
+    """Version to path, of those on the search path and those that uv installed."""
+    found: dict[str, str] = {}
+    places = [Path(folder) for folder in folders.split(os.pathsep) if folder]
+    for folder in [*places, *sorted(Path(PYTHONS).glob("*/bin"))]:
+        for path in sorted(folder.glob("python3*")):
+            if re.fullmatch(r"python3(\.\d+)?", path.name):
+                version = version_of(str(path))
+                if version:
+                    found.setdefault(version, str(path))
+    return found
+
+
+def installed(wanted: list[str], environment: Path) -> str:
+    """The path of an interpreter that uv fetches."""
+    if not wanted:
+        raise NoInterpreter("No version of Python 3 is within these bounds.")
+    version = wanted[0]
+    uv = uv_program(environment)
+    done = subprocess.run(
+        [uv, "python", "install", "--no-bin", "--install-dir", PYTHONS, version],
+        env={**os.environ, **NETWORK},  # noqa: TID251 - the build container's own
+        check=False,
+    )
+    there = interpreters("") if done.returncode == 0 else {}
+    if version not in there:
+        raise NoInterpreter(f"uv could not fetch Python {version}.")
+    return there[version]
+
+
+def uv_program(environment: Path) -> str:
+    program = f"{TOOLS}/bin/uv"
+    if not Path(program).exists():
+        pip = [str(environment / "bin/python"), "-m", "pip", "install", "--quiet"]
+        if subprocess.run([*pip, "--target", TOOLS, "uv"], check=False).returncode:
+            raise NoInterpreter("uv, which fetches interpreters, could not be installed.")
+    return program
+
+
+def replace(environment: Path, python: str) -> None:
+    """Make the environment anew with `python`, and the checkout the last on its path again."""
+    made = subprocess.run([python, "-m", "venv", "--clear", str(environment)], check=False)
+    if made.returncode:
+        raise NoInterpreter(f"{python} cannot make a virtual environment.")
+    for packages in environment.glob("lib/python3*/site-packages"):
+        (packages / "capuchin.pth").write_text("/testbed\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+"""Did an installation write down what it was given for the package index? Exit code 66 if it did.
+
+It runs inside the build container, last, with the same environment as the steps before it.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+FOUND = 66
+NAMES = "CAPUCHIN_SECRET_NAMES"
+ROOTS = ("/testbed", "/opt", "/tmp", "/var/tmp")  # noqa: S108
+CHUNK = 1 << 20
+
+
+def main() -> int:
+    environ = os.environ  # noqa: TID251 - the build container's own
+    values = [environ[name].encode() for name in environ.get(NAMES, "").split(",") if name]
+    secrets = [part for value in values for part in (value, password(value)) if part]
+    for path in files(ROOTS):
+        if holds(path, secrets):
+            sys.stdout.write(f"{path} holds a secret of the package index\n")
+            return FOUND
+    return 0
+
+
+def password(value: bytes) -> bytes:
+    """Of an address with one."""
+    return value.partition(b"://")[2].rpartition(b"@")[0].partition(b":")[2]
+
+
+def files(roots: tuple[str, ...]) -> Iterator[Path]:
+    for root in roots:
+        for folder, _, names in os.walk(root):
+            for name in names:
+                path = Path(folder, name)
+                if stat.S_ISREG(path.lstat().st_mode):
+                    yield path
+
+
+def holds(path: Path, secrets: list[bytes]) -> bool:
+    longest = max(map(len, secrets), default=1)
+    before = b""
+    try:
+        with path.open("rb") as source:
+            while chunk := source.read(CHUNK):
+                window = before + chunk
+                if any(secret in window for secret in secrets):
+                    return True
+                before = window[-longest:]
+    except PermissionError:
+        return False  # root's, of the base image
+    return False
+
+
+if __name__ == "__main__":
+    sys.exit(main())

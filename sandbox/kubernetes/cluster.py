@@ -1,0 +1,231 @@
+"""The cluster's API as we use it: pods of one namespace. The one importer of `kubernetes`.
+
+The SDK has no types; what comes in is checked where it is used.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, cast
+
+from sandbox.base import SandboxUnavailable
+from sandbox.kubernetes.pod import NAME
+from sandbox.kubernetes.stream import PodStream
+
+START_SECONDS: Final = 300
+"""How long a pod may take to run: a node may have to be started, an image to be pulled."""
+GONE_SECONDS: Final = 30
+CALL_SECONDS: Final = 30
+HOPELESS: Final = {
+    "ErrImageNeverPull",
+    "InvalidImageName",
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "RunContainerError",
+}
+"""Reasons to wait that do not pass by themselves."""
+PULLING: Final = {"ErrImagePull", "ImagePullBackOff"}
+PULL_SECONDS: Final = 60
+"""How long a pull may fail again and again: registries hiccup."""
+MISSING: Final = (
+    "CAPUCHIN_SANDBOX=kubernetes needs the Kubernetes client: install `capuchin[kubernetes]`."
+)
+
+
+class Cluster:
+    """One namespace of one cluster. Making one does nothing; the first call connects."""
+
+    def __init__(self, namespace: str, kubeconfig: Path | None = None) -> None:
+        """`kubeconfig` is how to get there; None: as a pod of the cluster itself."""
+        self.namespace = namespace
+        self._kubeconfig = kubeconfig
+        self._guard = threading.Lock()
+        self._configured: Any = None
+
+    def version(self) -> str:
+        with errors("The cluster does not answer"):
+            return str(self._kubernetes().VersionApi(self._client()).get_code().git_version)
+
+    def may(self, verb: str, resource: str, part: str = "") -> bool:
+        """Whether we are allowed `verb` on `resource` here."""
+        kubernetes = self._kubernetes()
+        attributes = {
+            "namespace": self.namespace,
+            "verb": verb,
+            "resource": resource,
+            "subresource": part,
+        }
+        body = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": attributes},
+        }
+        with errors("The cluster does not answer"):
+            api = kubernetes.AuthorizationV1Api(self._client())
+            answer = api.create_self_subject_access_review(body, _request_timeout=CALL_SECONDS)
+        return bool(answer.status.allowed)
+
+    def create(self, pod: Mapping[str, Any]) -> str:
+        """The name of the new pod."""
+        with errors("The pod of a sandbox was refused"):
+            self._pods().create_namespaced_pod(
+                self.namespace, dict(pod), _request_timeout=CALL_SECONDS
+            )
+        return str(pod["metadata"]["name"])
+
+    def until_running(self, name: str) -> None:
+        """Raises `SandboxUnavailable` if it does not start, with the cluster's own reason."""
+        begun = time.monotonic()
+        pause = 0.05
+        while True:
+            with errors("The pod of a sandbox was lost"):
+                pod = self._pods().read_namespaced_pod(
+                    name, self.namespace, _request_timeout=CALL_SECONDS
+                )
+            if pod.status.phase == "Running":
+                return
+            why = reason(pod.status)
+            waited = time.monotonic() - begun
+            limit = PULL_SECONDS if why.partition(":")[0] in PULLING else START_SECONDS
+            if (
+                pod.status.phase in ("Failed", "Succeeded")
+                or why.partition(":")[0] in HOPELESS
+                or waited > limit
+            ):
+                raise SandboxUnavailable(
+                    f"The pod of a sandbox did not start within {waited:.0f} seconds: {why}"
+                )
+            time.sleep(pause)
+            pause = min(pause * 1.5, 1)
+
+    def attach(self, name: str) -> PodStream:
+        from kubernetes import stream
+
+        kubernetes = self._kubernetes()
+        # `stream` exchanges the client's own way to ask while it connects: one client for each.
+        with errors("The pod of a sandbox could not be attached to"):
+            api = kubernetes.CoreV1Api(kubernetes.ApiClient(self._configuration()))
+            return PodStream(
+                cast(Any, stream).stream(
+                    api.connect_get_namespaced_pod_attach,
+                    name,
+                    self.namespace,
+                    container=NAME,
+                    stdin=True,
+                    stdout=True,
+                    stderr=True,
+                    tty=False,
+                    binary=True,
+                    _preload_content=False,
+                    _request_timeout=CALL_SECONDS,
+                )
+            )
+
+    def delete(self, name: str, *, wait: bool = True) -> None:
+        """End it with all that runs in it, and wait until it is gone. What is not there is."""
+        with errors("The pod of a sandbox could not be deleted", but=404):
+            self._pods().delete_namespaced_pod(
+                name, self.namespace, grace_period_seconds=0, _request_timeout=CALL_SECONDS
+            )
+        deadline = time.monotonic() + GONE_SECONDS
+        while wait and time.monotonic() < deadline and self._is_there(name):
+            time.sleep(0.05)
+
+    def pods(self, selector: str) -> list[Any]:
+        """Those whose labels fit, with `metadata`."""
+        with errors("The cluster could not list pods"):
+            listed = self._pods().list_namespaced_pod(
+                self.namespace, label_selector=selector, _request_timeout=CALL_SECONDS
+            )
+        return list(listed.items)
+
+    def close(self) -> None:
+        if self._configured is not None:
+            self._configured.close()
+
+    def _is_there(self, name: str) -> bool:
+        return any(pod.metadata.name == name for pod in self.pods(""))
+
+    def _pods(self) -> Any:
+        return self._kubernetes().CoreV1Api(self._client())
+
+    def _kubernetes(self) -> Any:
+        try:
+            from kubernetes import client
+        except ImportError:
+            raise SandboxUnavailable(MISSING) from None
+        return client
+
+    def _configuration(self) -> Any:
+        self._client()
+        return self._configured.configuration
+
+    def _client(self) -> Any:
+        with self._guard:
+            if self._configured is None:
+                self._configured = self._connected()
+            return self._configured
+
+    def _connected(self) -> Any:
+        kubernetes = self._kubernetes()
+        from kubernetes import config
+
+        given: Any = kubernetes.Configuration()
+        try:
+            if self._kubeconfig is not None:
+                cast(Any, config).load_kube_config(
+                    str(self._kubeconfig), client_configuration=given
+                )
+            else:
+                cast(Any, config).load_incluster_config(client_configuration=given)
+        except config.ConfigException as error:
+            raise SandboxUnavailable(
+                f"There is no way to the cluster: {error} Set CAPUCHIN_KUBECONFIG, or run inside "
+                "the cluster with a service account."
+            ) from None
+        return kubernetes.ApiClient(given)
+
+
+def reason(status: Any) -> str:
+    """Why a pod does not run, in the cluster's words."""
+    for container in status.container_statuses or ():
+        state = container.state
+        for kind in (state.waiting, state.terminated):
+            if kind is not None and kind.reason:
+                return f"{kind.reason}: {kind.message or ''}".rstrip(": ")
+    for condition in status.conditions or ():
+        if condition.status == "False" and condition.message:
+            return f"{condition.reason}: {condition.message}"
+    return str(status.reason or status.phase or "unknown")
+
+
+@contextmanager
+def errors(doing: str, *, but: int | None = None) -> Generator[None]:
+    """Whatever the cluster or the way to it answers badly becomes `SandboxUnavailable`.
+
+    `but` is a status that is no error.
+    """
+    from kubernetes.client.exceptions import ApiException
+    from urllib3.exceptions import HTTPError
+    from websocket import WebSocketException
+
+    try:
+        yield
+    except ApiException as error:
+        status = int(getattr(error, "status", 0) or 0)
+        if status == but:
+            return
+        raise SandboxUnavailable(f"{doing}: {_words(error, status)}") from error
+    except (HTTPError, WebSocketException, OSError) as error:
+        raise SandboxUnavailable(f"{doing}: {' '.join(str(error).split())[:300]}") from error
+
+
+def _words(error: Any, status: int) -> str:
+    text = " ".join(str(error.body or error.reason or error).split())[:300]
+    if status in (401, 403):
+        return f"{text} Apply deploy/kubernetes/rbac.yaml to the namespace of the sandboxes."
+    return f"{status} {text}"

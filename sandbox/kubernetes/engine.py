@@ -1,0 +1,194 @@
+"""The engine whose sandboxes are pods. Environments are built by a Docker daemon and pushed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any, Final, TypeVar
+
+from sandbox.base import EnvironmentFailed, Execution, SandboxUnavailable
+from sandbox.daemon import LABEL_OWNER, LABEL_RUN
+from sandbox.dialogue import Job
+from sandbox.docker import UNOWNED_SECONDS, DockerEngine
+from sandbox.kubernetes.cluster import Cluster
+from sandbox.kubernetes.pod import OWNER, PodOptions, label_value, lane_pod
+from sandbox.lane import Lane, LaneDied, walls
+from sandbox.lanes import Lanes, WarmAttempt
+from sandbox.limits import Limits
+from sandbox.session import DockerSandbox
+from sandbox.tree import Tree
+from sandbox.waiting import finished, stoppable
+
+log = logging.getLogger(__name__)
+
+NEEDED: Final = (
+    ("create", "pods", ""),
+    ("get", "pods", ""),
+    ("list", "pods", ""),
+    ("delete", "pods", ""),
+    ("get", "pods", "attach"),
+    ("create", "pods", "attach"),
+)
+"""What we ask of the cluster; `deploy/kubernetes/rbac.yaml` grants this and no more."""
+OWN_IMAGE: Final = (
+    "Where sandboxes are pods, an environment cannot come from a Dockerfile of the repository. "
+    "Remove `dockerfile` from capuchin.yml and name what it installs in `setup`."
+)
+T = TypeVar("T")
+
+
+class KubernetesEngine:
+    """Same door as `DockerEngine`. Making one does nothing; the first call connects.
+
+    An execution always runs in a lane: a cluster that cannot hold one is told so by the first.
+    """
+
+    def __init__(
+        self,
+        builder: DockerEngine,
+        cluster: Cluster,
+        *,
+        registry: str,
+        options: PodOptions = PodOptions(),  # noqa: B008 - frozen
+        parallel: int = 2,
+        owner: str = "capuchin",
+    ) -> None:
+        """`builder` makes environment images; `registry` (say `registry.example.org/capuchin`) is
+        where they are pushed and where nodes pull them from."""
+        self.limits = builder.limits
+        self._builder = builder
+        self._cluster = cluster
+        self._registry = registry.rstrip("/")
+        self._options = options
+        self._owner = owner
+        self._executions = ThreadPoolExecutor(parallel, thread_name_prefix="pods")
+        self._chores = ThreadPoolExecutor(2, thread_name_prefix="pods-chore")
+
+    async def check(self) -> str:
+        """The versions of builder and cluster, in words.
+
+        Raises:
+            SandboxUnavailable: either does not answer, or we are not allowed what we need.
+        """
+        built_by = await self._builder.check()
+        version = await self._chore(self._cluster.version)
+        for verb, resource, part in NEEDED:
+            if not await self._chore(lambda v=verb, r=resource, p=part: self._cluster.may(v, r, p)):
+                what = f"{resource}/{part}" if part else resource
+                raise SandboxUnavailable(
+                    f"The cluster does not let us {verb} {what} in {self._cluster.namespace}. "
+                    "Apply deploy/kubernetes/rbac.yaml."
+                )
+        return f"Kubernetes {version}, warm sandboxes as pods; images are built by {built_by}"
+
+    async def prepare(
+        self,
+        tree: Tree,
+        *,
+        setup: Sequence[str] = (),
+        dockerfile: str = "",
+        python: str = "",
+        scope: str = "",
+        run_id: str = "",
+        on_progress: Callable[[str], None] | None = None,
+    ) -> str:
+        """The pushed image of `tree`, by digest; see `DockerEngine.prepare`.
+
+        Raises:
+            EnvironmentFailed: also when there is a `dockerfile`: process 1 of such an image is the
+                repository's own, and only a container for each execution would hold it.
+        """
+        if dockerfile:
+            raise EnvironmentFailed(OWN_IMAGE, command=f"dockerfile: {dockerfile}", log="")
+        image = await self._builder.prepare(
+            tree,
+            setup=setup,
+            python=python,
+            scope=scope,
+            run_id=run_id,
+            on_progress=on_progress,
+        )
+        return await self._builder.push(image, self._registry)
+
+    @asynccontextmanager
+    async def open(self, image: str, *, run_id: str) -> AsyncGenerator[DockerSandbox, None]:
+        """A sandbox on a prepared image; no pod of it is left when the block ends."""
+        lanes = self._lanes(image, run_id)
+
+        async def execute(job: Job, limits: Limits) -> Execution:
+            return await stoppable(self._executions, WarmAttempt(lanes, job, limits=limits))
+
+        sandbox = DockerSandbox(image, limits=self.limits, execute=execute)
+        try:
+            yield sandbox
+        finally:
+            await sandbox.close()
+            await finished(asyncio.ensure_future(self._chore(lanes.close)))
+
+    async def reap(self, *, live_runs: Collection[str], older_than: float = 0) -> int:
+        """Remove our pods, and the builder's containers, of runs that no longer live."""
+        gone = await self._builder.reap(live_runs=live_runs, older_than=older_than)
+        return gone + await self._chore(lambda: self._reap(frozenset(live_runs), older_than))
+
+    async def collect(self, *, max_bytes: int) -> int:
+        """As `DockerEngine.collect`, on the builder; the registry keeps its own house."""
+        return await self._builder.collect(max_bytes=max_bytes)
+
+    async def close(self) -> None:
+        await self._builder.close()
+        for pool in (self._executions, self._chores):
+            await asyncio.to_thread(pool.shutdown, cancel_futures=True)
+        await asyncio.to_thread(self._cluster.close)
+
+    def _lanes(self, image: str, run_id: str) -> Lanes:
+        labels = {LABEL_RUN: run_id, LABEL_OWNER: self._owner}
+
+        def opened() -> Lane:
+            pod = lane_pod(image, limits=self.limits, labels=labels, options=self._options)
+            return open_lane(self._cluster, pod, self.limits)
+
+        return Lanes(image, labels=labels, opened=opened)
+
+    def _reap(self, live_runs: frozenset[str], older_than: float) -> int:
+        removed = 0
+        for pod in self._cluster.pods(f"{OWNER}={label_value(self._owner)}"):
+            notes: dict[str, str] = pod.metadata.annotations or {}
+            run = notes.get(LABEL_RUN, "")
+            created: datetime = pod.metadata.creation_timestamp
+            age = time.time() - created.timestamp()
+            if run not in live_runs and age >= (older_than if run else UNOWNED_SECONDS):
+                self._cluster.delete(pod.metadata.name)
+                removed += 1
+        return removed
+
+    async def _chore(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._chores, work)
+
+
+def open_lane(cluster: Cluster, pod: dict[str, Any], limits: Limits) -> Lane:
+    """Raises `SandboxUnavailable` if the pod does not come to run."""
+    name = cluster.create(pod)
+    try:
+        cluster.until_running(name)
+        stream = cluster.attach(name)
+
+        def remove() -> None:
+            stream.close()
+            try:
+                cluster.delete(name)
+            except SandboxUnavailable as error:
+                log.warning("pod %s was not removed: %s", name, error)
+
+        lane = Lane(stream, remove=remove)
+        lane.send(walls(limits))
+    except (SandboxUnavailable, LaneDied) as error:
+        cluster.delete(name, wait=False)
+        if isinstance(error, SandboxUnavailable):
+            raise
+        raise SandboxUnavailable(f"The pod of a sandbox did not start: {error}") from error
+    return lane

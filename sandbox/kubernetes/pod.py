@@ -1,0 +1,125 @@
+"""What a lane asks of the cluster: one pod, with the walls of `sandbox.container` in its words."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sandbox.container import OWN_MEMORY_MB, SUPERVISOR
+from sandbox.daemon import LABEL_OWNER, LABEL_RUN, UID
+from sandbox.limits import Limits
+from sandbox.supervisor.world import STATE
+
+NAME: Final = "lane"
+APP: Final = "app.kubernetes.io/name"
+"""The label that the network policy of `deploy/kubernetes` selects: no traffic either way."""
+APP_VALUE: Final = "capuchin-sandbox"
+RUN: Final = "capuchin.dev/run"
+OWNER: Final = "capuchin.dev/owner"
+SECCOMP: Final = "capuchin/lane.json"
+"""Below the kubelet's `seccomp` folder; `deploy/kubernetes` puts it there."""
+GRACE_SECONDS: Final = 0
+
+
+@dataclass(frozen=True)
+class PodOptions:
+    """What the operator of the cluster decides."""
+
+    runtime_class: str = ""
+    """Say `gvisor` or `kata`; empty is the cluster's default."""
+    pull_secret: str = ""
+    """Name of the secret for the registry of environment images."""
+    longest_seconds: int = 6 * 3600
+    """A pod that lives longer is ended by the cluster, whatever became of us."""
+
+
+def lane_pod(
+    image: str, *, limits: Limits, labels: Mapping[str, str], options: PodOptions
+) -> dict[str, Any]:
+    """The manifest of one lane. Its limits are those of one execution.
+
+    Its user namespace is its own (`hostUsers: false`), which Kubernetes demands of a pod whose
+    /proc is whole (`procMount: Unmasked`); a world needs that to mount its own
+    (https://kubernetes.io/docs/concepts/workloads/pods/user-namespaces/).
+    """
+    memory = f"{limits.memory_mb + OWN_MEMORY_MB}Mi"
+    resources = {"cpu": f"{round(limits.cpus * 1000)}m", "memory": memory}
+    spec: dict[str, Any] = {
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "hostUsers": False,
+        "hostname": "sandbox",
+        "dnsPolicy": "None",
+        # Kubernetes wants one; nothing listens there, and no packet leaves anyway.
+        "dnsConfig": {"nameservers": ["127.0.0.1"]},
+        "terminationGracePeriodSeconds": GRACE_SECONDS,
+        "activeDeadlineSeconds": options.longest_seconds,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": UID,
+            "runAsGroup": UID,
+            "fsGroup": UID,
+            "seccompProfile": {"type": "Localhost", "localhostProfile": SECCOMP},
+            # The default profile forbids the mounts of a world.
+            "appArmorProfile": {"type": "Unconfined"},
+        },
+        "containers": [
+            {
+                "name": NAME,
+                "image": image,
+                "imagePullPolicy": "IfNotPresent",
+                "command": ["python3", "-I", "-S", "-c", SUPERVISOR],
+                "workingDir": "/",
+                "stdin": True,
+                "stdinOnce": True,
+                "resources": {"limits": resources, "requests": resources},
+                "securityContext": {
+                    "allowPrivilegeEscalation": False,
+                    "readOnlyRootFilesystem": True,
+                    "procMount": "Unmasked",
+                    "capabilities": {"drop": ["ALL"]},
+                },
+                "volumeMounts": [
+                    {"name": "state", "mountPath": STATE},
+                    {"name": "memory", "mountPath": "/dev/shm"},  # noqa: S108
+                    {"name": "scratch", "mountPath": "/tmp"},  # noqa: S108
+                ],
+            }
+        ],
+        "volumes": [
+            _in_memory("state", f"{limits.disk_mb}Mi"),
+            _in_memory("memory", "64Mi"),
+            _in_memory("scratch", "1Mi"),
+        ],
+    }
+    if options.runtime_class:
+        spec["runtimeClassName"] = options.runtime_class
+    if options.pull_secret:
+        spec["imagePullSecrets"] = [{"name": options.pull_secret}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"capuchin-lane-{secrets.token_hex(8)}",
+            "labels": {
+                APP: APP_VALUE,
+                RUN: label_value(labels[LABEL_RUN]),
+                OWNER: label_value(labels[LABEL_OWNER]),
+            },
+            "annotations": dict(labels),
+        },
+        "spec": spec,
+    }
+
+
+def label_value(text: str) -> str:
+    """`text` as a label may hold it: at most 63 letters, digits and `-_.`."""
+    return hashlib.sha256(text.encode()).hexdigest()[:32] if text else ""
+
+
+def _in_memory(name: str, size: str) -> dict[str, Any]:
+    return {"name": name, "emptyDir": {"medium": "Memory", "sizeLimit": size}}

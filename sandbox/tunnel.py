@@ -1,0 +1,117 @@
+"""A local socket that leads to the Docker daemon of another machine, over ssh."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+from sandbox.base import SandboxUnavailable
+
+REMOTE_SOCKET: Final = "/var/run/docker.sock"
+OPEN_SECONDS: Final = 30
+STEP_SECONDS: Final = 0.05
+OPTIONS: Final = (
+    "BatchMode=yes",  # nobody is there to type a password
+    "ExitOnForwardFailure=yes",
+    "StreamLocalBindUnlink=yes",
+    "ServerAliveInterval=15",
+    "ServerAliveCountMax=4",
+    "ControlMaster=no",
+    "ControlPath=none",
+)
+
+
+class Tunnel:
+    """One `ssh` process, started by the constructor and ended by `close`. Blocking.
+
+    One connection serves all that is asked of the daemon: `docker system dial-stdio`, which
+    Docker's own client starts for each request, would log in every time.
+    """
+
+    def __init__(self, url: str, config: Path | None = None) -> None:
+        """`url` is `ssh://[USER@]HOST[:PORT][/PATH/OF/docker.sock]`; `config` a file for `ssh -F`.
+
+        Raises:
+            SandboxUnavailable: ssh is missing, or does not get there; says what it said.
+        """
+        self._folder = Path(tempfile.mkdtemp(prefix="capuchin-ssh-"))
+        self._words = (self._folder / "words").open("w+b")
+        self.socket = self._folder / "docker.sock"
+        try:
+            self._process = subprocess.Popen(
+                command(url, self.socket, config),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=self._words,
+            )
+        except (OSError, SandboxUnavailable) as error:
+            self._clear()
+            raise SandboxUnavailable(f"Docker could not be reached at {url}: {error}") from error
+        self._until_open(url)
+
+    def is_open(self) -> bool:
+        return self._process.poll() is None
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._clear()
+
+    def _until_open(self, url: str) -> None:
+        deadline = time.monotonic() + OPEN_SECONDS
+        while not self._answers():
+            ended = not self.is_open()
+            if ended or time.monotonic() > deadline:
+                self._words.seek(0)
+                said = " ".join(self._words.read(4000).decode(errors="replace").split())
+                self.close()
+                raise SandboxUnavailable(
+                    f"Docker could not be reached at {url}: ssh {'said' if ended else 'hangs'}: "
+                    f"{said or 'nothing'}. Log in once by hand as the user that Capuchin runs as "
+                    f"(`ssh {urlsplit(url).netloc.replace(':', ' -p ')}`): the host's key must be "
+                    "known and no password asked."
+                )
+            time.sleep(STEP_SECONDS)
+
+    def _answers(self) -> bool:
+        """Whether ssh listens; whether Docker does behind it, the first request tells."""
+        try:
+            with socket.socket(socket.AF_UNIX) as probe:
+                probe.connect(str(self.socket))
+        except OSError:
+            return False
+        return True
+
+    def _clear(self) -> None:
+        self._words.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def command(url: str, local: Path, config: Path | None) -> list[str]:
+    """What is started.
+
+    Raises:
+        SandboxUnavailable: `url` names no host, or carries what ssh would take for an option.
+    """
+    parts = urlsplit(url)
+    host, user, port = parts.hostname or "", parts.username or "", _port(parts)
+    if not host or parts.password is not None or host.startswith("-") or user.startswith("-"):
+        raise SandboxUnavailable("the address must read ssh://USER@HOST, without a password.")
+    options = [word for option in OPTIONS for word in ("-o", option)]
+    remote = parts.path if len(parts.path) > 1 else REMOTE_SOCKET
+    where = [*(["-p", str(port)] if port else []), *(["-l", user] if user else [])]
+    options += ["-F", str(config)] if config else []
+    return ["ssh", "-N", "-T", *options, "-L", f"{local}:{remote}", *where, "--", host]
+
+
+def _port(parts: SplitResult) -> int | None:
+    try:
+        return parts.port
+    except ValueError:
+        raise SandboxUnavailable("the port in the address is no number.") from None
