@@ -7,22 +7,24 @@ import hashlib
 import io
 import tarfile
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
+from sys import intern
 
-from pipeline.git import GitFailed, git
+from pipeline.git import GitFailed, git, git_entries
 from pipeline.text import decoded
 from sandbox.tree import Tree
 
 SYMLINK = "120000"
 SUBMODULE = "160000"
-_BATCH_BYTES = 64 * 1024 * 1024
+_BATCH_BYTES = 16 * 1024 * 1024
 """How much file content is asked of git at once, to bound memory on a big repository."""
 _MTIME = 1_000_000_000
 """Every file in a tree's tar is this old, so that equal trees make equal tars."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class File:
     path: str
     mode: str
@@ -37,7 +39,7 @@ class File:
         return self.mode not in (SYMLINK, SUBMODULE)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Skipped:
     """An entry that is not in `Codebase.files`, and why."""
 
@@ -72,8 +74,7 @@ class Codebase:
                 raise
             return cls(git_dir, "", {})
         full = found.decode().split()[-1]
-        listing = await git(git_dir, "ls-tree", "-r", "-z", "-l", "--full-tree", full)
-        files, skipped = _parse(listing)
+        files, skipped = await _listed(git_dir, full)
         return cls(git_dir, full, files, skipped)
 
     async def read(self, path: str) -> bytes:
@@ -109,10 +110,9 @@ class Codebase:
 
     async def tree(self) -> Tree:
         """Everything but submodules as a tar with owner 0 and one fixed time."""
-        wanted = [file for file in self.files.values() if file.mode != SUBMODULE]
         buffer = io.BytesIO()
         with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
-            for batch in _batches(wanted):
+            for batch in _batches(self.files.values()):
                 contents = await self.read_all(file.path for file in batch)
                 await asyncio.to_thread(_pack, tar, batch, contents)
         data = buffer.getvalue()
@@ -120,18 +120,21 @@ class Codebase:
         return Tree(data, digest.hexdigest())
 
 
-def _parse(listing: bytes) -> tuple[dict[str, File], tuple[Skipped, ...]]:
+async def _listed(git_dir: Path, commit: str) -> tuple[dict[str, File], tuple[Skipped, ...]]:
     files: dict[str, File] = {}
     skipped: list[Skipped] = []
-    for entry in filter(None, listing.split(b"\0")):
-        facts, _, name = entry.partition(b"\t")
-        mode, _, blob, size = facts.decode("ascii").split()
-        why = _unfit(name)
-        if why:
-            skipped.append(Skipped(name.decode("utf-8", "backslashreplace"), why))
-            continue
-        path = name.decode("utf-8")
-        files[path] = File(path, mode, 0 if size == "-" else int(size), blob)
+    listing = git_entries(git_dir, "ls-tree", "-r", "-z", "-l", "--full-tree", commit)
+    async with aclosing(listing):
+        async for entry in listing:
+            facts, _, name = entry.partition(b"\t")
+            mode, _, blob, size = facts.decode("ascii").split()
+            why = _unfit(name)
+            if why:
+                skipped.append(Skipped(name.decode("utf-8", "backslashreplace"), why))
+                continue
+            path = name.decode("utf-8")
+            # There are four modes: one string each, however many files there are.
+            files[path] = File(path, intern(mode), 0 if size == "-" else int(size), blob)
     return files, tuple(skipped)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import PurePosixPath
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -17,6 +16,11 @@ Runner = Literal["pytest", "unittest"]
 
 _TEST_NAME = re.compile(r"(test_.+|.+_test|tests?)\.py")
 _TEST_FOLDERS = ("test", "tests", "testing")
+_FOLDERS_OF_TESTS = frozenset({*_TEST_FOLDERS, "__tests__", "spec", "specs", "e2e"})
+_NAME_OF_TEST = re.compile(
+    r"(test_.+|tests?|.+[_-](test|spec)s?|.+\.(test|spec|e2e)|[A-Z]\w*Tests?)\.\w{1,5}"
+)
+"""`test_a.py`, `a_test.go`, `a-test.js`, `a_spec.rb`, `a.test.ts`, `ATest.java`, `ATests.cs`."""
 _LARGEST = 200_000
 """Bytes; a test file larger than this is not read to learn from."""
 _READ = 2000
@@ -62,18 +66,12 @@ class Conventions(BaseModel):
             return (*_PYTEST, path)
         return ("python", "-m", "unittest", "-v", path)
 
-    def files_command(self, paths: Sequence[str]) -> tuple[str, ...]:
-        """Runs these test files and names each test with its outcome."""
-        if self.runner == "pytest":
-            return (*_PYTEST, "-rA", "--tb=short", *paths)
-        return ("python", "-m", "unittest", "-v", *paths)
-
     def suite_command(self) -> tuple[str, ...] | None:
-        """Runs all tests and names each with its outcome; None when there are no tests."""
+        """Runs all tests; None when there are none."""
         if not self.tests:
             return None
         if self.runner == "pytest":
-            return (*_PYTEST, "-rA", "--tb=no")
+            return (*_PYTEST, "--tb=short")
         if not self.folder:
             return ("python", "-m", "unittest", "discover", "-v")
         top = self.folder.split("/")[0]
@@ -82,11 +80,21 @@ class Conventions(BaseModel):
 
 
 def is_test(path: str) -> bool:
-    """Whether a path is a test's by its name or folder."""
-    pure = PurePosixPath(path)
-    if any(part.lower() in _TEST_FOLDERS for part in pure.parts[:-1]):
+    """Whether a path is a test's by its name or folder, in any language."""
+    *folders, name = path.split("/")
+    if any(folder.lower() in _FOLDERS_OF_TESTS for folder in folders):
         return True
-    return bool(_TEST_NAME.fullmatch(pure.name)) or pure.name == "conftest.py"
+    return bool(_NAME_OF_TEST.fullmatch(name)) or name == "conftest.py"
+
+
+def is_runnable(path: str) -> bool:
+    """Whether a Python file is named as runners expect of those that hold tests."""
+    return bool(_TEST_NAME.fullmatch(path.rsplit("/", 1)[-1]))
+
+
+def holds_tests(text: str) -> bool:
+    """Whether Python source defines tests, by its looks."""
+    return bool(_HOLDS_TESTS.search(text))
 
 
 async def detect(codebase: Codebase) -> Conventions:
@@ -111,10 +119,10 @@ async def test_texts(codebase: Codebase) -> dict[str, str]:
     named = sorted(
         path
         for path, file in codebase.files.items()
-        if file.regular and file.size < _LARGEST and _TEST_NAME.fullmatch(path.rsplit("/", 1)[-1])
+        if file.regular and file.size < _LARGEST and is_runnable(path)
     )
     read = await _texts(codebase, named[:_READ])
-    return {path: text for path, text in read.items() if _HOLDS_TESTS.search(text)}
+    return {path: text for path, text in read.items() if holds_tests(text)}
 
 
 def _parent(path: str) -> str:

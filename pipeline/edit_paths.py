@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Mapping
-from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
 from pipeline.codebase import SUBMODULE, SYMLINK, File
+from pipeline.globs import Globs
 
 _LONGEST_PATH = 1024
 _LONGEST_NAME = 255
@@ -104,14 +104,7 @@ def _not_a_file(path: str, files: Mapping[str, File]) -> str | None:
 
 
 def _configured(path: str, never_touch: Iterable[str]) -> str | None:
-    for pattern in never_touch:
-        if _matches(path.casefold(), pattern.casefold()):
-            return f"This repository's settings forbid edits of {pattern}, which {path} is."
-    return None
-
-
-def _matches(path: str, pattern: str) -> bool:
-    """Whether a glob covers `path`; `*` crosses slashes, and a folder covers what is in it."""
-    pattern = pattern.removeprefix("./").removeprefix("/").rstrip("/")
-    forms = {pattern, f"{pattern}/*", pattern.replace("**/", "")}
-    return any(fnmatchcase(path, form) for form in forms if form)
+    pattern = Globs(never_touch).covering(path)
+    if pattern is None:
+        return None
+    return f"This repository's settings forbid edits of {pattern}, which {path} is."

@@ -6,7 +6,7 @@ import asyncio
 import os
 import shutil
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 
 _ENVIRONMENT = {
@@ -34,6 +34,9 @@ _CONFIG = (
 _SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 _WORDS = 4000
 """How many characters of git's complaint are kept: enough for a person, too few to fill a log."""
+
+_READ = 256 * 1024
+"""How many bytes of a long listing are taken at once."""
 
 
 class GitFailed(Exception):
@@ -67,10 +70,56 @@ async def git(
     Raises:
         GitFailed: the status is not in `accept`.
     """
-    process = await asyncio.create_subprocess_exec(
+    process = await _started(git_dir, args, input is not None, env, config, pass_fds, cwd)
+    try:
+        output, complaint = await process.communicate(input)
+    except BaseException:
+        await _kill(process)
+        raise
+    _judge(args, process, complaint, accept)
+    return output
+
+
+async def git_entries(git_dir: Path, *args: str) -> AsyncGenerator[bytes, None]:
+    """What `git *args` prints, entry by entry as it comes, each ended by a NUL that is cut off.
+
+    Otherwise as `git`; close the generator (`contextlib.aclosing`) to end early.
+
+    Raises:
+        GitFailed: git ended with another status than 0, after what it printed.
+    """
+    process = await _started(git_dir, args, False, None, (), (), None)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    complaint = asyncio.ensure_future(process.stderr.read())
+    try:
+        rest = b""
+        while data := await process.stdout.read(_READ):
+            *whole, rest = (rest + data).split(b"\0")
+            for entry in whole:
+                yield entry
+        words = await complaint
+        await process.wait()
+    except BaseException:
+        complaint.cancel()
+        await _kill(process)
+        raise
+    _judge(args, process, words, (0,))
+
+
+async def _started(
+    git_dir: Path | None,
+    args: Sequence[str],
+    fed: bool,
+    env: Mapping[str, str] | None,
+    config: Sequence[str],
+    pass_fds: Sequence[int],
+    cwd: Path | None,
+) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
         *_command(git_dir, config),
         *args,
-        stdin=asyncio.subprocess.PIPE if input is not None else asyncio.subprocess.DEVNULL,
+        stdin=asyncio.subprocess.PIPE if fed else asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         env=_environment(env or {}),
@@ -78,16 +127,18 @@ async def git(
         pass_fds=pass_fds,
         start_new_session=True,
     )
-    try:
-        output, complaint = await process.communicate(input)
-    except BaseException:
-        await _kill(process)
-        raise
+
+
+def _judge(
+    args: Sequence[str],
+    process: asyncio.subprocess.Process,
+    complaint: bytes,
+    accept: Sequence[int],
+) -> None:
     status = process.returncode or 0
     if status not in accept:
         words = complaint.decode("utf-8", "replace").strip()[-_WORDS:]
         raise GitFailed(args[0] if args else "", status, words)
-    return output
 
 
 def _command(git_dir: Path | None, config: Sequence[str]) -> list[str]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 
-from pipeline.models.base import Message, Model, ModelProfile, Reply
+from pipeline.models.base import Model, Reply
+from pipeline.models.wrapping import Question, Wrapper
 
 
-class HeadStart:
+class HeadStart(Wrapper):
     """A model whose first call runs alone, so that a prompt cache is written once, then read.
 
     Providers make a cached prefix visible when the call that wrote it answers; calls side by side
@@ -16,30 +16,15 @@ class HeadStart:
     """
 
     def __init__(self, model: Model) -> None:
-        self._model = model
+        super().__init__(model)
         self._begun = False
         self._done = asyncio.Event()
 
-    @property
-    def profile(self) -> ModelProfile:
-        return self._model.profile
-
-    async def complete(
-        self,
-        system: str,
-        messages: Sequence[Message],
-        *,
-        call: str,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-    ) -> Reply:
-        """As the model itself, after the first call has ended."""
+    async def answer(self, question: Question) -> Reply:
         first, self._begun = not self._begun, True
         if not first:
             await self._done.wait()
         try:
-            return await self._model.complete(
-                system, messages, call=call, temperature=temperature, max_tokens=max_tokens
-            )
+            return await question.put_to(self.model)
         finally:
             self._done.set()

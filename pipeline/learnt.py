@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from pipeline.errors import BudgetSpent
+from pipeline.errors import BudgetSpent, Ceiling
 from pipeline.text import shortened
-from pipeline.types import SuiteReport, VoteTable
+from pipeline.types import VoteTable
 from sandbox.base import Execution
 
 NO_PYTHON = "There is no Python file in this repository, and the tests I write are in Python."
 NO_CONTEXT = "No source file that I can read has anything to do with the issue."
 NO_SCRIPT = "The model never gave a script that could be run."
 NO_TEST_FILE = "The model never gave a test file that could be run."
+PLAIN_TEST = (
+    "So the edit was chosen by what had been done by then, and its test runs the script that "
+    "reproduces the issue, as it is."
+)
+UNTOLD = "The budget was spent before the model described this."
+NO_PLACE = "The settings of this repository (never_touch) allow no place for a new test file."
 NO_EDIT = "A script that reproduces the issue was run, but no edit came in a form that applies."
 
-_SHOWN = 10
+_CEILINGS: dict[Ceiling, str] = {
+    "run": "The ceiling for one run",
+    "repository": "Today's ceiling for this repository (it begins anew at 00:00 UTC)",
+    "installation": "The operator's ceiling for today (it begins anew at 00:00 UTC)",
+}
 _OUTPUT = 1500
 
 
 def budget(spent: BudgetSpent) -> str:
-    return f"The ceiling for one run is reached: {spent}"
+    return f"{_CEILINGS[spent.of]} is reached: {spent}"
 
 
 def votes(table: VoteTable) -> tuple[str, ...]:
@@ -31,16 +41,11 @@ def votes(table: VoteTable) -> tuple[str, ...]:
         f"{len(table.leaders(len(table.candidates)))} different edits were tried; the best passes "
         f"{table.votes(best)} of {tests} scripts.",
     ]
+    if table.flaky:
+        facts.append(f"{len(table.flaky)} scripts end now so, now otherwise, and do not count.")
     if table.base:
         facts.append(f"The first script on the code as it is: {_ended(table.base[0])}")
     return tuple(facts)
-
-
-def broken(report: SuiteReport) -> str:
-    names = ", ".join(report.broken[:_SHOWN])
-    more = len(report.broken) - _SHOWN
-    rest = f" and {more} more" if more > 0 else ""
-    return f"An edit that solves the issue breaks tests that pass now: {names}{rest}."
 
 
 def _ended(run: Execution) -> str:

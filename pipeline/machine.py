@@ -17,6 +17,7 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel, Field
 
+from pipeline import learnt
 from pipeline.errors import BudgetSpent
 from pipeline.models.base import ContextTooLong, Message, Model, ModelRefused, Usage
 from pipeline.replies import Malformed
@@ -60,7 +61,11 @@ class State(BaseModel):
     """One for each model reply."""
     thinking: list[str] = Field(default_factory=list[str])
     """What a reasoning model thought before each reply: kept for the record, never sent back."""
+    models: list[str] = Field(default_factory=list[str])
+    """Which model gave each reply, by the name that the service answered under."""
     usage: Usage = Usage()
+    ceiling: str = ""
+    """With OUT_OF_BUDGET: which ceiling was reached, as a sentence. Never saved."""
 
 
 S = TypeVar("S", bound=State)
@@ -132,6 +137,7 @@ class Machine(ABC, Generic[S]):
         text = reply.text if reply.text.strip() else "(empty reply)"
         state.messages = [*asked, Message(role="assistant", text=text)]
         state.thinking.append(reply.thinking)
+        state.models.append(reply.model)
         state.usage = state.usage + reply.usage
         match await self.read(state, reply.text):
             case Malformed(hint):
@@ -161,9 +167,11 @@ async def drive_on_budget(machine: Machine[S], kind: type[S], store: Store, key:
     """As `drive`, but a spent budget is an end like others: what was done so far still counts."""
     try:
         return await drive(machine, kind, store, key)
-    except BudgetSpent:
+    except BudgetSpent as spent:
         state = await store.load(key, kind) or machine.start()
-        return state.model_copy(update={"phase": Phase.OUT_OF_BUDGET})
+        return state.model_copy(
+            update={"phase": Phase.OUT_OF_BUDGET, "ceiling": learnt.budget(spent)}
+        )
 
 
 def _cut_off(hint: str) -> str:

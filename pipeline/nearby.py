@@ -8,8 +8,12 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from pipeline.codebase import Codebase
-from pipeline.conventions import Conventions, detect, test_texts
-from pipeline.selection.suite import Suite
+from pipeline.conventions import test_texts
+from pipeline.options import Options
+from pipeline.regression.command import find_commands
+from pipeline.regression.comparing import compared
+from pipeline.regression.running import TestRun, TestRunner, Wanted
+from pipeline.selection.diffs import parse
 from pipeline.store import Store
 from pipeline.types import SuiteReport
 from sandbox.base import Sandbox
@@ -17,47 +21,63 @@ from sandbox.base import Sandbox
 MOST_FILES = 5
 """Test files run for one edit."""
 
-_CHANGED = re.compile(r"^(?:---|\+\+\+) [ab]/(.*?)\t?$", re.MULTILINE)
-_GONE = re.compile(r"^--- a/(.*?)\t?\n\+\+\+ /dev/null$", re.MULTILINE)
-
 
 class NearbyTests:
     """What an edit does to the tests near it, against the unedited code. Every run is saved."""
 
     def __init__(
-        self, codebase: Codebase, sandbox: Sandbox, store: Store, *, seconds: float
+        self, codebase: Codebase, sandbox: Sandbox, store: Store, options: Options
     ) -> None:
-        """`seconds` bounds each run; a run that takes longer tells nothing."""
+        """`options.nearby_seconds` bounds each run; a run that takes longer tells nothing."""
         self._codebase = codebase
         self._sandbox = sandbox
         self._store = store
-        self._seconds = seconds
+        self._options = options
         self._reading = asyncio.Lock()
-        self._known: tuple[Conventions, dict[str, str]] | None = None
+        self._known: tuple[list[TestRunner], dict[str, str]] | None = None
 
     async def compare(self, diff: str) -> SuiteReport | None:
         """The near tests without and with `diff`; None when there are none, or nothing is told.
 
+        They are run by the repository's own test command; one that runs neither pytest nor
+        unittest cannot be asked for a part of the tests, so with it nothing is told.
+
         A run with the edit that does not end counts only if one without it takes less than half
         of the time.
         """
-        conventions, texts = await self._tests()
-        gone = set(_GONE.findall(diff))
-        changed = list(dict.fromkeys(_CHANGED.findall(diff)))
+        runners, texts = await self._tests()
+        touched = parse(diff)
+        gone = {file.old for file in touched if file.old != file.new}
+        changed = list(dict.fromkeys(p for file in touched for p in (file.old, file.new) if p))
         paths = [path for path in near(changed, texts) if path not in gone]
-        if not paths:
-            return None
-        command = conventions.files_command(paths)
-        suite = Suite(command, sandbox=self._sandbox, store=self._store, seconds=self._seconds)
-        report = await suite.compare(diff)
-        if report is None or report.after.execution.exit_code is not None:
-            return report
-        return report if report.before.execution.seconds * 2 < self._seconds else None
+        wanted = Wanted(files=tuple(paths))
+        for runner in runners if paths else ():
+            base = await runner.run("", wanted)
+            if base.suite.passed or base.suite.failed:
+                return await self._report(runner, base, diff, wanted)
+        return None
 
-    async def _tests(self) -> tuple[Conventions, dict[str, str]]:
+    async def _report(
+        self, runner: TestRunner, base: TestRun, diff: str, wanted: Wanted
+    ) -> SuiteReport | None:
+        after = await runner.run(diff, wanted)
+        slow = base.suite.execution.seconds * 2 >= runner.seconds
+        if after.suite.execution.exit_code is None and slow:
+            return None
+        names = base.suite.passed
+        return await compared(runner, base, after, diff=diff, names=names, repeats=1)
+
+    async def _tests(self) -> tuple[list[TestRunner], dict[str, str]]:
         async with self._reading:
             if self._known is None:
-                self._known = (await detect(self._codebase), await test_texts(self._codebase))
+                commands = await find_commands(self._codebase, self._options.test_command)
+                seconds = self._options.nearby_seconds
+                runners = [
+                    TestRunner(command, sandbox=self._sandbox, store=self._store, seconds=seconds)
+                    for command in commands
+                    if command.kind != "other"
+                ]
+                self._known = (runners, await test_texts(self._codebase))
             return self._known
 
 

@@ -40,11 +40,12 @@ async def patch_of(
     """
     before = await codebase.read_all(path for path in changes if path in codebase.files)
     binary = [
-        path for path, data in changes.items() if not (_utf8(data) and _utf8(before.get(path)))
+        path for path, data in changes.items() if not (is_utf8(data) and is_utf8(before.get(path)))
     ]
     with tempfile.TemporaryDirectory(prefix="capuchin-patch-") as folder:
         scratch = Path(folder)
-        await asyncio.to_thread(_prepare, scratch, codebase, binary)
+        await asyncio.to_thread(prepare, scratch, codebase)
+        await asyncio.to_thread(mark_binary, scratch, binary)
         known = {**(modes or {}), **{path: file.mode for path, file in codebase.files.items()}}
         index = [
             await _entry(scratch, codebase, path, data, known.get(path, "100644"))
@@ -53,11 +54,17 @@ async def patch_of(
         await git(scratch, "read-tree", codebase.commit)
         await git(scratch, "update-index", "-z", "--index-info", input=b"".join(index))
         tree = (await git(scratch, "write-tree")).decode().strip()
-        diff = await git(scratch, *_DIFF, codebase.commit, tree)
+        return await diff_to(scratch, codebase, tree)
+
+
+async def diff_to(scratch: Path, codebase: Codebase, tree: str) -> Patch:
+    """The diff from `codebase` to `tree`, which is in the scratch repository."""
+    diff = await git(scratch, *_DIFF, codebase.commit, tree)
     return Patch(diff=diff.decode("utf-8"))
 
 
-def _prepare(scratch: Path, codebase: Codebase, binary: Sequence[str]) -> None:
+def prepare(scratch: Path, codebase: Codebase) -> None:
+    """Make the empty folder `scratch` a bare repository that borrows the objects of `codebase`."""
     sha256 = len(codebase.commit) == 64
     config = f"[core]\n\tbare = true\n\trepositoryformatversion = {int(sha256)}\n"
     if sha256:
@@ -68,6 +75,11 @@ def _prepare(scratch: Path, codebase: Codebase, binary: Sequence[str]) -> None:
     (scratch / "HEAD").write_text("ref: refs/heads/none\n")
     (scratch / "config").write_text(config)
     (scratch / "objects/info/alternates").write_text(f"{objects}\n")
+    mark_binary(scratch, ())
+
+
+def mark_binary(scratch: Path, binary: Sequence[str]) -> None:
+    """Have the paths `binary` shown as binary parts, and every other as text."""
     # These come before any .gitattributes: no attribute of the repository hides a change.
     lines = ["* !diff !text !eol !filter\n"]
     lines += [f"{_pattern(path)} -diff\n" for path in binary]
@@ -85,7 +97,8 @@ async def _entry(
     return f"{mode} {blob}\t{path}\0".encode()
 
 
-def _utf8(data: bytes | None) -> bool:
+def is_utf8(data: bytes | None) -> bool:
+    """Whether a file of this content, or none, can stand in a diff as text."""
     try:
         (data or b"").decode("utf-8")
     except UnicodeDecodeError:

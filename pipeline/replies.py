@@ -15,6 +15,7 @@ TAGS = (
     "cause",
     "change",
     "approaches",
+    "answer",
     "ranking",
     "relevance",
     "summary",

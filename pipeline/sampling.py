@@ -44,9 +44,11 @@ class Sample:
         return self.edit.candidate(self.number) if self.edit else None
 
     @property
-    def out_of_budget(self) -> bool:
+    def out_of_budget(self) -> str:
+        """Which ceiling ended it, as a sentence; empty when none did."""
         states = [self.test, self.edit] if self.edit else [self.test]
-        return any(state.phase is Phase.OUT_OF_BUDGET for state in states)
+        told = (state.ceiling for state in states if state.phase is Phase.OUT_OF_BUDGET)
+        return next(told, "")
 
 
 class Sampler:
@@ -61,9 +63,8 @@ class Sampler:
         self._codebase = codebase
         self._store = store
         self._options = options
-        seconds = options.nearby_seconds
-        nearby = NearbyTests(codebase, sandbox, store, seconds=seconds) if seconds else None
-        self._own_tests = nearby
+        early = options.nearby_seconds > 0
+        self._own_tests = NearbyTests(codebase, sandbox, store, options) if early else None
 
     async def sample(self, issue: Issue, context: Context) -> list[Candidate] | NoFix:
         """One candidate for each sample that came to an edit, in sample order; at least one.
@@ -155,7 +156,7 @@ class Sampler:
         # The very table that the choice is made from, if this was the last wave: its rows are kept.
         seconds = self._options.execution_seconds
         table = await vote(candidates, sandbox=self._sandbox, store=self._store, seconds=seconds)
-        return enough(table, sound, len(alone))
+        return enough(table, sound, len(alone), least=self._options.agreement)
 
 
 def _others(samples: Sequence[Sample]) -> tuple[Other, ...]:
@@ -170,8 +171,9 @@ def _others(samples: Sequence[Sample]) -> tuple[Other, ...]:
 
 def _nothing(samples: Sequence[Sample]) -> NoFix:
     """Why there is not one candidate."""
-    if any(sample.out_of_budget for sample in samples):
-        return NoFix(reason="out of budget")
+    spent = next((sample.out_of_budget for sample in samples if sample.out_of_budget), "")
+    if spent:
+        return NoFix(reason="out of budget", learnt=(spent,))
     if all(sample.edit is None for sample in samples):
         return NoFix(reason="no reproduction", learnt=(learnt.NO_SCRIPT,))
     return NoFix(reason="no edit", learnt=(learnt.NO_EDIT,))

@@ -14,14 +14,18 @@ from dataclasses import dataclass
 from pipeline import learnt
 from pipeline.codebase import Codebase
 from pipeline.context.finding import ContextFinder
+from pipeline.context.likeness import Meaning
+from pipeline.context.tokens import ESTIMATE, TokenCounter
 from pipeline.errors import BudgetSpent
 from pipeline.estimate import ESTIMATE_KEY, estimate
-from pipeline.models.base import Model
+from pipeline.honest_no import kept_back
+from pipeline.models.base import Model, ModelProfile
+from pipeline.models.likelihood import Reward
 from pipeline.options import Options
+from pipeline.plan import Plan, plan
 from pipeline.proof import Prover
 from pipeline.sampling import Sampler
-from pipeline.selection.choosing import Chooser
-from pipeline.selection.voting import finalists, reporting, vote
+from pipeline.selection.choosing import Judge
 from pipeline.store import Store
 from pipeline.types import Candidate, Context, Frozen, Issue, NoFix, Selection
 from sandbox.base import Sandbox
@@ -35,15 +39,43 @@ class Models:
     solver: Model
     scout: Model | None
     """Reads every file; None: files are found by the words they share with the issue."""
+    counter: TokenCounter = ESTIMATE
+    """Counts tokens as the solver does."""
+    orm: Reward | None = None
+    """Parts edits that what was run leaves equal; None: nothing does."""
+    scout_counter: TokenCounter = ESTIMATE
+    """Counts tokens as the scout does."""
+    meaning: Meaning | None = None
+    """The embedding model that has a say in which files come first; None: words alone."""
 
 
 OUTCOME_KEY = "outcome"
+EFFECTIVE_KEY = "effective"
+
+
+class Effective(Frozen):
+    """What a run really goes by: the options, and the models as they are then asked."""
+
+    options: Options
+    solver: ModelProfile
+    scout: ModelProfile | None
+    temperature: float | None
+    """Of testing and editing; None where the solver takes none."""
 
 
 class Solved(Frozen):
     """What is saved at the end of `solve`."""
 
     result: Selection | NoFix
+
+
+def nothing_to_solve(codebase: Codebase) -> NoFix | None:
+    """Why there is no use in even preparing an environment; None where there may be."""
+    if not codebase.files:
+        return NoFix(reason="empty repository")
+    if not any(path.endswith(".py") for path in codebase.files):
+        return NoFix(reason="no source files", learnt=(learnt.NO_PYTHON,))
+    return None
 
 
 class Solver:
@@ -74,19 +106,44 @@ class Solver:
         """
         if saved := await self._store.load(OUTCOME_KEY, Solved):
             return saved.result
+        await self._store.save(EFFECTIVE_KEY, self._effective())
         try:
             result = await self._solve(issue)
         except BudgetSpent as spent:
             result = NoFix(reason="out of budget", learnt=(learnt.budget(spent),))
-        if not (isinstance(result, NoFix) and result.reason == "out of budget"):
+        # With a higher ceiling or a lower threshold, a run that is started again goes on.
+        if not (
+            isinstance(result, NoFix) and result.reason in ("out of budget", "not sure enough")
+        ):
             await self._store.save(OUTCOME_KEY, Solved(result=result))
         return result
 
+    async def plan(self, issue: Issue) -> Plan | NoFix:
+        """A dry run: the context, one reproduction script, an estimate. Raises as `solve`.
+
+        What it saves a `solve` with the same store does not do again.
+        """
+        try:
+            context = await self._context(issue)
+        except BudgetSpent as spent:
+            return NoFix(reason="out of budget", learnt=(learnt.budget(spent),))
+        if context is None:
+            return NoFix(reason="no relevant files", learnt=(learnt.NO_CONTEXT,))
+        await self._say("samples", "writing a test that reproduces it")
+        guess = estimate(context, self._models.solver.profile, self._options)
+        return await plan(
+            issue,
+            context,
+            guess,
+            model=self._models.solver,
+            sandbox=self._sandbox,
+            store=self._store,
+            options=self._options,
+        )
+
     async def _solve(self, issue: Issue) -> Selection | NoFix:
-        if not self._codebase.files:
-            return NoFix(reason="empty repository")
-        if not any(path.endswith(".py") for path in self._codebase.files):
-            return NoFix(reason="no source files", learnt=(learnt.NO_PYTHON,))
+        if unsolvable := nothing_to_solve(self._codebase):
+            return unsolvable
         await self._say("context", f"looking through {len(self._codebase.files)} files")
         context = await self._context(issue)
         if context is None:
@@ -106,6 +163,10 @@ class Solver:
             scout=self._models.scout,
             store=self._store,
             options=self._options,
+            counted=self._read,
+            counter=self._models.counter,
+            scout_counter=self._models.scout_counter,
+            meaning=self._models.meaning,
         )
         return await finder.find(self._codebase, issue)
 
@@ -113,29 +174,33 @@ class Solver:
         self, issue: Issue, context: Context, candidates: list[Candidate]
     ) -> Selection | NoFix:
         await self._say("votes", f"running every test on {len(candidates)} candidates")
-        seconds = self._options.execution_seconds
-        table = await vote(candidates, sandbox=self._sandbox, store=self._store, seconds=seconds)
-        if not reporting(table):
-            return NoFix(reason="no reproduction", learnt=learnt.votes(table))
-        leaders = finalists(table, self._options.finalists)
-        if not leaders:
-            return NoFix(reason="no edit passes its test", learnt=learnt.votes(table))
-        await self._say("selection", f"choosing among {len(leaders)} edits")
-        chooser = Chooser(
-            self._models.solver, self._sandbox, self._codebase, self._store, self._options
+        models, options = self._models, self._options
+        judge = Judge(
+            models.solver, self._sandbox, self._codebase, self._store, options, reward=models.orm
         )
-        chosen = await chooser.choose(issue, table, leaders)
-        if isinstance(chosen, NoFix):
-            return chosen
+        await self._say("selection", f"choosing among {len(candidates)} edits")
+        judged = await judge.judge(issue, candidates, files=context.files)
+        if judged.verdict.chosen is None or judged.verdict.confidence < options.confidence:
+            return kept_back(judged, options.confidence)
         await self._say("reproduction", "writing the regression test")
-        prover = Prover(
-            self._models.solver, self._sandbox, self._codebase, self._store, self._options
-        )
+        prover = Prover(models.solver, self._sandbox, self._codebase, self._store, options)
         try:
-            return await prover.prove(issue, context, table, chosen)
+            return await prover.prove(issue, context, judged)
         except BudgetSpent as spent:
-            known = (learnt.budget(spent), *learnt.votes(table))
+            known = (learnt.budget(spent), *learnt.votes(judged.table))
             return NoFix(reason="out of budget", learnt=known)
+
+    async def _read(self, done: int, total: int) -> None:
+        await self._say("context", f"the scout has read {done:,} of {total:,} files")
+
+    def _effective(self) -> Effective:
+        solver, scout = self._models.solver.profile, self._models.scout
+        return Effective(
+            options=self._options,
+            solver=solver,
+            scout=scout.profile if scout else None,
+            temperature=self._options.temperature if solver.sampling else None,
+        )
 
     async def _plan(self, context: Context) -> str:
         """What is about to be written, and about what it will cost, in words."""

@@ -7,6 +7,12 @@ import io
 import tokenize
 from dataclasses import dataclass
 
+_MARKS = {
+    "utf-8": codecs.BOM_UTF8,
+    "utf-16-le": codecs.BOM_UTF16_LE,
+    "utf-16-be": codecs.BOM_UTF16_BE,
+}
+
 
 @dataclass(frozen=True)
 class Text:
@@ -16,7 +22,7 @@ class Text:
     """With the file's own line endings; without its byte order mark."""
     encoding: str = "utf-8"
     mark: bool = False
-    """Whether the file begins with a UTF-8 byte order mark."""
+    """Whether the file begins with the byte order mark of its encoding."""
 
     def encoded(self, text: str) -> bytes:
         """`text` as bytes of the same kind of file.
@@ -24,26 +30,33 @@ class Text:
         Raises:
             UnicodeEncodeError: the file's encoding cannot express it.
         """
-        return (codecs.BOM_UTF8 if self.mark else b"") + text.encode(self.encoding)
+        return (_MARKS[self.encoding] if self.mark else b"") + text.encode(self.encoding)
 
 
 def decoded(path: str, data: bytes) -> Text | None:
-    """`data` as text: UTF-8, or what a Python file declares (PEP 263), or Latin-1.
+    """`data` as text: UTF-8, UTF-16 with a mark, what a Python file declares (PEP 263), or Latin-1.
 
     None for binary content, known by a NUL among its first 8000 bytes (as git does).
     """
+    for encoding, mark in _MARKS.items():
+        if data.startswith(mark) and (text := _as(encoding, data.removeprefix(mark), mark=True)):
+            return text
     if b"\0" in data[:8000]:
         return None
-    mark = data.startswith(codecs.BOM_UTF8)
-    data = data.removeprefix(codecs.BOM_UTF8)
     for encoding in ("utf-8", _declared(path, data), "latin-1"):
-        try:
-            text = data.decode(encoding)
-            if text.encode(encoding) == data:
-                return Text(text, encoding, mark)
-        except (UnicodeError, LookupError):
-            continue
+        if text := _as(encoding, data, mark=False):
+            return text
     return None
+
+
+def _as(encoding: str, data: bytes, *, mark: bool) -> Text | None:
+    """None where `data` is not of this encoding, so that it would not come back the same."""
+    try:
+        text = data.decode(encoding)
+        whole = text.encode(encoding) == data and not (mark and "\0" in text[:8000])
+    except (UnicodeError, LookupError):
+        return None
+    return Text(text, encoding, mark) if whole else None
 
 
 def _declared(path: str, data: bytes) -> str:

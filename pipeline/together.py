@@ -46,6 +46,29 @@ async def both(one: Coroutine[Any, Any, T], other: Coroutine[Any, Any, U]) -> tu
     return first, second
 
 
+async def race(job: Coroutine[Any, Any, T], rival: Coroutine[Any, Any, U]) -> T | U:
+    """What the first to end came to; the other is cancelled and awaited.
+
+    When both come to an end, `job` counts. Raises what the one that counts raised.
+    """
+    tasks: list[asyncio.Task[Any]] = [asyncio.create_task(job), asyncio.create_task(rival)]
+    pending = set(tasks)
+    cancelled: asyncio.CancelledError | None = None
+    while pending:
+        try:
+            _, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError as error:  # ours: pass it on when both have ended
+            cancelled = error
+        _cancel(pending)
+    failures = [_failure(task) for task in tasks]  # each has to be looked at
+    if cancelled is not None:
+        raise cancelled
+    counts = 1 if tasks[0].cancelled() else 0
+    if (failed := failures[counts]) is not None:
+        raise failed
+    return tasks[counts].result()
+
+
 async def apart(job: Coroutine[Any, Any, T]) -> T:
     """The result of `job`, run in a task of its own: for what a cancelled task still has to do.
 

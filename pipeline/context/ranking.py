@@ -18,6 +18,8 @@ _ATTEMPTS = 3
 class Ranked(State):
     order: list[str] = Field(default_factory=list[str])
     """Paths, the most important first; empty when the model never gave an order."""
+    invented: int = 0
+    """Lines of the order that are no path of the list."""
 
 
 class RankingMachine(Machine[Ranked]):
@@ -54,26 +56,32 @@ class RankingMachine(Machine[Ranked]):
             case Malformed() as malformed:
                 return malformed
             case tag:
-                order = read_order(tag.body, [str(file["path"]) for file in self._files])
+                order, invented = read_order(tag.body, [str(f["path"]) for f in self._files])
         if not order:
             return Malformed(
                 "No path in your <ranking> is in the list. Copy the paths from the list, one a "
                 "line."
             )
-        state.order = order
+        state.order, state.invented = order, invented
         return Attempt.APPROVED
 
     async def execute(self, state: Ranked) -> str | None:
         raise AssertionError(f"a ranking runs nothing, asked for in {state.phase}")
 
 
-def read_order(body: str, known: Sequence[str]) -> list[str]:
-    """The paths of `body` that are in `known`, once each; invented ones are left out."""
-    lines = (line.strip().lstrip("-*0123456789.) \t").strip("`'\", ") for line in body.splitlines())
-    exact = (line.strip() for line in body.splitlines())
+def read_order(body: str, known: Sequence[str]) -> tuple[list[str], int]:
+    """The paths of `body` that are in `known`, once each, and how many others there are."""
     allowed = set(known)
-    found = [bare if bare in allowed else line for bare, line in zip(exact, lines, strict=True)]
-    return list(dict.fromkeys(path for path in found if path in allowed))
+    found: list[str] = []
+    invented = 0
+    for exact in filter(None, (line.strip() for line in body.splitlines())):
+        bare = exact.lstrip("-*0123456789.) \t").strip("`'\", ")
+        path = exact if exact in allowed else bare
+        if path in allowed:
+            found.append(path)
+        else:
+            invented += 1
+    return list(dict.fromkeys(found)), invented
 
 
 def merge(orders: Sequence[Sequence[str]]) -> list[str]:
@@ -86,19 +94,3 @@ def merge(orders: Sequence[Sequence[str]]) -> list[str]:
     paths = list(dict.fromkeys(path for order in full for path in order))
     places = [{path: at / len(order) for at, path in enumerate(order)} for order in full]
     return sorted(paths, key=lambda path: sum(place.get(path, 1.0) for place in places))
-
-
-def pack(
-    order: Sequence[str], tokens: Mapping[str, int], budget: int
-) -> tuple[list[str], list[str]]:
-    """Which of `order` fit into `budget` tokens, taken in turn, and which do not."""
-    taken: list[str] = []
-    left: list[str] = []
-    room = budget
-    for path in order:
-        if tokens[path] <= room:
-            taken.append(path)
-            room -= tokens[path]
-        else:
-            left.append(path)
-    return taken, left

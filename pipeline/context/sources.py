@@ -1,86 +1,141 @@
-"""Which files of a codebase are read at all, and which are left out, with the reason."""
+"""The files of a codebase that are read, the others with the reason, and the texts on demand."""
 
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Mapping
+import json
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from pipeline.codebase import Codebase, File
-from pipeline.context.tokens import estimate
+from pipeline.codebase import Codebase
+from pipeline.context.choice import Why
+from pipeline.context.pieces import Piece, Span, cut, pieces_at
+from pipeline.context.shelf import Shelf, on_shelf
+from pipeline.context.tokens import ESTIMATE, NotCounted, TokenCounter
 from pipeline.text import decoded
 from pipeline.types import SourceFile
 
-MAX_TOKENS = 100_000
-"""A file with more is not read (CodeMonkeys), but it is named among what was left out."""
-_MAX_BYTES = 4 * MAX_TOKENS
-_CHUNK = 200
+_CHUNK_BYTES = 4_000_000
+"""How much content is asked of git, and held, at once."""
 
-_EXTENSIONS = """
-    py pyi pyx pxd c h cc cpp cxx hpp cs go java js jsx kt lua m mjs php pl r rb rs scala sh sql
-    swift ts tsx vue html jinja jinja2 j2 mako toml cfg ini yaml yml json
-"""
-_SOURCES = frozenset(_EXTENSIONS.split())
-_ASIDE = re.compile(
-    r"(^|/)(node_modules|third_party|\.venv|venv|site-packages|dist|build|__pycache__|\.git[^/]*|"
-    r"\.tox|\.eggs|[^/]+\.egg-info|locale|fixtures)/",
-    re.IGNORECASE,
-)
-_MADE = re.compile(
-    r"(\.min\.(js|css)|[.-]bundle\.js|_pb2(_grpc)?\.pyi?|"
-    r"(^|/)(package-lock\.json|yarn\.lock|[^/]*\.lock|[^/]*-lock\.ya?ml))$",
-    re.IGNORECASE,
-)
-_LONG_LINE = 2000
-"""Characters; text with longer lines on average was not written by hand."""
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file that is worth reading. Its text is not held; ask `Sources.read` or `stream`."""
+
+    path: str
+    blob: str
+    """git's name of the content: equal contents have equal names."""
+    size: int
+    """Bytes."""
+    tokens: int
+    """By `pipeline.context.tokens.estimate`: rather too many."""
+    test: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    path: str
+    """With what is no UTF-8 escaped by backslashes. Untrusted."""
+    why: Why
 
 
 @dataclass(frozen=True)
 class Sources:
-    files: tuple[SourceFile, ...]
+    files: tuple[Source, ...]
     """Python first, then by path."""
-    dropped: tuple[str, ...]
-    """Paths of sources that are too large to read."""
+    left_out: tuple[LeftOut, ...]
+    """Every other entry of the tree, sorted by path."""
+    codebase: Codebase
+
+    @cached_property
+    def by_path(self) -> dict[str, Source]:
+        return {file.path: file for file in self.files}
+
+    async def read(self, path: str) -> SourceFile:
+        """One file with its text.
+
+        Raises:
+            KeyError: `path` is not among `files`.
+        """
+        source = self.by_path[path]
+        return _with_text(source, await self.codebase.read(path))
+
+    async def stream(self, files: Iterable[Source] | None = None) -> AsyncIterator[SourceFile]:
+        """These files (all, when None) in order with their texts, a few MB in memory at a time."""
+        for chunk in chunks(self.files if files is None else files):
+            contents = await self.codebase.read_all(file.path for file in chunk)
+            for file in chunk:
+                yield _with_text(file, contents.pop(file.path))
+
+    async def pieces(self, path: str, window: int) -> tuple[Piece, ...]:
+        """The file in pieces of at most `window` tokens; one piece where it fits.
+
+        See `pipeline.context.pieces`; where to cut is found out once for each content.
+
+        Raises:
+            KeyError: `path` is not among `files`.
+            ValueError: `window` is less than 100.
+        """
+        file = await self.read(path)
+        blob, suffix = self.by_path[path].blob, path.rpartition(".")[2].lower()
+        topic = f"cuts 2 {suffix} {window}"
+
+        async def work(shelf: Shelf) -> tuple[Piece, ...]:
+            noted = await asyncio.to_thread(shelf.notes, topic, [blob])
+            if blob in noted:
+                return pieces_at(file, [Span(*span) for span in json.loads(noted[blob])])
+            found = await asyncio.to_thread(cut, file, window)
+            await asyncio.to_thread(shelf.note, topic, [(blob, json.dumps(found))])
+            return pieces_at(file, found)
+
+        return await on_shelf(self.codebase.git_dir, work)
+
+    async def counted(self, paths: Sequence[str], counter: TokenCounter) -> dict[str, int]:
+        """The tokens of these files by `counter`, each content counted once for all issues.
+
+        Where the counter gives up, those that it has not counted have their estimate.
+
+        Raises:
+            KeyError: a path is not among `files`.
+        """
+        wanted = [self.by_path[path] for path in paths]
+        if counter.name == ESTIMATE.name:
+            return {file.path: file.tokens for file in wanted}
+        topic = f"tokens {counter.name}"
+
+        async def work(shelf: Shelf) -> dict[str, int]:
+            known = await asyncio.to_thread(shelf.notes, topic, [file.blob for file in wanted])
+            new = list({f.blob: f for f in wanted if f.blob not in known}.values())
+            for chunk in chunks(new):
+                texts = [file.text async for file in self.stream(chunk)]
+                try:
+                    counts = await counter.count(texts)
+                except NotCounted:
+                    break
+                told = {f.blob: str(n) for f, n in zip(chunk, counts, strict=True)}
+                await asyncio.to_thread(shelf.note, topic, told.items())
+                known.update(told)
+            return {f.path: int(known.get(f.blob, f.tokens)) for f in wanted}
+
+        return await on_shelf(self.codebase.git_dir, work)
 
 
-async def sources_of(codebase: Codebase) -> Sources:
-    """The source files of `codebase`."""
-    wanted = sorted(filter(_is_source, codebase.files.values()), key=_order)
-    small = [file for file in wanted if file.size <= _MAX_BYTES]
-    dropped = [file.path for file in wanted if file.size > _MAX_BYTES]
-    files: list[SourceFile] = []
-    for start in range(0, len(small), _CHUNK):
-        contents = await codebase.read_all(file.path for file in small[start : start + _CHUNK])
-        await asyncio.to_thread(_sort_out, contents, files, dropped)
-    return Sources(tuple(files), tuple(dropped))
+def chunks(files: Iterable[Source]) -> Iterable[list[Source]]:
+    """The files in groups of a few MB."""
+    chunk: list[Source] = []
+    size = 0
+    for file in files:
+        if chunk and size + file.size > _CHUNK_BYTES:
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(file)
+        size += file.size
+    if chunk:
+        yield chunk
 
 
-def _sort_out(contents: Mapping[str, bytes], files: list[SourceFile], dropped: list[str]) -> None:
-    for path, data in contents.items():
-        text = decoded(path, data)
-        if text is None or not text.text.strip() or _generated(text.text):
-            continue
-        tokens = estimate(text.text)
-        if tokens > MAX_TOKENS:
-            dropped.append(path)
-        else:
-            files.append(SourceFile(path=path, text=text.text, tokens=tokens))
-
-
-def _is_source(file: File) -> bool:
-    extension = file.path.rpartition(".")[2].lower()
-    return (
-        file.regular
-        and extension in _SOURCES
-        and not _ASIDE.search(file.path)
-        and not _MADE.search(file.path)
-    )
-
-
-def _generated(text: str) -> bool:
-    return len(text) > _LONG_LINE * (text.count("\n") + 1)
-
-
-def _order(file: File) -> tuple[bool, str]:
-    return (not file.path.endswith((".py", ".pyi")), file.path)
+def _with_text(source: Source, data: bytes) -> SourceFile:
+    text = decoded(source.path, data)
+    return SourceFile(path=source.path, text=text.text if text else "", tokens=source.tokens)

@@ -7,22 +7,21 @@ import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import get_args
 
 import zstandard
-from pydantic import BaseModel, ValidationError
 
 from pipeline.evaluation.dataset import BadData
 from pipeline.generation.editing import EditingState
+from pipeline.options import SelectionMethod
+from pipeline.replaying import KeptStore, NothingRuns, NotKept
+from pipeline.selection.verdict import Verdict
 from pipeline.selection.voting import vote
-from pipeline.types import Candidate, Issue, VoteTable
-from sandbox.base import Execution
+from pipeline.types import Candidate, Context, Issue, Patch, VoteTable
 
 _BUNDLE = "run.tar.zst"
 _LARGEST_DOCUMENT = 256 * 1024 * 1024
 """Bytes; a document of a run is nowhere near."""
-
-M = TypeVar("M", bound=BaseModel)
 
 
 @dataclass(frozen=True)
@@ -33,48 +32,18 @@ class FinishedRun:
     """The name of the run's folder, or of its bundle."""
     issue: str
     """Title and body, empty where they were not kept."""
-    candidates: tuple[Candidate, ...]
-    table: VoteTable | None
-    """None when the votes were not counted to the end."""
+    table: VoteTable
+    """Without tests where the votes were not counted to the end."""
+    verdicts: Mapping[str, Verdict]
+    """What was chosen in the run, by the way of choosing."""
+    revisions: Mapping[int, tuple[Patch, ...]]
+    """Of each sample, its edits one after the other."""
+    shown: frozenset[str] | None = None
+    """The files that the editing machines were shown; None where that was not kept."""
 
-
-class _Documents:
-    """A store over documents in memory."""
-
-    def __init__(self, documents: Mapping[str, bytes]) -> None:
-        self._documents = documents
-
-    async def load(self, key: str, kind: type[M]) -> M | None:
-        try:
-            return kind.model_validate_json(self._documents[f"{key}.json"])
-        except (KeyError, ValidationError):
-            return None
-
-    async def save(self, key: str, value: BaseModel) -> None:
-        raise AssertionError(f"nothing is executed, so {key} cannot be new: {value!r:.80}")
-
-
-class _NotRun(Exception):
-    """A result that the run did not get to would be needed."""
-
-
-class _Nothing:
-    """A sandbox in which nothing is run."""
-
-    async def run_script(
-        self, script: str, *, diffs: Sequence[str] = (), seconds: float | None = None
-    ) -> Execution:
-        raise _NotRun(script, diffs, seconds)
-
-    async def run_command(
-        self,
-        argv: Sequence[str],
-        *,
-        diffs: Sequence[str] = (),
-        seconds: float | None = None,
-        output_bytes: int | None = None,
-    ) -> Execution:
-        raise _NotRun(argv, diffs, seconds, output_bytes)
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        return self.table.candidates
 
 
 async def read_runs(folder: Path) -> list[FinishedRun]:
@@ -134,21 +103,44 @@ def _unpacked(path: Path) -> dict[str, bytes]:
 
 
 async def _run(name: str, documents: Mapping[str, bytes]) -> FinishedRun:
-    store = _Documents(documents)
+    store = KeptStore(documents)
     samples = sorted(
         int(key[8:-5])
         for key in documents
         if key.startswith("editing/") and key[8:-5].isdecimal() and key.endswith(".json")
     )
     candidates: list[Candidate] = []
+    revisions: dict[int, tuple[Patch, ...]] = {}
     for sample in samples:
         state = await store.load(f"editing/{sample}", EditingState)
         if state and (candidate := state.candidate(sample)):
             candidates.append(candidate)
-    try:
-        table = await vote(candidates, sandbox=_Nothing(), store=store, seconds=1)
-    except _NotRun:
-        table = None
+            revisions[sample] = tuple(state.patches)
+    verdicts = {
+        method: verdict
+        for method in get_args(SelectionMethod)
+        if (verdict := await store.load(f"verdict/{method}", Verdict))
+    }
     issue = await store.load("issue", Issue)
-    text = f"{issue.title}\n{issue.body}" if issue else ""
-    return FinishedRun(name, text, tuple(candidates), table)
+    context = await store.load("context/files", Context)
+    return FinishedRun(
+        instance=name,
+        issue=f"{issue.title}\n{issue.body}" if issue else "",
+        table=await _table(candidates, store, verdicts),
+        verdicts=verdicts,
+        revisions=revisions,
+        shown=frozenset(file.path for file in context.files) if context else None,
+    )
+
+
+async def _table(
+    candidates: Sequence[Candidate], store: KeptStore, verdicts: Mapping[str, Verdict]
+) -> VoteTable:
+    try:
+        table = await vote(candidates, sandbox=NothingRuns(), store=store, seconds=1)
+    except NotKept:
+        return VoteTable(
+            candidates=tuple(candidates), tests=(), base=(), runs=tuple(() for _ in candidates)
+        )
+    flaky = next((verdict.flaky for verdict in verdicts.values()), ())
+    return table.model_copy(update={"flaky": flaky})

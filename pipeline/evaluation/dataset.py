@@ -5,16 +5,19 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
+from pipeline.selection.diffs import parse
+
 _SUFFIXES = (".jsonl", ".jsonl.gz")
 
 T = TypeVar("T")
+Given = TypeVar("Given", bound="Instance")
 
 
 class BadData(Exception):
@@ -29,6 +32,13 @@ class Instance(BaseModel):
     instance_id: str
     repo: str
     problem_statement: str = ""
+
+
+class Located(Instance):
+    """With its place in the repository's history, and the edit that solved it."""
+
+    base_commit: str
+    patch: str
 
 
 class Prediction(BaseModel):
@@ -86,7 +96,16 @@ def read_dataset(
 
 def read_instances(path: Path) -> tuple[Instance, ...]:
     """The instances of a file of JSON lines. Raises BadData."""
-    rows = tuple(_rows(path, Instance))
+    return _instances(path, Instance)
+
+
+def read_located(path: Path) -> tuple[Located, ...]:
+    """The same with base commits and edits. Raises BadData."""
+    return _instances(path, Located)
+
+
+def _instances(path: Path, kind: type[Given]) -> tuple[Given, ...]:
+    rows = tuple(_rows(path, kind))
     if not rows:
         raise BadData(f"{path} holds no instance.")
     _unique(path, (row.instance_id for row in rows))
@@ -120,9 +139,37 @@ def read_ensemble(named: str) -> list[str]:
     return lists[name]
 
 
-def read_samples(path: Path) -> dict[str, list[int]]:
-    """Instance to the numbers of the samples that resolve it. Raises BadData."""
-    return _read_json(path, TypeAdapter(dict[str, list[int]]), "labels of samples")
+Resolved = Mapping[str, Mapping[int, Sequence[int] | None]]
+"""Of each instance the samples that resolve it, each with its revisions that do, from 0; None where
+only the last is known, which then does."""
+
+
+def read_samples(path: Path) -> Resolved:
+    """The labels of runs: `{"INSTANCE": [SAMPLE, ...]}`, or with `{"SAMPLE": [REVISION, ...]}` in
+    the place of the list. Raises BadData."""
+    kind = TypeAdapter(dict[str, list[int] | dict[int, list[int]]])
+    found = _read_json(path, kind, "labels of samples")
+    return {
+        name: dict(samples) if isinstance(samples, dict) else dict.fromkeys(samples)
+        for name, samples in found.items()
+    }
+
+
+class _Reference(BaseModel):
+    instance_id: str
+    patch: str = ""
+
+
+def read_references(path: Path) -> dict[str, frozenset[str]]:
+    """The files that each instance's reference edit changes, as they are named before it.
+
+    Instances without one are left out. Nothing that chooses may see this. Raises BadData.
+    """
+    return {
+        row.instance_id: frozenset(file.old for file in parse(row.patch) if file.old)
+        for row in _rows(path, _Reference)
+        if row.patch
+    }
 
 
 def _patches(path: Path, known: set[str]) -> dict[str, str]:

@@ -43,11 +43,16 @@ def bars(
     title: str,
     axis: Axis,
     rows: Sequence[tuple[str, float, tuple[float, float] | None]],
+    *,
+    left: int = 270,
 ) -> str:
-    """A chart of one bar for each name and value, with its interval where one is given."""
-    left, right, step = 270, 56, 26
+    """A chart of one bar for each name and value, with its interval where one is given.
+
+    `left`: the width, in pixels, that the names have.
+    """
+    right, step = 56, 26
     height = _TOP + step * len(rows) + _BOTTOM
-    width = _WIDTH + 80
+    width = _WIDTH + left - 190
 
     def place(value: float) -> float:
         return left + (value - axis.low) / (axis.high - axis.low) * (width - left - right)

@@ -45,8 +45,11 @@ def as_markdown(report: Report) -> str:
             for name, score in sorted(report.member_scores.items(), key=lambda item: -item[1])
         ),
         "",
+        *_stages(report),
+        *_comparison(report),
         *_calibration(report),
         *_curve(report),
+        *_serial(report),
     ]
     return "\n".join(parts)
 
@@ -63,6 +66,11 @@ def figures(report: Report) -> dict[str, str]:
     found = {"methods.svg": bars("Ways of choosing", per_cent, rows)}
     if report.curve:
         found["candidates.svg"] = _candidates(report, per_cent)
+    if report.stages:
+        steps = [(name, value, None) for name, value in report.stages.items()]
+        found["stages.svg"] = bars("How far each step gets", per_cent, steps, left=460)
+    if report.serial:
+        found["revisions.svg"] = _revisions(report, per_cent)
     if report.calibration:
         found["calibration.svg"] = lines(
             "Confidence and how often it is right",
@@ -122,6 +130,46 @@ def _candidates(report: Report, y: Axis) -> str:
         y,
         series,
     )
+
+
+def _revisions(report: Report, y: Axis) -> str:
+    depth = max(len(values) for values in report.serial.values())
+    sizes = tuple(float(d) for d in range(1, depth + 1))
+    series = {name: list(zip(sizes, found, strict=True)) for name, found in report.serial.items()}
+    axis = Axis("edits of each machine, at most", 0, depth, sizes)
+    return lines("Coverage by serial and parallel work", axis, y, series)
+
+
+def _stages(report: Report) -> list[str]:
+    """CodeMonkeys, Figure 2."""
+    if not report.stages:
+        return []
+    rows = [f"| {escape(name)} | {value:.1f} |" for name, value in report.stages.items()]
+    return ["## How far each step gets\n", "| step | instances, % |", "|---|---|", *rows, ""]
+
+
+def _comparison(report: Report) -> list[str]:
+    """CodeMonkeys, Table 2: what was chosen among what each member gives alone."""
+    scores = {"oracle": report.oracle, "random": report.random}
+    scores |= {f"**{name}**": m.score for name, m in report.methods.items()}
+    scores |= {escape(name): score for name, score in report.member_scores.items()}
+    ordered = sorted(scores.items(), key=lambda item: -item[1])
+    rows = [f"| {name} | {score:.1f} |" for name, score in ordered]
+    return ["## All in one order\n", "| method or member | score |", "|---|---|", *rows, ""]
+
+
+def _serial(report: Report) -> list[str]:
+    """CodeMonkeys, Figure 5, left."""
+    if not report.serial:
+        return []
+    depth = max(len(values) for values in report.serial.values())
+    edits = " | ".join(str(d) for d in range(1, depth + 1))
+    rows = [
+        f"| {name} | {' | '.join(f'{value:.1f}' for value in values)} |"
+        for name, values in report.serial.items()
+    ]
+    head = ["## Coverage after so many edits of each machine\n", f"| | {edits} |"]
+    return [*head, "|---|" + "---|" * depth, *rows, ""]
 
 
 def _calibration(report: Report) -> list[str]:

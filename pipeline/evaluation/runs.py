@@ -4,69 +4,56 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
 from types import MappingProxyType
 
 from pipeline.evaluation.bundles import FinishedRun
-from pipeline.evaluation.dataset import BadData
+from pipeline.evaluation.dataset import BadData, Resolved
 from pipeline.evaluation.predictions import Evaluation
-from pipeline.evaluation.scoring import Point, Report, assemble
-from pipeline.evaluation.statistics import coverage
+from pipeline.evaluation.scaling import by_revisions, by_samples
+from pipeline.evaluation.scoring import Report, assemble
+from pipeline.evaluation.statistics import percent
+from pipeline.options import SelectionMethod
 from pipeline.selection.clusters import best, medoid
 from pipeline.selection.confidence import choose, confidence, weights_for
-from pipeline.selection.features import Evidence, weigh
+from pipeline.selection.contest import Contest, contest
 from pipeline.selection.normalise import normalise
-from pipeline.selection.voting import reporting
+from pipeline.selection.orders import preferred
 
 
 @dataclass(frozen=True)
 class RunCase:
-    """A run's candidates with the verdict on each."""
+    """A run's candidates, how they stand by all that the run recorded, and the verdict on each."""
 
     run: FinishedRun
-    evidence: Evidence
+    known: Contest
     right: tuple[bool, ...]
 
-    @property
-    def votes(self) -> list[float]:
-        """How many tests each candidate passes, as the paper counts them."""
-        table = self.run.table
-        return [float(table.votes(c)) if table else 0.0 for c in range(len(self.right))]
+
+Method = Callable[[RunCase], Sequence[int]]
+"""The equally preferred candidates of a case that has at least one; empty: it proposes none."""
 
 
-def all_tests(case: RunCase) -> Sequence[int]:
-    """Most tests passed, all tests counted (CodeMonkeys, section 2.3, method 1)."""
-    return best(range(len(case.right)), case.votes)
+def _ordered(method: SelectionMethod, case: RunCase) -> Sequence[int]:
+    return preferred(method, case.known)
 
 
 def top_three(case: RunCase) -> Sequence[int]:
     """By lot among the three that pass most tests, ties to the shorter diff (its methods 3, 4)."""
-    table = case.run.table
-    return table.leaders(3) if table else range(len(case.right))
+    return case.known.table.leaders(3)
 
 
 def reporting_tests(case: RunCase) -> Sequence[int]:
-    """Most tests passed of those that fail on the unedited code."""
-    table = case.run.table
-    tests = reporting(table) if table else []
-    passed = [
-        float(sum(table.runs[c][t].passed for t in tests)) if table else 0.0
-        for c in range(len(case.right))
-    ]
-    return best(range(len(case.right)), passed)
+    """Most tests passed of those that fail on the unedited code, as often as they are run."""
+    passes = [float(standing.passes) for standing in case.known.standings]
+    return best(range(len(passes)), passes)
 
 
 def tests_then_support(case: RunCase) -> Sequence[int]:
     """`reporting_tests`, ties to the fitted ranking."""
-    pool = reporting_tests(case)
-    chosen = set(choose(case.evidence, weights_for(None)))
-    return [c for c in pool if c in chosen] or pool
-
-
-def majority(case: RunCase) -> Sequence[int]:
-    """Most candidates equal after normalisation."""
-    most = case.evidence.groups[0].support
-    return [m for g in case.evidence.groups if g.support == most for m in g.members]
+    priors = [standing.prior for standing in case.known.standings]
+    return best(reporting_tests(case), priors)
 
 
 def similar(case: RunCase) -> Sequence[int]:
@@ -76,24 +63,43 @@ def similar(case: RunCase) -> Sequence[int]:
 
 def fitted(case: RunCase) -> Sequence[int]:
     """The fitted ranking."""
-    return choose(case.evidence, weights_for(None))
+    return choose(case.known.text, weights_for(case.known.repository))
 
 
-METHODS: Mapping[str, Callable[[RunCase], Sequence[int]]] = MappingProxyType(
+METHODS: Mapping[str, Method] = MappingProxyType(
     {
-        "majority voting with tests": all_tests,
+        "majority voting with tests": partial(_ordered, "voting"),
         "top 3 by tests": top_three,
         "tests that report the issue": reporting_tests,
         "tests that report the issue, ties to confidence": tests_then_support,
-        "majority": majority,
+        "exec": partial(_ordered, "exec"),
+        "majority": partial(_ordered, "ast_voting"),
         "similarity medoid": similar,
         "confidence": fitted,
+        "evidence": partial(_ordered, "evidence"),
     }
 )
+"""By name, as reports print them: what needs no model, made again from what the runs hold."""
+REWARDED: Mapping[str, Method] = MappingProxyType(
+    {
+        "orm_exec": partial(_ordered, "orm_exec"),
+        "dev_search": partial(_ordered, "dev_search"),
+    }
+)
+"""Left out unless a reward model was asked in some run."""
 
 
-def evaluate_runs(runs: Sequence[FinishedRun], resolved: Mapping[str, Sequence[int]]) -> Evaluation:
-    """Every method on every run. `resolved` lists, by instance, the samples that resolve it.
+def evaluate_runs(
+    runs: Sequence[FinishedRun],
+    resolved: Resolved,
+    *,
+    repositories: Mapping[str, str] = MappingProxyType({}),
+    references: Mapping[str, frozenset[str]] = MappingProxyType({}),
+) -> Evaluation:
+    """Every method on every run: those above, and whatever all runs recorded a verdict of.
+
+    `repositories`, by instance: whose labels no weights may be fitted on. `references`, by
+    instance: the files of its reference edit, for how often all were shown.
 
     Raises:
         BadData: a run has no labels.
@@ -102,28 +108,71 @@ def evaluate_runs(runs: Sequence[FinishedRun], resolved: Mapping[str, Sequence[i
     for run in runs:
         if run.instance not in resolved:
             raise BadData(f"There are no labels for the run {run.instance}.")
-        right = tuple(c.sample in resolved[run.instance] for c in run.candidates)
-        forms = [normalise(c.patch.diff) for c in run.candidates]
-        cases.append(RunCase(run, weigh(forms, run.issue), right))
-    return Evaluation(_report(cases), _chosen(cases))
+        right = tuple(_resolves(run, c.sample, resolved) for c in run.candidates)
+        known = _known(run, repositories.get(run.instance, ""))
+        cases.append(RunCase(run, known, right))
+    asked = any(s.reward is not None for case in cases for s in case.known.standings)
+    methods = {**METHODS, **(REWARDED if asked else {}), **_recorded(cases)}
+    report = _report(cases, methods, resolved)
+    stages = _stages(cases, methods, references)
+    return Evaluation(report.model_copy(update={"stages": stages}), _chosen(cases, methods))
 
 
-def _report(cases: Sequence[RunCase]) -> Report:
-    stated = [
-        (confidence(case.evidence, weights_for(None)), _expected(case, fitted))
-        for case in cases
-        if case.right
-    ]
+def _resolves(run: FinishedRun, sample: int, resolved: Resolved) -> bool:
+    samples = resolved[run.instance]
+    if sample not in samples:
+        return False
+    revisions = samples[sample]
+    return revisions is None or len(run.revisions[sample]) - 1 in revisions
+
+
+def _known(run: FinishedRun, repository: str) -> Contest:
+    known = contest(run.table, issue=run.issue, repository=repository)
+    for verdict in run.verdicts.values():
+        told = dict(enumerate(verdict.standings[: len(run.candidates)]))
+        known = known.knowing(
+            broken={c: s.broken for c, s in told.items() if s.broken is not None},
+            rewards={c: s.reward for c, s in told.items() if s.reward is not None},
+        )
+    return known
+
+
+def _recorded(cases: Sequence[RunCase]) -> dict[str, Method]:
+    """What was chosen when the runs were made, for ways of which every run has a verdict."""
+
+    def chosen(method: str, case: RunCase) -> Sequence[int]:
+        at = case.run.verdicts[method].chosen
+        return [] if at is None or at >= len(case.right) else [at]
+
+    every = [set(case.run.verdicts) for case in cases]
+    common = sorted(set[str].intersection(*every)) if every else []
+    return {f"{method}, as it was chosen": partial(chosen, method) for method in common}
+
+
+def _report(cases: Sequence[RunCase], methods: Mapping[str, Method], resolved: Resolved) -> Report:
+    weights = {case.run.instance: weights_for(case.known.repository) for case in cases}
+    stated = {
+        "confidence": [
+            (confidence(case.known.text, weights[case.run.instance]), _expected(case, fitted))
+            for case in cases
+            if case.right
+        ],
+        "evidence": [
+            (case.known.confidence(at), float(case.right[at]))
+            for case in cases
+            for at in preferred("evidence", case.known)[:1]
+        ],
+    }
     samples = sorted({c.sample for case in cases for c in case.run.candidates})
     members = {f"sample {s}": [_sample(case, s) for case in cases] for s in samples}
-    methods = {name: [_expected(case, m) for case in cases] for name, m in METHODS.items()}
-    most = max((len(case.right) for case in cases), default=0)
-    return assemble(
+    report = assemble(
         members=members or {"none": [0.0 for _ in cases]},
-        methods=methods,
-        stated={"confidence": stated},
-        points=[_point(cases, k) for k in range(1, most + 1)],
+        methods={name: [_expected(case, m) for case in cases] for name, m in methods.items()},
+        stated=stated,
+        points=by_samples([(case.run.table, case.right) for case in cases]),
     )
+    revised = [(case.run, resolved[case.run.instance]) for case in cases]
+    return report.model_copy(update={"serial": by_revisions(revised)})
 
 
 def _sample(case: RunCase, sample: int) -> float:
@@ -131,24 +180,44 @@ def _sample(case: RunCase, sample: int) -> float:
     return float(any(right for c, right in verdicts if c.sample == sample))
 
 
-def _expected(case: RunCase, method: Callable[[RunCase], Sequence[int]]) -> float:
-    return fmean(case.right[c] for c in method(case)) if case.right else 0.0
+def _expected(case: RunCase, method: Method) -> float:
+    picks = _picks(case, method)
+    return fmean(case.right[c] for c in picks) if picks else 0.0
 
 
-def _point(cases: Sequence[RunCase], k: int) -> Point:
-    """Coverage with `k` candidates; runs with fewer count with all they have."""
-    covered = [
-        coverage(sum(case.right), len(case.right), min(k, len(case.right))) if case.right else 0.0
+def _picks(case: RunCase, method: Method) -> Sequence[int]:
+    return method(case) if case.right else ()
+
+
+def _stages(
+    cases: Sequence[RunCase],
+    methods: Mapping[str, Method],
+    references: Mapping[str, frozenset[str]],
+) -> dict[str, float]:
+    """CodeMonkeys, Figure 2: how far each of the three steps gets, in per cent of instances."""
+    shown = [
+        float(references[case.run.instance] <= case.run.shown)
         for case in cases
+        if case.run.shown is not None and case.run.instance in references
     ]
-    return Point(k=k, coverage=100 * fmean(covered), scores={})
+    context = {"context: every file of the reference edit was shown": percent(shown)}
+    scores = {name: percent([_expected(c, m) for c in cases]) for name, m in methods.items()}
+    first = max(scores, key=lambda name: scores[name])
+    return {
+        **(context if shown else {}),
+        "generation: some candidate is right": percent([float(any(c.right)) for c in cases]),
+        f"selection: the chosen one is right ({first})": scores[first],
+    }
 
 
-def _chosen(cases: Sequence[RunCase]) -> dict[str, tuple[tuple[str, str], ...]]:
-    def diff(case: RunCase, method: Callable[[RunCase], Sequence[int]]) -> str:
-        return case.run.candidates[next(iter(method(case)))].patch.diff if case.right else ""
+def _chosen(
+    cases: Sequence[RunCase], methods: Mapping[str, Method]
+) -> dict[str, tuple[tuple[str, str], ...]]:
+    def diff(case: RunCase, method: Method) -> str:
+        picks = _picks(case, method)
+        return case.run.candidates[picks[0]].patch.diff if picks else ""
 
     return {
         name: tuple((case.run.instance, diff(case, method)) for case in cases)
-        for name, method in METHODS.items()
+        for name, method in methods.items()
     }

@@ -60,6 +60,10 @@ class Report(_Strict):
     calibration: Mapping[str, Calibration] = {}
     """By the method whose choice is meant."""
     curve: tuple[Point, ...] = ()
+    serial: Mapping[str, tuple[float, ...]] = {}
+    """Coverage after 1, 2, 3 … edits of each machine, by the number of machines; runs only."""
+    stages: Mapping[str, float] = {}
+    """How far context, generation and selection get; runs only."""
 
 
 def assemble(

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from pipeline.codebase import Codebase
 from pipeline.conventions import Conventions, Runner
+from pipeline.edit_paths import refusal
 from pipeline.machine import Attempt, Machine, Phase, State
 from pipeline.models.base import Model
 from pipeline.options import Options
@@ -24,6 +25,7 @@ _WORDS = 2000
 _PATIENCE = 2
 """How often a test file that cannot be imported without the edit is sent back before it is taken:
 an issue that asks for a new name may leave no other way."""
+_USUAL_FOLDERS = ("tests", "test", "")
 _NOT_COLLECTED = re.compile(
     r"error(s)? during collection|ERROR collecting|_FailedTest|Failed to import test module", re.I
 )
@@ -67,7 +69,9 @@ class ReproductionMachine(Machine[ReproductionState]):
         patch: Patch,
         script: TestScript,
         example: SourceFile | None,
+        path: str,
     ) -> None:
+        """`path` is where the test file goes; see `place_for`."""
         super().__init__(model, call="reproduction", attempts=options.attempts)
         self._sandbox = sandbox
         self._codebase = codebase
@@ -77,8 +81,7 @@ class ReproductionMachine(Machine[ReproductionState]):
         self._patch = patch
         self._script = script
         self._example = example
-        added = re.findall(r"^\+\+\+ b/(.*?)\t?$", patch.diff, re.MULTILINE)
-        self._path = conventions.fresh_path(issue.title, [*codebase.files, *added])
+        self._path = path
 
     @property
     def system(self) -> str:
@@ -169,6 +172,21 @@ class ReproductionMachine(Machine[ReproductionState]):
                     "edit adds into the test functions, so that the test itself fails."
                 )
         return ""
+
+
+def place_for(
+    issue: Issue, patch: Patch, conventions: Conventions, codebase: Codebase, options: Options
+) -> str | None:
+    """Where the test file may go: beside the others if that is allowed, else where tests usually
+    are; None when the repository's settings (`never_touch`) allow no such place."""
+    added = re.findall(r"^\+\+\+ b/(.*?)\t?$", patch.diff, re.MULTILINE)
+    taken = [*codebase.files, *added]
+    for folder in dict.fromkeys((conventions.folder, *_USUAL_FOLDERS)):
+        there = conventions.model_copy(update={"folder": folder})
+        path = there.fresh_path(issue.title, taken)
+        if refusal(path, codebase.files, options.never_touch) is None:
+            return path
+    return None
 
 
 def _ran(runner: Runner, output: str) -> bool:

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from urllib.parse import urlsplit
+from collections.abc import Mapping
 
 import anthropic
 import httpx2
-from anthropic.types import (
-    CacheControlEphemeralParam,
-    MessageParam,
-    RawMessageDeltaEvent,
-    RawMessageStartEvent,
-    RawMessageStreamEvent,
-    TextBlockParam,
+from anthropic.types.messages import (
+    MessageBatchErroredResult,
+    MessageBatchIndividualResponse,
+    MessageBatchSucceededResult,
 )
+from anthropic.types.messages.batch_create_params import Request
 
+from pipeline.models.anthropic_wire import Heard, params_of
 from pipeline.models.base import (
     ContextTooLong,
-    Message,
     ModelError,
     ModelMisconfigured,
     ModelProfile,
@@ -29,24 +25,20 @@ from pipeline.models.base import (
     Reply,
     Usage,
 )
-from pipeline.models.cache_life import HOUR
 from pipeline.models.wire import (
     CONNECT_SECONDS,
     SDK_RETRIES,
     SILENCE_SECONDS,
+    Client,
     call_headers,
     checked_key,
+    counted,
     failure,
     sendable,
 )
+from pipeline.models.wrapping import Question
 
 PUBLIC_URL = "https://api.anthropic.com"
-
-MARKED_USER_MESSAGES = 2
-"""The last but one is the mark that the previous turn wrote, so that this turn reads it.
-
-https://platform.claude.com/docs/en/build-with-claude/prompt-caching
-"""
 
 _STATUS_OF_TYPE = {
     "invalid_request_error": 400,
@@ -62,14 +54,16 @@ _STATUS_OF_TYPE = {
 }
 """An error inside a stream comes after the 200. https://platform.claude.com/docs/en/api/errors"""
 
-_SHORT: CacheControlEphemeralParam = {"type": "ephemeral"}  # kept five minutes
-_LONG: CacheControlEphemeralParam = {"type": "ephemeral", "ttl": "1h"}
-
+_SAID = (anthropic.APIError, httpx2.TransportError, json.JSONDecodeError)
 _TOO_LONG = ("prompt is too long", "exceed context limit")
 
 
-class AnthropicModel:
-    """`Model` over `POST {base_url}/v1/messages`. Close it with `aclose()`."""
+class AnthropicModel(Client):
+    """`Model` over `POST {base_url}/v1/messages`. Close it with `aclose()`.
+
+    What the model thinks aloud is kept apart from the reply, and never sent back. It is a
+    `pipeline.models.batched.BatchService`, too.
+    """
 
     def __init__(
         self,
@@ -81,162 +75,115 @@ class AnthropicModel:
         sdk_retries: int = SDK_RETRIES,
     ) -> None:
         """Raises ModelMisconfigured when `api_key` is no key."""
-        self._profile = profile
-        self._service = f"{profile.provider}:{profile.name} at {urlsplit(base_url).hostname}"
+        super().__init__(profile, base_url)
         # With key and address given, the SDK looks for neither in the environment or a profile.
         self._client = anthropic.AsyncAnthropic(
-            api_key=checked_key(self._service, api_key),
+            api_key=checked_key(self.service, api_key),
             base_url=base_url,
             timeout=httpx2.Timeout(silence_seconds, connect=CONNECT_SECONDS),
             max_retries=sdk_retries,
             open_telemetry=False,
         )
 
-    @property
-    def profile(self) -> ModelProfile:
-        return self._profile
-
     async def aclose(self) -> None:
         await self._client.close()
 
-    async def complete(
-        self,
-        system: str,
-        messages: Sequence[Message],
-        *,
-        call: str,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-    ) -> Reply:
-        """See `Model.complete`."""
-        heard = _Heard()
+    async def answer(self, question: Question) -> Reply:
+        heard = Heard()
         try:
-            await self._listen(heard, system, messages, call, temperature, max_tokens)
-        except anthropic.APIStatusError as error:
+            with counted(heard):
+                await self._listen(heard, question)
+        except _SAID as error:
             raise self._failure(error, heard.usage) from error
-        except (anthropic.APIError, httpx2.TransportError, json.JSONDecodeError) as error:
-            raise ModelUnavailable(
-                f"{self._service} cannot be reached, or hung up.", heard.usage
-            ) from error
         return self._reply(heard)
 
-    async def _listen(
-        self,
-        heard: _Heard,
-        system: str,
-        messages: Sequence[Message],
-        call: str,
-        temperature: float | None,
-        max_tokens: int | None,
-    ) -> None:
-        sampled = self._profile.sampling and temperature is not None
-        mark = _LONG if self._profile.cache_seconds == HOUR else _SHORT
+    async def submit(self, questions: Mapping[str, Question]) -> str:
+        """See `BatchService`. https://platform.claude.com/docs/en/build-with-claude/batch-processing"""
+        try:
+            batch = await self._client.messages.batches.create(
+                requests=[
+                    Request(custom_id=name, params=params_of(self._profile, question))
+                    for name, question in questions.items()
+                ]
+            )
+        except _SAID as error:
+            raise self._failure(error, None) from error
+        return batch.id
+
+    async def collected(self, batch: str) -> dict[str, Reply | ModelError] | None:
+        """See `BatchService`."""
+        try:
+            state = await self._client.messages.batches.retrieve(batch)
+            if state.processing_status != "ended":
+                return None
+            results = await self._client.messages.batches.results(batch)
+            return {one.custom_id: self._one(one) async for one in results}
+        except _SAID as error:
+            raise self._failure(error, None) from error
+
+    def _one(self, one: MessageBatchIndividualResponse) -> Reply | ModelError:
+        match one.result:
+            case MessageBatchSucceededResult() as done:
+                heard = Heard()
+                heard.hear_whole(done.message)
+                try:
+                    return self._reply(heard).model_copy(update={"batched": True})
+                except ModelError as error:
+                    return error
+            case MessageBatchErroredResult() as failed:
+                error = failed.error.error
+                return self._meant(_STATUS_OF_TYPE.get(str(error.type), 500), error.message)
+            case other:
+                return ModelUnavailable(f"{self.service} has {other.type} what was asked in batch.")
+
+    async def _listen(self, heard: Heard, question: Question) -> None:
+        said = params_of(self._profile, question)
+        sampled = self._profile.sampling and question.temperature is not None
         stream = await self._client.messages.create(
-            model=self._profile.name,
-            system=[_block(system, mark)] if system else anthropic.omit,
-            messages=_marked(messages, mark),
-            max_tokens=max_tokens or self._profile.max_output,
+            model=said["model"],
+            messages=said["messages"],
+            max_tokens=said["max_tokens"],
+            system=said.get("system", anthropic.omit),
+            thinking=said.get("thinking", anthropic.omit),
             stream=True,
-            extra_headers=call_headers(call),
-            extra_body={"temperature": temperature} if sampled else None,
+            extra_headers=call_headers(question.call),
+            extra_body={"temperature": question.temperature} if sampled else None,
         )
         async with stream:
             if not stream.response.headers.get("content-type", "").startswith("text/event-stream"):
-                raise ModelMisconfigured(f"{self._service} does not speak Anthropic's protocol.")
+                raise ModelMisconfigured(f"{self.service} does not speak Anthropic's protocol.")
             async for event in stream:
                 heard.hear(event)
 
-    def _reply(self, heard: _Heard) -> Reply:
+    def _reply(self, heard: Heard) -> Reply:
         match heard.stop_reason:
             case None:
-                raise ModelUnavailable(f"{self._service} stopped in mid-answer.", heard.usage)
+                raise ModelUnavailable(f"{self.service} stopped in mid-answer.", heard.usage)
             case "refusal":
-                raise ModelRefused(f"{self._service} declined to answer.", heard.usage)
+                raise ModelRefused(f"{self.service} declined to answer.", heard.usage)
             case "model_context_window_exceeded":
                 raise ContextTooLong(
-                    f"The conversation is too long for {self._service}.", heard.usage
+                    f"The conversation is too long for {self.service}.", heard.usage
                 )
             case reason:
                 return Reply(
                     text=sendable("".join(heard.text)),
+                    thinking=sendable("".join(heard.thinking)),
                     usage=heard.usage or Usage(),
                     model=sendable(heard.model),
                     stopped="length" if reason == "max_tokens" else "end",
                 )
 
-    def _failure(self, error: anthropic.APIStatusError, usage: Usage | None) -> ModelError:
+    def _failure(self, error: Exception, usage: Usage | None) -> ModelError:
+        if not isinstance(error, anthropic.APIStatusError):
+            return ModelUnavailable(f"{self.service} cannot be reached, or hung up.", usage)
         status = error.status_code
         if status < 400:
             status = _STATUS_OF_TYPE.get(str(error.type), 500)
-        said = (error.api_message or "").lower()
-        mapped = failure(self._service, status, too_long=any(words in said for words in _TOO_LONG))
+        mapped = self._meant(status, error.api_message or "")
         mapped.usage = usage
         return mapped
 
-
-@dataclass
-class _Heard:
-    """What a stream has said so far."""
-
-    model: str = ""
-    text: list[str] = field(default_factory=list[str])
-    usage: Usage | None = None
-    stop_reason: str | None = None
-
-    def hear(self, event: RawMessageStreamEvent) -> None:
-        match event.type:
-            case "message_start":
-                self._start(event)
-            case "content_block_start" if event.content_block.type == "text":
-                self.text.append(event.content_block.text)
-            case "content_block_delta" if event.delta.type == "text_delta":
-                self.text.append(event.delta.text)
-            case "message_delta":
-                self._finish(event)
-            case _:
-                pass  # thinking, block ends, and whatever is invented next
-
-    def _start(self, event: RawMessageStartEvent) -> None:
-        self.model = event.message.model
-        counted = event.message.usage
-        self.usage = Usage(
-            input=counted.input_tokens,
-            output=counted.output_tokens,
-            cache_read=counted.cache_read_input_tokens or 0,
-            cache_write=counted.cache_creation_input_tokens or 0,
-        )
-
-    def _finish(self, event: RawMessageDeltaEvent) -> None:
-        self.stop_reason = event.delta.stop_reason or self.stop_reason
-        before, counted = self.usage or Usage(), event.usage
-        # Cumulative counts; what is left out has not changed since the start.
-        self.usage = Usage(
-            input=_first(counted.input_tokens, before.input),
-            output=counted.output_tokens,
-            cache_read=_first(counted.cache_read_input_tokens, before.cache_read),
-            cache_write=_first(counted.cache_creation_input_tokens, before.cache_write),
-        )
-
-
-def _first(count: int | None, otherwise: int) -> int:
-    return otherwise if count is None else count
-
-
-def _block(text: str, mark: CacheControlEphemeralParam | None) -> TextBlockParam:
-    block = TextBlockParam(type="text", text=sendable(text))
-    if mark is not None:
-        block["cache_control"] = mark
-    return block
-
-
-def _marked(messages: Sequence[Message], mark: CacheControlEphemeralParam) -> list[MessageParam]:
-    users = [i for i, message in enumerate(messages) if message.role == "user"]
-    marked = set(users[-MARKED_USER_MESSAGES:])
-    turns: list[MessageParam] = []
-    for i, message in enumerate(messages):
-        content = [_block(message.text, mark if i in marked else None)]
-        if message.role == "user":
-            turns.append({"role": "user", "content": content})
-        else:
-            turns.append({"role": "assistant", "content": content})
-    return turns
+    def _meant(self, status: int, message: str) -> ModelError:
+        too_long = any(words in message.lower() for words in _TOO_LONG)
+        return failure(self.service, status, too_long=too_long)

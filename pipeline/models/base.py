@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 
 class ModelError(Exception):
@@ -13,7 +13,8 @@ class ModelError(Exception):
 
     ModelError
     ├── ModelUnavailable    passes by itself: overloaded, rate limited, unreachable
-    ├── ModelMisconfigured  the operator's: bad key, unknown model, wrong address
+    ├── ModelMisconfigured  the operator's: bad key, wrong address
+    │   └── ModelRetired    a model that the service does not know, or no longer
     ├── ModelRefused        the model declined to answer
     └── ContextTooLong      the conversation does not fit the model's window
     """
@@ -24,12 +25,22 @@ class ModelError(Exception):
         """Tokens that the service counted before it failed: they are billed all the same."""
 
 
+def usage_of(error: BaseException) -> Usage | None:
+    """What a call that failed or was cancelled had used, as far as the service had told."""
+    used = vars(error).get("usage")
+    return used if isinstance(used, Usage) else None
+
+
 class ModelUnavailable(ModelError):
     """Overloaded, rate limited, cut off or unreachable, after the SDK's own retries."""
 
 
 class ModelMisconfigured(ModelError):
     """The service does not accept our key, model name or request; retrying cannot help."""
+
+
+class ModelRetired(ModelMisconfigured):
+    """The service does not know the model: it was retired, or its name or address is wrong."""
 
 
 class ModelRefused(ModelError):
@@ -66,6 +77,17 @@ class Usage(BaseModel):
         )
 
 
+class Form(BaseModel):
+    """What a reply shall look like, where the service can see to that; else it is not said."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    json_schema: Mapping[str, Any] | None = None
+    """The text is a JSON document of this schema."""
+    alternatives: int = 0
+    """How many candidates for the first token are told with their probabilities; at most 20."""
+
+
 class Reply(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -76,6 +98,10 @@ class Reply(BaseModel):
     stopped: Literal["end", "length"] = "end"
     thinking: str = ""
     """What a reasoning model thought aloud. Never part of `text`, and never sent back."""
+    first: tuple[tuple[str, float], ...] = ()
+    """Candidates for the first token with their probabilities, where a `Form` asked for them."""
+    batched: bool = False
+    """Whether it was asked in a batch, and is paid so."""
 
 
 class Price(BaseModel):
@@ -90,6 +116,20 @@ class Price(BaseModel):
     """Of what the cache keeps as long as the profile says."""
     cache_write_hour: float = 0
     """Of what it keeps for an hour; only a source for `cache_write`."""
+    batch: float = Field(default=1, ge=0)
+    """The share of these prices that is paid for what is asked in a batch; 1: there is no such."""
+
+    @property
+    def batched(self) -> Price:
+        """The same for what is asked in a batch."""
+        share = self.batch
+        return Price(
+            input=self.input * share,
+            output=self.output * share,
+            cache_read=self.cache_read * share,
+            cache_write=self.cache_write * share,
+            cache_write_hour=self.cache_write_hour * share,
+        )
 
     def of(self, usage: Usage) -> float:
         """US dollars for `usage`."""
@@ -114,6 +154,10 @@ class ModelProfile(BaseModel):
     sampling: bool
     """Whether the service takes a temperature."""
     price: Price
+    thinking: bool = False
+    """Whether the service can be told how many tokens the model may think before it replies."""
+    thinking_tokens: int = 0
+    """So many it is told; 0: nothing."""
     cache_seconds: Literal[300, 3600] = 300
     """How long the prompt cache keeps what was not asked for, where that can be chosen."""
 
@@ -130,12 +174,14 @@ class Model(Protocol):
         call: str,
         temperature: float | None = None,
         max_tokens: int | None = None,
+        form: Form | None = None,
     ) -> Reply:
         """Ask for the next message; the last of `messages` is the user's.
 
         `call` names the question for logs, accounts and recordings: `stage/sample`, as in
         `testing/3` or `ranking/0` (ASCII). `temperature` is dropped where the profile says that
-        the service takes none. `max_tokens` defaults to the profile's `max_output`.
+        the service takes none. `max_tokens` defaults to the profile's `max_output`. `form` is kept
+        as far as the service can: read the reply as if it had not been.
 
         Raises:
             ModelUnavailable, ModelMisconfigured, ModelRefused, ContextTooLong: see above.

@@ -1,17 +1,27 @@
-"""Counts what models cost, by stage; refuses further calls at the ceiling; survives a crash."""
+"""Counts what models cost, by stage; refuses calls that could pass a ceiling; survives a crash."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Iterable
+from contextlib import closing
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from pipeline.errors import BudgetSpent
-from pipeline.models.base import Message, Model, ModelError, ModelProfile, Reply, Usage
+from pipeline.budget import CALL_SECONDS, Budget, Purse, Reservation, Wish
+from pipeline.models.base import Model, ModelError, ModelProfile, Reply, Usage, usage_of
+from pipeline.models.wrapping import Question, Wrapper
 from pipeline.store import Store
+from pipeline.together import apart
 from pipeline.types import Account
 
+BYTES_PER_TOKEN = 2
+"""Fewer than any tokenizer needs for a long text, so that a prompt is never dearer than guessed."""
+USUAL_REPLY = 8_000
+"""Tokens that nearly every reply keeps to."""
+_ROUNDING = 1e-9
+T = TypeVar("T")
 LEDGER_KEY = "ledger"
 
 
@@ -43,32 +53,24 @@ class Ledger(BaseModel):
 
 
 class Meter:
-    """The purse of one run, shared by all its models."""
+    """The accounts and the budget of one run, shared by all its models."""
 
-    def __init__(self, store: Store, ceiling: float, ledger: Ledger) -> None:
+    def __init__(
+        self, store: Store, ceiling: float, ledger: Ledger, purse: Purse | None = None
+    ) -> None:
         """`ceiling` in US dollars. To go on from what was spent before, use `open`."""
-        self.ceiling = ceiling
         self.ledger = ledger
+        self.budget = Budget(ceiling, spent=ledger.dollars, purse=purse)
         self._store = store
         self._saving = asyncio.Lock()
 
     @classmethod
-    async def open(cls, store: Store, ceiling: float) -> Meter:
-        """The purse of the run kept in `store`, with what it spent before a crash."""
-        return cls(store, ceiling, await store.load(LEDGER_KEY, Ledger) or Ledger())
+    async def open(cls, store: Store, ceiling: float, purse: Purse | None = None) -> Meter:
+        """The meter of the run kept in `store`, with what it spent before a crash."""
+        return cls(store, ceiling, await store.load(LEDGER_KEY, Ledger) or Ledger(), purse)
 
     def accounts(self) -> tuple[Account, ...]:
         return self.ledger.accounts
-
-    def check(self) -> None:
-        """Raises BudgetSpent when the ceiling is reached.
-
-        Calls in flight are not counted before they end, so the ceiling can be passed by as many
-        calls as run at a time.
-        """
-        spent = self.ledger.dollars
-        if spent >= self.ceiling:
-            raise BudgetSpent(spent, self.ceiling)
 
     async def add(self, call: str, model: str, usage: Usage, dollars: float) -> None:
         """Count one call, and keep the count before anybody sees its reply."""
@@ -77,45 +79,87 @@ class Meter:
             await self._store.save(LEDGER_KEY, self.ledger)
 
 
-class Metered:
+class Metered(Wrapper):
     """A `Model` whose calls are paid from a `Meter`.
+
+    Raises BudgetSpent before anything is sent when what is left may be too little. Where it is
+    enough for a reply of usual length only, the reply may be no longer than that: the ceiling is
+    passed by no call, also when several run at a time.
 
     Put it inside `Throttled`, so that each attempt of a retried call is checked and counted.
     """
 
-    def __init__(self, model: Model, meter: Meter) -> None:
-        self._model = model
+    def __init__(self, model: Model, meter: Meter, *, seconds: float = CALL_SECONDS) -> None:
+        """`seconds`: how long a call may take; for so long money is set aside for it."""
+        super().__init__(model)
         self._meter = meter
+        self._seconds = seconds
 
-    @property
-    def profile(self) -> ModelProfile:
-        return self._model.profile
-
-    async def complete(
-        self,
-        system: str,
-        messages: Sequence[Message],
-        *,
-        call: str,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-    ) -> Reply:
-        """See `Model.complete`. Also raises BudgetSpent, before anything is sent.
-
-        A call that failed after the service had counted tokens is counted too, under the name
-        that was asked for; a reply is counted under the name that the service answered with.
+    async def answer(self, question: Question) -> Reply:
+        """A call that failed or was cancelled after the service had counted tokens is counted too,
+        under the name that was asked for; a reply under the name that the service answered with.
         """
-        self._meter.check()
-        try:
-            reply = await self._model.complete(
-                system, messages, call=call, temperature=temperature, max_tokens=max_tokens
-            )
-        except ModelError as error:
-            if error.usage is not None:
-                await self._count(call, self.profile.name, error.usage)
-            raise
-        await self._count(call, reply.model, reply.usage)
-        return reply
+        prompt = self._prompt(question)
+        async with self._meter.budget.reserved(self._wish(question, prompt)) as slip:
+            try:
+                reply = await self._capped(question, slip.granted - prompt).put_to(self.model)
+            except (ModelError, asyncio.CancelledError) as error:
+                usage = usage_of(error)
+                if usage is not None:
+                    await apart(self._count(slip, question.call, self.profile.name, usage))
+                raise
+            await self._count(slip, question.call, reply.model, reply.usage)
+            return reply
 
-    async def _count(self, call: str, model: str, usage: Usage) -> None:
-        await self._meter.add(call, model, usage, self.profile.price.of(usage))
+    def _prompt(self, question: Question) -> float:
+        """US dollars at most for what is sent."""
+        texts = [question.system, *(message.text for message in question.messages)]
+        return prompt_dollars(self.profile, texts)
+
+    def _wish(self, question: Question, prompt: float) -> Wish:
+        longest = question.max_tokens or self.profile.max_output
+        usual = min(longest, USUAL_REPLY + self.profile.thinking_tokens)
+        least, most = (self.profile.price.of(Usage(output=n)) for n in (usual, longest))
+        return Wish(prompt + least, prompt + most, self._seconds)
+
+    def _capped(self, question: Question, dollars: float) -> Question:
+        """With a reply that costs no more than `dollars`, if the longest would."""
+        longest = question.max_tokens or self.profile.max_output
+        if self.profile.price.of(Usage(output=longest)) <= dollars * (1 + _ROUNDING):
+            return question
+        tokens = int(dollars * (1 + _ROUNDING) / self.profile.price.of(Usage(output=1)))
+        return question.at_most(max(1, tokens))
+
+    async def _count(self, slip: Reservation, call: str, model: str, usage: Usage) -> None:
+        dollars = self.profile.price.of(usage)
+        await slip.settle(dollars)
+        await self._meter.add(call, model, usage, dollars)
+
+
+def prompt_dollars(profile: ModelProfile, texts: Iterable[str]) -> float:
+    """US dollars at most for sending `texts`."""
+    tokens = sum(len(text.encode("utf-8", "replace")) for text in texts) // BYTES_PER_TOKEN + 1
+    return max(profile.price.input, profile.price.cache_write) * tokens / 1_000_000
+
+
+async def paid(
+    meter: Meter,
+    profile: ModelProfile,
+    asked: Coroutine[Any, Any, tuple[T, Usage]],
+    *,
+    stage: str,
+    texts: Iterable[str],
+) -> T:
+    """What comes of `asked`, a question of `texts` that no `Model` is put, its price set aside
+    before and counted after.
+
+    Raises BudgetSpent, before anything is sent.
+    """
+    dollars = prompt_dollars(profile, texts)
+    with closing(asked):  # it is never begun where the money is spent
+        async with meter.budget.reserved(Wish(dollars, dollars)) as slip:
+            value, usage = await asked
+            cost = profile.price.of(usage)
+            await slip.settle(cost)
+            await meter.add(stage, profile.name, usage, cost)
+    return value

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from urllib.parse import urlsplit
+from math import exp
 
 import httpx2
 import openai
@@ -16,6 +16,7 @@ from openai.types.chat import ChatCompletionChunk, ChatCompletionMessageParam
 from openai.types.chat.chat_completion_chunk import ChoiceDelta
 
 from pipeline.models.base import (
+    Form,
     Message,
     ModelError,
     ModelMisconfigured,
@@ -29,17 +30,22 @@ from pipeline.models.wire import (
     CONNECT_SECONDS,
     SDK_RETRIES,
     SILENCE_SECONDS,
+    Client,
     call_headers,
     checked_key,
+    counted,
     failure,
     sendable,
 )
+from pipeline.models.wrapping import Question
 
 NO_KEY = "EMPTY"
 """What vLLM's own documentation sends to a server that asks for no key."""
 
 _THINK, _THOUGHT = "<think>", "</think>"
 _THOUGHT_LINE = re.compile(r"^[ \t]*</think>[ \t]*$", re.MULTILINE)
+_DECLINED = frozenset({400, 404, 422, 501})
+"""How servers answer a parameter that they do not know."""
 _TOO_LONG = (
     "context_length_exceeded",  # OpenAI's code
     "context length is",  # OpenAI's and most of vLLM's sentences
@@ -48,7 +54,7 @@ _TOO_LONG = (
 )
 
 
-class OpenAIChatModel:
+class OpenAIChatModel(Client):
     """`Model` over `POST {base_url}/chat/completions`. Close it with `aclose()`.
 
     What a reasoning model thinks is kept apart from the reply's text: `reasoning_content` or
@@ -66,73 +72,63 @@ class OpenAIChatModel:
         sdk_retries: int = SDK_RETRIES,
     ) -> None:
         """Raises ModelMisconfigured when `api_key` is no key. `base_url` ends in `/v1`."""
-        self._profile = profile
-        self._service = f"{profile.provider}:{profile.name} at {urlsplit(base_url).hostname}"
+        super().__init__(profile, base_url)
+        self._declined: set[str] = set()
         self._client = openai.AsyncOpenAI(
-            api_key=checked_key(self._service, api_key),
+            api_key=checked_key(self.service, api_key),
             base_url=base_url,
             timeout=httpx2.Timeout(silence_seconds, connect=CONNECT_SECONDS),
             max_retries=sdk_retries,
         )
 
-    @property
-    def profile(self) -> ModelProfile:
-        return self._profile
-
     async def aclose(self) -> None:
         await self._client.close()
 
-    async def complete(
-        self,
-        system: str,
-        messages: Sequence[Message],
-        *,
-        call: str,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-    ) -> Reply:
-        """See `Model.complete`."""
+    async def answer(self, question: Question) -> Reply:
+        """A server that declines a form is asked without, and never again for one of its kind."""
+        asked = _shape(question.form)
+        shape = {name: value for name, value in asked.items() if name not in self._declined}
         heard = _Heard()
         try:
-            await self._listen(heard, system, messages, call, temperature, max_tokens)
+            with counted(heard):
+                try:
+                    await self._listen(heard, question, shape)
+                except openai.APIStatusError as error:
+                    if not shape or error.status_code not in _DECLINED or _is_too_long(error):
+                        raise
+                    await self._listen(heard, question, {})
+                    self._declined |= set(shape)
         except openai.APIStatusError as error:
             raise self._failure(error) from error
         except (openai.APIError, httpx2.TransportError, json.JSONDecodeError) as error:
             raise ModelUnavailable(
-                f"{self._service} cannot be reached, or hung up.", heard.usage
+                f"{self.service} cannot be reached, or hung up.", heard.usage
             ) from error
         return self._reply(heard)
 
-    async def _listen(
-        self,
-        heard: _Heard,
-        system: str,
-        messages: Sequence[Message],
-        call: str,
-        temperature: float | None,
-        max_tokens: int | None,
-    ) -> None:
-        sampled = self._profile.sampling and temperature is not None
+    async def _listen(self, heard: _Heard, question: Question, shape: Mapping[str, object]) -> None:
+        sampled = self._profile.sampling and question.temperature is not None
         stream = await self._client.chat.completions.create(
             model=self._profile.name,
-            messages=_conversation(system, messages),
-            max_tokens=max_tokens or self._profile.max_output,
-            temperature=temperature if sampled else openai.omit,
+            messages=_conversation(question.system, question.messages),
+            max_tokens=question.max_tokens or self._profile.max_output,
+            temperature=question.temperature if sampled else openai.omit,
             stream=True,
             stream_options={"include_usage": True},
-            extra_headers=call_headers(call),
+            extra_headers=call_headers(question.call),
+            extra_body=shape or None,
         )
         async with stream:
             if not stream.response.headers.get("content-type", "").startswith("text/event-stream"):
-                raise ModelMisconfigured(f"{self._service} does not speak chat completions.")
+                raise ModelMisconfigured(f"{self.service} does not speak chat completions.")
             async for chunk in stream:
                 heard.hear(chunk)
 
     def _reply(self, heard: _Heard) -> Reply:
         if heard.finish_reason is None:
-            raise ModelUnavailable(f"{self._service} stopped in mid-answer.", heard.usage)
+            raise ModelUnavailable(f"{self.service} stopped in mid-answer.", heard.usage)
         if heard.refused or heard.finish_reason == "content_filter":
-            raise ModelRefused(f"{self._service} declined to answer.", heard.usage)
+            raise ModelRefused(f"{self.service} declined to answer.", heard.usage)
         thought, text = _apart("".join(heard.text))
         return Reply(
             text=sendable(text),
@@ -140,12 +136,16 @@ class OpenAIChatModel:
             usage=heard.usage or Usage(),
             model=sendable(heard.model),
             stopped="length" if heard.finish_reason == "length" else "end",
+            first=heard.first,
         )
 
     def _failure(self, error: openai.APIStatusError) -> ModelError:
-        said = f"{error.code} {error.message}".lower()
-        too_long = any(words in said for words in _TOO_LONG)
-        return failure(self._service, error.status_code, too_long=too_long)
+        return failure(self.service, error.status_code, too_long=_is_too_long(error))
+
+
+def _is_too_long(error: openai.APIStatusError) -> bool:
+    said = f"{error.code} {error.message}".lower()
+    return any(words in said for words in _TOO_LONG)
 
 
 @dataclass
@@ -158,6 +158,7 @@ class _Heard:
     usage: Usage | None = None
     finish_reason: str | None = None
     refused: bool = False
+    first: tuple[tuple[str, float], ...] = ()
 
     def hear(self, chunk: ChatCompletionChunk) -> None:
         self.model = chunk.model or self.model
@@ -165,9 +166,23 @@ class _Heard:
             self.usage = _usage(chunk.usage)
         for choice in chunk.choices[:1]:
             self.text.append(choice.delta.content or "")
+            if choice.logprobs and choice.logprobs.content and not self.first:
+                told = choice.logprobs.content[0].top_logprobs
+                self.first = tuple((sendable(t.token), exp(min(t.logprob, 0))) for t in told)
             self.thinking.append(_thought(choice.delta))
             self.refused = self.refused or bool(choice.delta.refusal)
             self.finish_reason = choice.finish_reason or self.finish_reason
+
+
+def _shape(form: Form | None) -> dict[str, object]:
+    """How a form is asked for; both ways are OpenAI's, and vLLM's and llama.cpp's too."""
+    shape: dict[str, object] = {}
+    if form and form.json_schema is not None:
+        schema = {"name": "reply", "schema": dict(form.json_schema), "strict": True}
+        shape["response_format"] = {"type": "json_schema", "json_schema": schema}
+    if form and form.alternatives:
+        shape |= {"logprobs": True, "top_logprobs": form.alternatives}
+    return shape
 
 
 def _thought(delta: ChoiceDelta) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pipeline.models.base import ModelProfile, Price
 from pipeline.models.spec import ModelSpec
@@ -28,9 +28,13 @@ class Facts(_Strict):
     window: int
     max_output: int
     sampling: bool
+    thinking: bool = False
+    """Whether the service takes a number of tokens to think before a reply."""
 
 
 class PriceTable(_Strict):
+    version: Literal[1]
+    """Of this format."""
     date: str
     """When the list was taken down, as YYYY-MM."""
     source: str
@@ -41,6 +45,10 @@ class PriceTable(_Strict):
     """Assumed of a model on a server of one's own."""
     paid_hosts: tuple[str, ...]
     """Domains whose models are somebody else's, and so not free."""
+    own: tuple[str, ...] = ()
+    """Names in `models` that an operator's file gave."""
+    own_date: str = ""
+    """When that was taken down."""
 
 
 class Known(_Strict):
@@ -52,21 +60,71 @@ class Known(_Strict):
     """One sentence for reports: where the price comes from."""
 
 
+class PricesInvalid(Exception):
+    """A file of prices is none; the text says where and why."""
+
+
+class OwnPrices(_Strict):
+    """What an operator knows better; the same as the table, and all of it may be left out."""
+
+    version: Literal[1]
+    date: str
+    """When these were taken down, as YYYY-MM."""
+    models: dict[str, Facts] = Field(default_factory=dict[str, Facts])
+    """In place of the table's of the same name, or beside them."""
+    unknown: Facts | None = None
+    local: Facts | None = None
+    paid_hosts: tuple[str, ...] = ()
+    """Beside the table's."""
+
+
 @cache
 def price_table() -> PriceTable:
+    """What is shipped."""
     return PriceTable.model_validate_json(Path(__file__).with_name("prices.json").read_bytes())
 
 
-def look_up(spec: ModelSpec) -> Known:
+def read_prices(path: Path) -> PriceTable:
+    """The shipped table with what the file at `path` says instead.
+
+    Raises:
+        PricesInvalid: it cannot be read, or is not in the form of `OwnPrices`.
+    """
+    try:
+        own = OwnPrices.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise PricesInvalid(f"{path} cannot be read: {error.strerror}.") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise PricesInvalid(f"{path}: {f'{where}: ' if where else ''}{first['msg']}.") from error
+    table = price_table()
+    return table.model_copy(
+        update={
+            "own": tuple(own.models),
+            "own_date": own.date,
+            "models": {**table.models, **own.models},
+            "unknown": own.unknown or table.unknown,
+            "local": own.local or table.local,
+            "paid_hosts": (*table.paid_hosts, *own.paid_hosts),
+        }
+    )
+
+
+def look_up(spec: ModelSpec, table: PriceTable | None = None) -> Known:
     """What is known of the model that `spec` names. Never fails: the unknown is priced high.
 
+    `table` is the shipped one unless given.
     A recording is priced as the model that it stands for, and keeps its own name.
     """
-    table = price_table()
+    table = table or price_table()
     name = spec.name.removeprefix(RECORDED)
-    facts = table.models.get(name) or table.models.get(_DATED.sub("", name))
+    listed = name if name in table.models else _DATED.sub("", name)
+    facts = table.models.get(listed)
     if facts is not None:
         note = f"{name} is counted at the list price of {table.date}."
+        if listed in table.own:
+            note = f"{name} is counted at the operator's own price of {table.own_date}."
         return _known(spec, facts, "list", note)
     if spec.provider == "openai" and not _is_paid(spec.base_url, table):
         return _known(spec, table.local, "local", f"{name} runs on a server of one's own: free.")
@@ -89,6 +147,8 @@ def _known(
         # Chat completions always take a temperature; Anthropic's models of today do not.
         sampling=facts.sampling or spec.provider == "openai",
         price=facts.price,
+        # The same model behind chat completions is not asked in Anthropic's way.
+        thinking=facts.thinking and spec.provider == "anthropic",
     )
     return Known(profile=profile, priced=priced, note=note)
 

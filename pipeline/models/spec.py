@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict
 
-_SPEC = re.compile(r"(?P<name>[^\s@]+)(?:@(?P<url>\S*))?")
+_SPEC = re.compile(r"(?P<name>[^\s@,]+)(?:@(?P<url>\S*))?")
 
 
 class ModelSpec(BaseModel):
@@ -48,6 +48,19 @@ def parse_spec(text: str) -> ModelSpec:
             raise ValueError(f"{text!r} has no address: write openai:{name}@http://host:port/v1.")
         case _:
             raise ValueError(f"{provider!r} is not a provider: write anthropic: or openai:.")
+
+
+def parse_specs(text: str) -> tuple[ModelSpec, ...]:
+    """The models that `text` names, separated by commas, in order of preference; at least one.
+
+    Raises:
+        ValueError: with one sentence that says what is wrong.
+    """
+    specs = tuple(parse_spec(one) for one in text.split(","))
+    twice = next((spec for i, spec in enumerate(specs) if spec in specs[:i]), None)
+    if twice is not None:
+        raise ValueError(f"{twice} is named twice.")
+    return specs
 
 
 def checked_url(url: str) -> str:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from pipeline.models.base import Message, Model, ModelProfile, ModelUnavailable, Reply
+from pipeline.models.base import Model, ModelUnavailable, Reply
+from pipeline.models.wrapping import Question, Wrapper
 
 WAITS = (1.0, 4.0, 15.0)
 """Seconds before each further attempt, beside the two quick retries of the SDK itself."""
 
 
-class Throttled:
-    """A `Model` with at most `limit` calls in flight.
+class Throttled(Wrapper):
+    """A `Model` with at most `limit` calls in flight; ModelUnavailable only after every wait.
 
     Give several the same semaphore and they share its slots.
     """
@@ -20,33 +21,16 @@ class Throttled:
     def __init__(
         self, model: Model, limit: int | asyncio.Semaphore, *, waits: Sequence[float] = WAITS
     ) -> None:
-        self._model = model
+        super().__init__(model)
         self._slots = asyncio.Semaphore(limit) if isinstance(limit, int) else limit
         self._waits = tuple(waits)
 
-    @property
-    def profile(self) -> ModelProfile:
-        return self._model.profile
-
-    async def complete(
-        self,
-        system: str,
-        messages: Sequence[Message],
-        *,
-        call: str,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-    ) -> Reply:
-        """See `Model.complete`. ModelUnavailable is raised only after every wait."""
+    async def answer(self, question: Question) -> Reply:
         # The slot is kept while waiting: a service in trouble shall hear less of us, not more.
         async with self._slots:
             for wait in self._waits:
                 try:
-                    return await self._model.complete(
-                        system, messages, call=call, temperature=temperature, max_tokens=max_tokens
-                    )
+                    return await question.put_to(self.model)
                 except ModelUnavailable:
                     await asyncio.sleep(wait)
-            return await self._model.complete(
-                system, messages, call=call, temperature=temperature, max_tokens=max_tokens
-            )
+            return await question.put_to(self.model)

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Protocol
+from urllib.parse import urlsplit
+
 from pipeline.models.base import (
     ContextTooLong,
     ModelError,
     ModelMisconfigured,
+    ModelProfile,
+    ModelRetired,
     ModelUnavailable,
+    Usage,
 )
+from pipeline.models.wrapping import Answering
 
 CALL_HEADER = "X-Capuchin-Call"
 """Names the question on every request, for gateways, logs and recordings."""
@@ -33,15 +43,44 @@ _MEANING = {
 }
 
 
+class Client(Answering):
+    """What both clients know of themselves."""
+
+    def __init__(self, profile: ModelProfile, base_url: str) -> None:
+        self._profile = profile
+        self.service = f"{profile.provider}:{profile.name} at {urlsplit(base_url).hostname}"
+        """For messages."""
+
+    @property
+    def profile(self) -> ModelProfile:
+        return self._profile
+
+
+class Hearing(Protocol):
+    """What a stream has said so far."""
+
+    @property
+    def usage(self) -> Usage | None: ...
+
+
+@contextmanager
+def counted(heard: Hearing) -> Generator[None]:
+    """Around the reading of a stream: a cancellation tells `usage_of` what was counted by then."""
+    try:
+        yield
+    except asyncio.CancelledError as cancelled:
+        vars(cancelled)["usage"] = heard.usage
+        raise
+
+
 def failure(service: str, status: int, *, too_long: bool = False) -> ModelError:
     """The error for an answer with HTTP `status`; its text never quotes the answer's body."""
     if status == 413 or (too_long and status == 400):
         return ContextTooLong(f"The conversation is too long for {service}.")
     if status in _PASSING or status >= 500:
         return ModelUnavailable(f"{service} {_MEANING.get(status, 'failed')} (HTTP {status}).")
-    return ModelMisconfigured(
-        f"{service} {_MEANING.get(status, 'does not accept our request')} (HTTP {status})."
-    )
+    kind = ModelRetired if status == 404 else ModelMisconfigured
+    return kind(f"{service} {_MEANING.get(status, 'does not accept our request')} (HTTP {status}).")
 
 
 def checked_key(service: str, key: str) -> str:

@@ -86,18 +86,33 @@ def choose(evidence: Evidence, weights: Weights) -> list[int]:
 
 def confidence(evidence: Evidence, weights: Weights) -> float:
     """The probability, 0 to 1, that what `choose` gives is right; 0 when there is nothing."""
-    if not evidence.rows:
-        return 0.0
-    return sigmoid(_sum(weights.probability, stakes(evidence, ranking(evidence, weights))))
+    return sigmoid(log_odds(evidence, weights)) if evidence.rows else 0.0
 
 
-def stakes(evidence: Evidence, scores: Sequence[float]) -> Row:
-    """What the probability is reckoned from: how far the candidates agree, on the first too."""
-    chosen = best(range(len(scores)), scores)[0]
+def log_odds(evidence: Evidence, weights: Weights, chosen: int | None = None) -> float:
+    """Of a candidate's being right, by its text and the others' alone; None: what `choose` gives.
+
+    There must be a candidate.
+    """
+    return _sum(weights.probability, stakes(evidence, ranking(evidence, weights), chosen))
+
+
+def stakes(evidence: Evidence, scores: Sequence[float], chosen: int | None = None) -> Row:
+    """What the probability is reckoned from: how far the candidates agree, on `chosen` too.
+
+    None: the first of those with the highest score.
+    """
+    chosen = best(range(len(scores)), scores)[0] if chosen is None else chosen
     tops = [max(scores[member] for member in group.members) for group in evidence.groups]
+    own = max(
+        scores[m] for group in evidence.groups if chosen in group.members for m in group.members
+    )
     highest = max(tops)
-    share = 1 / sum(math.exp(top - highest) for top in tops)
-    margin = math.log(share / (1 - share)) if share < 1 else _STEEPEST
+    total = sum(math.exp(top - highest) for top in tops)
+    share = math.exp(own - highest) / total
+    margin = (
+        math.log(share / (1 - share)) if 0 < share < 1 else math.copysign(_STEEPEST, share - 0.5)
+    )
     row = {f"chosen_{name}": value for name, value in evidence.rows[chosen].items()}
     return {
         "bias": 1.0,

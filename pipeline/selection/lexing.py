@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from tree_sitter import Node, Parser, QueryCursor, Tree
 
-from pipeline.selection.grammars import Grammar, Layout, grammar_of
+from pipeline.grammars import Grammar, Layout, grammar_of
 from pipeline.selection.plain import Unit, plain
 from pipeline.selection.wrapping import CLOSERS, OPENERS, WORD, is_value, unwrapped
 

@@ -46,8 +46,12 @@ class SelectingMachine(Machine[SelectingState]):
         table: VoteTable,
         finalists: Sequence[int],
         files: Sequence[SourceFile],
+        told: bool = True,
     ) -> None:
-        """`finalists` are candidates of `table`, best first; `files` those that they change."""
+        """`finalists` are candidates of `table`, best first; `files` those that they change.
+
+        `told`: whether the first question says how the votes went, which the paper's does not.
+        """
         super().__init__(model, call="selecting", attempts=options.selection_attempts)
         self._sandbox = sandbox
         self._seconds = options.execution_seconds
@@ -55,6 +59,7 @@ class SelectingMachine(Machine[SelectingState]):
         self._table = table
         self._finalists = finalists
         self._files = files
+        self._told = told
 
     @property
     def system(self) -> str:
@@ -69,14 +74,15 @@ class SelectingMachine(Machine[SelectingState]):
             }
             for c in self._finalists
         ]
-        test = table.candidates[self._finalists[0]].test or table.tests[0]
+        test = table.candidates[self._finalists[0]].test or next(iter(table.tests), None)
+        told = self._told and bool(table.tests)
         pending = render(
             "selecting/write",
             issue=self._issue,
             files=self._files,
             candidates=candidates,
-            base=[_cell(run) for run in table.base],
-            script=test.text,
+            base=[_cell(run) for run in table.base] if told else [],
+            script=test.text if test else "",
         )
         return SelectingState(pending=pending)
 
@@ -94,14 +100,10 @@ class SelectingMachine(Machine[SelectingState]):
                 return Attempt.REVISED
 
     def _choose(self, state: SelectingState, body: str) -> Attempt | Malformed:
-        number = body.strip().lower().removeprefix("candidate").strip(" #.")
-        count = len(self._finalists)
-        if number not in map(str, range(1, count + 1)):
-            return Malformed(
-                f"There is no candidate {number[:40]!r}: answer with a number from 1 to {count} "
-                "inside <choice>."
-            )
-        state.chosen = int(number) - 1
+        number = choice(body, len(self._finalists))
+        if isinstance(number, Malformed):
+            return number
+        state.chosen = number
         return Attempt.APPROVED
 
     async def execute(self, state: SelectingState) -> str:
@@ -112,6 +114,17 @@ class SelectingMachine(Machine[SelectingState]):
         )
         state.rounds.append(Round(script=state.script, base=base, runs=tuple(runs)))
         return render("selecting/review", base=base, runs=runs)
+
+
+def choice(body: str, count: int) -> int | Malformed:
+    """The index that a `<choice>` with a number from 1 to `count` means."""
+    number = body.strip().lower().removeprefix("candidate").strip(" #.")
+    if number not in map(str, range(1, count + 1)):
+        return Malformed(
+            f"There is no candidate {number[:40]!r}: answer with a number from 1 to {count} "
+            "inside <choice>."
+        )
+    return int(number) - 1
 
 
 def _cell(run: Execution) -> str:

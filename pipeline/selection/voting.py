@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Sequence
 
 from pipeline.bounded import bounded
-from pipeline.selection.normalise import normalise
+from pipeline.selection.aside import is_aside
+from pipeline.selection.diffs import parse
 from pipeline.store import Store
 from pipeline.text import shortened
-from pipeline.types import Candidate, Frozen, TestScript, VoteTable
-from sandbox.base import Execution, Sandbox
+from pipeline.types import Candidate, Frozen, Rejected, TestScript, VoteTable
+from sandbox.base import Execution, PatchRejected, Sandbox
 
 _OUTPUT = 4_000
 """Characters kept of what each execution printed: a table holds up to ten thousand of them."""
@@ -23,27 +24,81 @@ class Row(Frozen):
     """All tests with one edit."""
 
     runs: tuple[Execution, ...]
+    rejected: str = ""
+    """Why the edit does not apply; then there are no runs."""
 
 
 async def vote(
-    candidates: Sequence[Candidate], *, sandbox: Sandbox, store: Store, seconds: float
+    candidates: Sequence[Candidate],
+    *,
+    sandbox: Sandbox,
+    store: Store,
+    seconds: float,
+    tests: Sequence[TestScript] = (),
 ) -> VoteTable:
-    """The table of all candidates and their distinct tests.
+    """The table of all candidates and their distinct tests, and of `tests` from elsewhere.
 
     Identical edits share a row and identical tests a column, each run once; every row is saved
-    under `votes/<digest>` as soon as it is whole. Candidates without a usable test add none.
+    under `votes/<digest>` as soon as it is whole. Candidates without a usable test add none. Those
+    that are empty or do not apply are not in the table but among its `rejected`.
     """
-    texts = dict.fromkeys(c.test.text for c in candidates if c.test)
-    tests = tuple(TestScript(text=text) for text in texts)
+    own = (c.test.text for c in candidates if c.test)
+    columns = tuple(TestScript(text=t) for t in dict.fromkeys([*own, *(t.text for t in tests)]))
+    foreign = {c.patch.diff for c in candidates if c.source}
     rows: dict[str, Row] = {}
     for diff in dict.fromkeys(["", *(c.patch.diff for c in candidates)]):
-        rows[diff] = await _row(diff, tests, sandbox, store, seconds)
+        # Whether an edit of somebody else's applies is to be known even without a test.
+        scripts = columns or ((TestScript(text=""),) if diff in foreign else ())
+        rows[diff] = await _row(diff, scripts, sandbox, store, seconds)
+    why = {c: _fault(c, rows[c.patch.diff]) for c in candidates}
+    fit = tuple(c for c in candidates if not why[c])
     return VoteTable(
-        candidates=tuple(candidates),
-        tests=tests,
-        base=rows[""].runs,
-        runs=tuple(rows[c.patch.diff].runs for c in candidates),
+        candidates=fit,
+        tests=columns,
+        base=rows[""].runs[: len(columns)],
+        runs=tuple(rows[c.patch.diff].runs[: len(columns)] for c in fit),
+        rejected=tuple(Rejected(name=c.name, why=why[c]) for c in candidates if why[c]),
     )
+
+
+async def unsteady(
+    table: VoteTable,
+    tests: Sequence[int],
+    *,
+    sandbox: Sandbox,
+    store: Store,
+    seconds: float,
+    repeats: int,
+) -> tuple[int, ...]:
+    """Those of `tests` that are flaky: run again on the same code, they end otherwise.
+
+    Each is run `repeats` times more on the unedited code, and on the best candidate that passes it:
+    at most 2 x `tests` x `repeats` executions, saved under `votes/again-<digest>`.
+    """
+
+    async def is_flaky(test: int) -> bool:
+        script = table.tests[test]
+        passing = next((c for c in table.order() if table.runs[c][test].passed), None)
+        seen = [("", table.base[test])]
+        if passing is not None:
+            seen.append((table.candidates[passing].patch.diff, table.runs[passing][test]))
+        for diff, first in seen:
+            again = await _row(diff, [script] * repeats, sandbox, store, seconds, prefix="again-")
+            if any(ended(run) != ended(first) for run in again.runs):
+                return True
+        return False
+
+    if not repeats:
+        return ()
+    found = await bounded(_SIDE_BY_SIDE, (is_flaky(test) for test in tests))
+    return tuple(test for test, flaky in zip(tests, found, strict=True) if flaky)
+
+
+def ended(run: Execution) -> str:
+    """How a script ended, as far as the protocol tells ends apart."""
+    if run.exit_code in (0, 2):
+        return str(run.exit_code)
+    return "broken" if run.exit_code is not None else run.ending.value
 
 
 def reporting(table: VoteTable) -> list[int]:
@@ -51,45 +106,50 @@ def reporting(table: VoteTable) -> list[int]:
     return [t for t, run in enumerate(table.base) if run.exit_code == 2]
 
 
-def finalists(table: VoteTable, count: int) -> tuple[int, ...]:
-    """The first `count` distinct candidates that pass at least one test reporting the issue.
-
-    Most votes first, then most support: edits that are equal after normalisation are one finalist,
-    the shortest diff, supported by all (Agentless's voting). Then shorter diffs first.
-    """
-    tests = reporting(table)
-    keys = [normalise(candidate.patch.diff).key for candidate in table.candidates]
-    support = Counter(keys)
-    ordered = sorted(table.order(), key=lambda c: (-table.votes(c), -support[keys[c]]))
-    distinct: dict[str, int] = {}
-    for c in ordered:
-        if any(table.runs[c][t].passed for t in tests):
-            distinct.setdefault(keys[c], c)
-    return tuple(distinct.values())[:count]
+def suspects(table: VoteTable) -> tuple[str, ...]:
+    """The files that the candidates change, those that most of them change first."""
+    paths = Counter(
+        path
+        for candidate in table.candidates
+        for path in {file.path for file in parse(candidate.patch.diff) if not is_aside(file)}
+    )
+    return tuple(sorted(paths, key=lambda path: (-paths[path], path)))
 
 
-def confidence(table: VoteTable, candidate: int) -> float:
-    """The share of the tests reporting the issue that the candidate passes, from 0 to 1."""
-    tests = reporting(table)
-    return sum(table.runs[candidate][t].passed for t in tests) / len(tests) if tests else 0.0
+def _fault(candidate: Candidate, row: Row) -> str:
+    return row.rejected if candidate.patch.diff.strip() else "It changes nothing."
 
 
 async def _row(
-    diff: str, tests: Sequence[TestScript], sandbox: Sandbox, store: Store, seconds: float
+    diff: str,
+    tests: Sequence[TestScript],
+    sandbox: Sandbox,
+    store: Store,
+    seconds: float,
+    prefix: str = "",
 ) -> Row:
     parts = "\0".join([diff, *(test.text for test in tests)])
     digest = hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    key = f"votes/{digest}"
+    key = f"votes/{prefix}{digest}"
     row = await store.load(key, Row)
     if row is None:
-        diffs = (diff,) if diff else ()
+        row = await _executed(diff, tests, sandbox, seconds)
+        await store.save(key, row)
+    return row
+
+
+async def _executed(
+    diff: str, tests: Sequence[TestScript], sandbox: Sandbox, seconds: float
+) -> Row:
+    diffs = (diff,) if diff else ()
+    try:
         runs = await bounded(
             _SIDE_BY_SIDE,
             (sandbox.run_script(test.text, diffs=diffs, seconds=seconds) for test in tests),
         )
-        row = Row(runs=tuple(map(_trimmed, runs)))
-        await store.save(key, row)
-    return row
+    except PatchRejected as rejected:
+        return Row(runs=(), rejected=shortened(str(rejected), _OUTPUT) or "It does not apply.")
+    return Row(runs=tuple(map(_trimmed, runs)))
 
 
 def _trimmed(run: Execution) -> Execution:

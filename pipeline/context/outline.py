@@ -1,0 +1,98 @@
+"""Where the definitions of a file start, how deep they lie, and what stands at their head."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+
+from tree_sitter import Node, Parser
+
+from pipeline.grammars import Grammar, grammar_of
+
+_DEFINES = re.compile(
+    r"(function|method|class|interface|enum|struct|trait|impl|module|mod|namespace|type|record|"
+    r"constructor|decorated|template|export|package|singleton)"
+    r"(_item|_definition|_declaration|_specifier|_statement|_method|_signature)?"
+)
+_HOLDS = re.compile(r".*(body|block|list|program|module|source_file|translation_unit|statement)")
+_MOST_HEADS = 4
+_LONGEST_HEAD = 160
+"""Characters."""
+MOST_WITHIN = _MOST_HEADS * (_LONGEST_HEAD + len(" ...\n"))
+_DEEPEST = 12
+"""Levels of the tree that are looked at; what lies deeper is not worth a cut."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A definition with a body. Lines are counted from 0."""
+
+    first: int
+    last: int
+    head: str
+    """What stands before the body, as `class A(B):`, clipped."""
+
+
+@dataclass(frozen=True)
+class Outline:
+    """Empty where no grammar reads the file."""
+
+    starts: dict[int, int] = field(default_factory=dict[int, int])
+    """The lines (from 0) where a definition starts, with its depth: 0 for the outermost.
+
+    Decorators and comments right above belong to it."""
+    scopes: list[Scope] = field(default_factory=list[Scope])
+
+    def heads_at(self, row: int) -> str:
+        """The heads of the definitions that begin before line `row` and go on in it, each with a
+        line break, the innermost last: the last few of them, at most `MOST_WITHIN` characters."""
+        around = [scope for scope in self.scopes if scope.first < row <= scope.last]
+        around.sort(key=lambda scope: (scope.first, -scope.last))
+        heads = [f"{scope.head}\n" for scope in around[-_MOST_HEADS:]]
+        return "".join(heads)
+
+
+def outline_of(path: str, text: str) -> Outline:
+    """What a grammar says of a file of this name."""
+    grammar = grammar_of(path)
+    if grammar is None:
+        return Outline()
+    tree = Parser(grammar.language).parse(text.encode("utf-8", "replace"))
+    lines = text.split("\n")
+    outline = Outline()
+    starts = outline.starts
+    todo: list[tuple[Node, int, int]] = [(tree.root_node, 0, 0)]
+    while todo:
+        node, depth, level = todo.pop()
+        for child in node.named_children if level < _DEEPEST else ():
+            defines = _defines(child.type, grammar)
+            if defines:
+                row = _with_comments(lines, child.start_point[0])
+                starts[row] = min(depth, starts.get(row, depth))
+                outline.scopes.extend(_scope(lines, child))
+            if defines or _HOLDS.fullmatch(child.type):
+                todo.append((child, depth + defines, level + 1))
+    return outline
+
+
+def _scope(lines: list[str], node: Node) -> Iterator[Scope]:
+    body = node.child_by_field_name("body")
+    if body is None:
+        return
+    first, last = node.start_point[0], node.end_point[0]
+    # A brace on the line of the head is worth its place; a statement there is not looked for.
+    said = "\n".join(lines[first : max(first + 1, body.start_point[0])])
+    yield Scope(first, last, said if len(said) <= _LONGEST_HEAD else f"{said[:_LONGEST_HEAD]} ...")
+
+
+@cache
+def _defines(kind: str, grammar: Grammar) -> bool:
+    return kind in grammar.scopes or kind in grammar.members or bool(_DEFINES.fullmatch(kind))
+
+
+def _with_comments(lines: list[str], row: int) -> int:
+    while row > 0 and lines[row - 1].lstrip().startswith(("#", "//", "/*", "*", "@", "--")):
+        row -= 1
+    return row

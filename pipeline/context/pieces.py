@@ -1,0 +1,137 @@
+"""A file that is larger than a model's window, as overlapping pieces cut at definitions."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import NamedTuple
+
+from pipeline.context.outline import Outline, outline_of
+from pipeline.context.tokens import estimate, room_of, weight
+from pipeline.types import SourceFile
+
+
+class Span(NamedTuple):
+    """Where a piece begins and ends, in characters; the end is not in it."""
+
+    begin: int
+    end: int
+    within: str = ""
+    """See `Piece.within`."""
+
+
+_OVERLAP = 0.1
+"""The share of a window that a piece may repeat of the piece before."""
+_SOONEST = 0.5
+"""A piece is at least so full, where it is cut before a definition."""
+SMALLEST = 100
+"""Tokens of a window."""
+_AFTER_BLANK, _LINE_START, _WITHIN_LINE, _NOWHERE = 100, 101, 102, 103
+"""Ranks of places to cut; a definition's is its depth."""
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a file. Lines are counted from 1, and both are (partly) in it."""
+
+    path: str
+    text: str
+    tokens: int
+    """By `estimate`."""
+    first: int
+    last: int
+    number: int
+    """From 1."""
+    of: int
+    """How many pieces the file has."""
+    within: str = ""
+    """The heads of the classes and functions that began before it and go on in it; not counted in
+    `tokens`."""
+
+
+def pieces(file: SourceFile, window: int) -> tuple[Piece, ...]:
+    """`file` in pieces of at most `window` tokens, in one piece when it fits.
+
+    Every character is in a piece, and neighbours share up to a tenth of a window. Cuts are at the
+    starts of definitions, of the outermost that leave a piece at least half full; where there are
+    none, at blank lines, else at lines; a line that is longer than a window is cut by itself.
+
+    Raises:
+        ValueError: `window` is less than 100.
+    """
+    return pieces_at(file, cut(file, window))
+
+
+def pieces_at(file: SourceFile, spans: Sequence[Span]) -> tuple[Piece, ...]:
+    """The pieces for what `cut` gave."""
+    whole = len(spans) == 1
+    return tuple(
+        Piece(
+            path=file.path,
+            text=(text := file.text[begin:end]),
+            tokens=file.tokens if whole else estimate(text),
+            first=file.text.count("\n", 0, begin) + 1,
+            last=file.text.count("\n", 0, max(begin, end - 1)) + 1,
+            number=number,
+            of=len(spans),
+            within=within,
+        )
+        for number, (begin, end, within) in enumerate(spans, 1)
+    )
+
+
+def cut(file: SourceFile, window: int) -> list[Span]:
+    """Where to cut `file`; see `pieces`. Raises as it does."""
+    if window < SMALLEST:
+        raise ValueError(f"A window has at least {SMALLEST} tokens.")
+    if file.tokens <= window:
+        return [Span(0, len(file.text))]
+    room = room_of(window)
+    units = [unit for line in _LINE.findall(file.text) for unit in _parts(line, room // 2)]
+    places = [0, *accumulate(map(len, units))]
+    filled = [0, *accumulate(map(weight, units))]
+    outline = outline_of(file.path, file.text)
+    ranks = _ranks(outline, units)
+    spans: list[Span] = []
+    begin = end = 0
+    while end < len(units):
+        # `filled` grows, so the furthest end is found by halving.
+        end = bisect_right(filled, filled[begin] + room) - 1
+        if end < len(units):
+            soonest = bisect_left(filled, filled[begin] + _SOONEST * (filled[end] - filled[begin]))
+            end = min(range(max(soonest, begin + 1), end + 1), key=lambda at: (ranks[at], -at))
+        row = file.text.count("\n", 0, places[begin])
+        spans.append(Span(places[begin], places[end], outline.heads_at(row)))
+        earliest = bisect_left(filled, filled[end] - _OVERLAP * room)
+        shared = range(max(earliest, begin + 1), end + 1)
+        begin = min(shared, key=lambda at: (ranks[at] if at < end else _NOWHERE, at))
+    return spans
+
+
+def _parts(line: str, room: int) -> Iterator[str]:
+    """`line`, halved until no part weighs more than `room`."""
+    # No character weighs as much as three.
+    if len(line) < 2 or 3 * len(line) <= room or weight(line) <= room:
+        yield line
+        return
+    half = len(line) // 2
+    yield from _parts(line[:half], room)
+    yield from _parts(line[half:], room)
+
+
+def _ranks(outline: Outline, units: Sequence[str]) -> list[int]:
+    """How good it is to cut before each unit and at the end; the less the better."""
+    ranks: list[int] = []
+    row, fresh, blank = 0, True, False
+    for unit in units:
+        if not fresh:
+            ranks.append(_WITHIN_LINE)
+        else:
+            ranks.append(outline.starts.get(row, _AFTER_BLANK if blank else _LINE_START))
+        fresh, blank = unit.endswith("\n"), not unit.strip()
+        row += fresh
+    return [*ranks, _NOWHERE]

@@ -1,0 +1,130 @@
+"""What reading files found out, kept by the name of their content so that no issue pays twice.
+
+An SQLite file in the mirror: it goes with the mirror, and everything in it can be found out again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
+
+_NAME = "capuchin-reading.sqlite"
+_VERSION = 1
+"""Of the tables and of what is put in them: another one's file is made anew."""
+_BUSY_SECONDS = 60
+_MOST_BYTES = 4_000_000_000
+"""A larger file, of many issues' verdicts and many models' vectors, is made anew."""
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_NO_PLACE = (
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_READONLY,
+)
+_AT_ONCE = 500
+"""Names in one question; SQLite allows at least 999."""
+_TABLES = f"""
+    PRAGMA journal_mode = WAL;
+    CREATE TABLE IF NOT EXISTS note
+        (topic TEXT, blob TEXT, said TEXT, PRIMARY KEY (topic, blob)) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS page (id INTEGER PRIMARY KEY, blob TEXT UNIQUE, size INT);
+    CREATE VIRTUAL TABLE IF NOT EXISTS word
+        USING fts5(defined, held, content='', tokenize="unicode61 tokenchars '_'");
+    CREATE VIRTUAL TABLE IF NOT EXISTS spread USING fts5vocab(word, row);
+    CREATE VIRTUAL TABLE IF NOT EXISTS place USING fts5vocab(word, instance);
+    PRAGMA user_version = {_VERSION};
+"""
+
+
+class Shelf:
+    """Notes on contents, by topic, and a word index of them. For one task at a time."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self.db = db
+
+    def notes(self, topic: str, blobs: Iterable[str]) -> dict[str, str]:
+        """What is noted under `topic`, by blob; nothing for those that have no note."""
+        names = list(dict.fromkeys(blobs))
+        found: dict[str, str] = {}
+        for start in range(0, len(names), _AT_ONCE):
+            some = names[start : start + _AT_ONCE]
+            marks = ",".join("?" * len(some))
+            question = f"SELECT blob, said FROM note WHERE topic = ? AND blob IN ({marks})"  # noqa: S608 - marks only
+            found.update(self.db.execute(question, (topic, *some)))
+        return found
+
+    def note(self, topic: str, said: Iterable[tuple[str, str]]) -> None:
+        """Keep notes, each of a blob and what is said of it."""
+        rows = [(topic, blob, words) for blob, words in said]
+        with self.db:
+            self.db.executemany("INSERT OR REPLACE INTO note VALUES (?, ?, ?)", rows)
+
+
+def place_of(git_dir: Path) -> Path:
+    return git_dir / _NAME
+
+
+async def on_shelf(git_dir: Path, work: Callable[[Shelf], Awaitable[T]]) -> T:
+    """What `work` gives, with the shelf in `git_dir`.
+
+    A damaged file is thrown away; where none can be kept (no room, no right to write) a temporary
+    one serves. `work` may be called twice.
+    """
+    place = place_of(git_dir)
+    try:
+        return await _worked(place, work)
+    except sqlite3.DatabaseError as error:
+        # The second byte of a code only says more about the first.
+        code = error.sqlite_errorcode & 0xFF
+        if code not in _DAMAGED and code not in _NO_PLACE:
+            raise
+        if code in _DAMAGED:
+            _thrown_away(place)
+    return await _worked(None, work)
+
+
+async def _worked(place: Path | None, work: Callable[[Shelf], Awaitable[T]]) -> T:
+    # In a thread: another process may be writing, which is waited for.
+    with closing(await asyncio.to_thread(_opened, place)) as db:
+        return await work(Shelf(db))
+
+
+def _opened(place: Path | None) -> sqlite3.Connection:
+    if place is not None and place.is_file() and place.stat().st_size > _MOST_BYTES:
+        _thrown_away(place)
+    db = _connected(place)
+    try:
+        version: int = db.execute("PRAGMA user_version").fetchone()[0]
+        if place is not None and version not in (0, _VERSION):
+            db.close()
+            _thrown_away(place)
+            db, version = _connected(place), 0
+        if version == 0:
+            db.executescript(_TABLES)
+        db.execute("PRAGMA synchronous = NORMAL")
+    except sqlite3.Error:
+        db.close()
+        raise
+    return db
+
+
+def _connected(place: Path | None) -> sqlite3.Connection:
+    return sqlite3.connect(
+        str(place or ""),  # empty: a temporary file of its own
+        timeout=_BUSY_SECONDS,
+        check_same_thread=False,
+        isolation_level="IMMEDIATE",
+    )
+
+
+def _thrown_away(place: Path) -> None:
+    for suffix in ("", "-wal", "-shm"):
+        place.with_name(place.name + suffix).unlink(missing_ok=True)

@@ -1,0 +1,101 @@
+"""What a scout means, however it dresses its answer."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, cast
+
+_YES = r"(?:highly |very |somewhat |partly |partially |likely |directly )*(?:relevant|yes|true)\b"
+_NO = r"(?:not[\s_-]*(?:\w+ )?relevant|irrelevant|non-?relevant|not\b|no\b|false\b|none\b)"
+_LABELLED = re.compile(
+    rf"\b(?:relevance|relevant|verdict|answer)\b[\s*_`\"':>=-]*(?:(?P<no>{_NO})|(?P<yes>{_YES}))",
+    re.IGNORECASE,
+)
+_PROSE = re.compile(
+    r"(?P<no>\b(?:not|isn't|never|n't)\s+(?:\w+\s+){0,2}relevant\b|\birrelevant\b)"
+    r"|(?P<yes>\b(?:is|are|seems|looks|be)\s+(?:\w+\s+){0,2}relevant\b)",
+    re.IGNORECASE,
+)
+_FIRST = re.compile(
+    r"\A[\s*_`\"'>#.-]*(?:(?P<no>not[\s_-]+relevant|irrelevant|no|false)"
+    r"|(?P<yes>relevant|yes|true))\b",
+    re.IGNORECASE,
+)
+_SUMMARY = re.compile(
+    r"\bsummary\b[\s*_`\"'>]*[:=-]+[\s*_`\"]*(?P<text>.*)", re.IGNORECASE | re.DOTALL
+)
+_LONGEST = 2000
+"""Characters of a summary; the ranking shows less."""
+
+
+class Said(NamedTuple):
+    relevant: bool
+    summary: str
+
+
+def parse(reply: str) -> Said | None:
+    """The verdict in a reply: JSON whole, in a fence or cut off; labelled lines; or prose.
+
+    None when there is none, or nothing that tells yes from no.
+    """
+    document = _document(reply)
+    if document is not None:
+        return document
+    for pattern in (_LABELLED, _FIRST, _PROSE):
+        found = pattern.search(reply)
+        if found:
+            summary = _SUMMARY.search(reply, found.end())
+            return Said(
+                not found["no"], _clean(summary["text"] if summary else reply[found.end() :])
+            )
+    return None
+
+
+def probability(first: Iterable[tuple[str, float]]) -> float | None:
+    """Of yes against no, by the candidates for the first token.
+
+    A tokenizer may cut a word, so that its beginning counts. None when neither is likely enough to
+    tell: a model that would rather say something else has not answered.
+    """
+    sums = {"yes": 0.0, "no": 0.0}
+    for token, chance in first:
+        word = token.strip(" \n\"'`*▁Ġ").lower()
+        for name in sums:
+            if word and (name.startswith(word) or word.startswith(name)):
+                sums[name] += chance
+    total = sum(sums.values())
+    return sums["yes"] / total if total > 0.1 else None
+
+
+def _document(reply: str) -> Said | None:
+    decoder = json.JSONDecoder()
+    for brace in re.finditer(r"\{", reply):
+        try:
+            value: object = decoder.raw_decode(reply, brace.start())[0]
+        except (json.JSONDecodeError, RecursionError):
+            continue
+        if isinstance(value, dict):
+            said = _told(cast("dict[str, Any]", value))
+            if said is not None:
+                return said
+    return None
+
+
+def _told(document: Mapping[str, Any]) -> Said | None:
+    keys = {key.lower(): value for key, value in document.items()}
+    verdict = next(
+        (keys[k] for k in ("relevant", "relevance", "verdict", "answer") if k in keys), None
+    )
+    if isinstance(verdict, str):
+        found = _FIRST.search(verdict)
+        verdict = None if found is None else not found["no"]
+    if not isinstance(verdict, bool):
+        return None
+    summary = keys.get("summary", "")
+    return Said(verdict, _clean(summary) if isinstance(summary, str) else "")
+
+
+def _clean(text: str) -> str:
+    return " ".join(text.replace("**", "").split()).strip(" .,;*_`:\"'{}-")[:_LONGEST]

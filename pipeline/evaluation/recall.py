@@ -1,0 +1,202 @@
+"""How often everything that must be edited is in the context: CodeMonkeys, Figure 3."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict
+
+from pipeline.codebase import Codebase
+from pipeline.context.likeness import Meaning
+from pipeline.context.prefilter import prefilter
+from pipeline.context.scan import scan
+from pipeline.context.sources import Sources
+from pipeline.context.survey import sources_of
+from pipeline.evaluation.dataset import Located
+from pipeline.evaluation.plots import Axis, lines
+from pipeline.git import GitFailed
+from pipeline.models.base import Model
+from pipeline.store import Store
+from pipeline.types import Issue
+
+BUDGETS: Final = (4_000, 8_000, 16_000, 32_000, 60_000, 128_000)
+"""Tokens of context."""
+KEPT: Final = 100
+"""How many files the prefilter leaves to the scout where both work together."""
+WITH_MEANING: Final = "words and meaning"
+"""The way of the prefilter with an embedding model."""
+_EDITED = re.compile(r"^--- a/(.+?)\t?$", re.MULTILINE)
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Way(_Row):
+    """One way of finding files, over all instances."""
+
+    recall: dict[int, float]
+    """Budget in tokens to per cent of instances whose edited files are all in it."""
+    tokens: dict[int, float]
+    """Budget to the mean tokens that are in it."""
+    compression: float
+    """Mean over instances: tokens of all source over tokens shown at the largest budget."""
+    read_tokens: float
+    """Mean tokens that a model read to find them."""
+
+
+class Recall(_Row):
+    instances: int
+    """Those that were measured."""
+    missing: dict[str, str]
+    """Instance to why it was not: its tree is not there, or its edit changes no source file."""
+    ways: dict[str, Way]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One instance with the orders that each way gives."""
+
+    needed: frozenset[str]
+    tokens: Mapping[str, int]
+    orders: Mapping[str, Sequence[str]]
+    read: Mapping[str, int]
+
+
+class Unmeasured(Exception):
+    """An instance that cannot be measured; the sentence says why."""
+
+
+def tree_of(trees: Path, repo: str) -> Path | None:
+    """The bare clone of `owner/name` in a folder of clones, however it is called."""
+    owner, _, name = repo.partition("/")
+    stems = (f"{owner}+{name}/repo", f"{owner}+{name}", f"{owner}__{name}", f"{owner}/{name}", name)
+    places = [trees / f"{stem}{suffix}" for stem in stems for suffix in ("", ".git", "/.git")]
+    return next((place for place in places if (place / "objects").is_dir()), None)
+
+
+async def case_of(
+    row: Located, trees: Path, scout: Model | None, store: Store, meaning: Meaning | None = None
+) -> Case:
+    """What each way finds for one instance. `store` keeps the scout's verdicts.
+
+    Raises:
+        Unmeasured: there is nothing to measure it on. Else what the model raises.
+    """
+    sources = await _sources(row, trees)
+    needed = frozenset(_EDITED.findall(row.patch)) & sources.by_path.keys()
+    if not needed:
+        raise Unmeasured("Its edit changes no source file that exists before it.")
+    issue = Issue(repository=row.repo, title="", body=row.problem_statement)
+    hits = await prefilter(sources, issue, len(sources.files), strangers=True)
+    order = [hit.path for hit in hits.kept]
+    orders: dict[str, list[str]] = {"words": order}
+    read = {"words": 0}
+    if meaning is not None:
+        joined = await prefilter(
+            sources, issue, len(sources.files), strangers=True, meaning=meaning
+        )
+        if not joined.joined:
+            raise Unmeasured(joined.meaning)
+        order = [hit.path for hit in joined.kept]
+        orders[WITH_MEANING], read[WITH_MEANING] = order, 0
+    if scout is not None:
+        verdicts = await scan(sources, sources.files, issue, scout=scout, store=store)
+        kept = {v.path: v.answer == "unknown" for v in verdicts if v.answer != "not relevant"}
+        orders["scout"] = sorted((p for p in order if p in kept), key=lambda path: kept[path])
+        first = set(order[:KEPT])
+        orders["both"] = [path for path in orders["scout"] if path in first]
+        read["scout"] = sum(file.tokens for file in sources.files)
+        read["both"] = sum(sources.by_path[path].tokens for path in first)
+    return Case(needed, {f.path: f.tokens for f in sources.files}, orders, read)
+
+
+async def _sources(row: Located, trees: Path) -> Sources:
+    tree = tree_of(trees, row.repo)
+    if tree is None:
+        raise Unmeasured(f"{trees} holds no clone of {row.repo}.")
+    try:
+        codebase = await Codebase.open(tree, row.base_commit)
+    except GitFailed:
+        raise Unmeasured(f"{tree} has no commit {row.base_commit}.") from None
+    return await sources_of(codebase)
+
+
+def recall_of(cases: Sequence[Case], missing: Mapping[str, str]) -> Recall:
+    """The table over `cases`; no ways when there are none."""
+    names = list(cases[0].orders) if cases else []
+    ways = {name: _way(cases, name) for name in names}
+    return Recall(instances=len(cases), missing=dict(missing), ways=ways)
+
+
+def _way(cases: Sequence[Case], name: str) -> Way:
+    recall: dict[int, float] = {}
+    tokens: dict[int, float] = {}
+    last: list[int] = []
+    for budget in BUDGETS:
+        taken = [_taken(case, name, budget) for case in cases]
+        found = [case.needed <= some for case, some in zip(cases, taken, strict=True)]
+        last = [sum(case.tokens[p] for p in some) for case, some in zip(cases, taken, strict=True)]
+        recall[budget] = 100 * sum(found) / len(cases)
+        tokens[budget] = sum(last) / len(cases)
+    whole = [sum(case.tokens.values()) for case in cases]
+    return Way(
+        recall=recall,
+        tokens=tokens,
+        compression=sum(a / max(1, b) for a, b in zip(whole, last, strict=True)) / len(cases),
+        read_tokens=sum(case.read[name] for case in cases) / len(cases),
+    )
+
+
+def _taken(case: Case, name: str, budget: int) -> set[str]:
+    """Whole files in turn, each that still fits."""
+    taken: set[str] = set()
+    for path in case.orders[name]:
+        if case.tokens[path] <= budget:
+            taken.add(path)
+            budget -= case.tokens[path]
+    return taken
+
+
+def as_markdown(found: Recall) -> str:
+    """The table for a person, and what is missing."""
+    heads = " | ".join(f"{budget:,}" for budget in BUDGETS)
+    rows = [
+        f"| {name} | {' | '.join(f'{way.recall[b]:.1f}' for b in BUDGETS)} "
+        f"| {way.tokens[BUDGETS[-1]]:,.0f} | {way.compression:.1f} | {way.read_tokens:,.0f} |"
+        for name, way in found.ways.items()
+    ]
+    return "\n".join(
+        [
+            "# Recall of context\n",
+            f"{found.instances} instances: per cent whose edited files are all within so many "
+            "tokens. Files are taken whole, in the order of the prefilter: by the words they "
+            "share with the issue, and by meaning where an embedding model is set; "
+            f"`both` lets the scout read the first {KEPT} only. No solver ranks.\n",
+            f"| way | {heads} | tokens shown | compression | tokens read |",
+            "|---|" + "--:|" * (len(BUDGETS) + 3),
+            *rows,
+            "",
+            *([f"Not measured: {len(found.missing)} instances.\n"] if found.missing else []),
+            *(f"- `{name}`: {why}" for name, why in found.missing.items()),
+            "",
+        ]
+    )
+
+
+def as_svg(found: Recall) -> str:
+    """Recall by budget, one line for each way."""
+    ticks = tuple(float(n) for n in (0, 32_000, 64_000, 96_000, 128_000))
+    return lines(
+        "Recall of the edited files",
+        Axis("context, tokens", 0, BUDGETS[-1], ticks),
+        Axis("instances, %", 0, 100, tuple(float(n) for n in range(0, 101, 20))),
+        {
+            name: [(float(budget), value) for budget, value in way.recall.items()]
+            for name, way in found.ways.items()
+        },
+    )

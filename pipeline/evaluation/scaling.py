@@ -1,0 +1,81 @@
+"""How coverage and score grow with samples and with revisions (CodeMonkeys, Figure 5)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+from pipeline.evaluation.bundles import FinishedRun
+from pipeline.evaluation.scoring import Point
+from pipeline.evaluation.statistics import coverage
+from pipeline.types import VoteTable
+
+DRAWS = 10
+"""Subsets of each size, per run."""
+
+
+def by_samples(cases: Sequence[tuple[VoteTable, Sequence[bool]]]) -> list[Point]:
+    """Coverage, and the score of majority voting with tests, with 1, 2, 3 … samples of each run.
+
+    Samples vote with their own tests on their own edits alone, as if no other had been drawn. Runs
+    with fewer count with all they have.
+    """
+    most = max((len(right) for _, right in cases), default=0)
+    draw = random.Random(0)  # noqa: S311
+    points: list[Point] = []
+    for k in range(1, most + 1):
+        covered = [
+            coverage(sum(right), len(right), min(k, len(right))) if right else 0.0
+            for _, right in cases
+        ]
+        voted = [_voted(table, right, k, draw) if right else 0.0 for table, right in cases]
+        scores = {"majority voting with tests": 100 * fmean(voted)}
+        points.append(Point(k=k, coverage=100 * fmean(covered), scores=scores))
+    return points
+
+
+def _voted(table: VoteTable, right: Sequence[bool], k: int, draw: random.Random) -> float:
+    indices = range(len(right))
+    if k >= len(right):
+        return _vote(table, right, indices)
+    return fmean(_vote(table, right, draw.sample(indices, k)) for _ in range(DRAWS))
+
+
+def _vote(table: VoteTable, right: Sequence[bool], among: Sequence[int]) -> float:
+    """The expected score on ties."""
+    own = {test.text for c in among if (test := table.candidates[c].test)}
+    tests = [t for t, test in enumerate(table.tests) if test.text in own]
+    votes = {c: sum(table.runs[c][t].passed for t in tests) for c in among}
+    top = max(votes.values())
+    return fmean(right[c] for c in among if votes[c] == top)
+
+
+def by_revisions(
+    runs: Sequence[tuple[FinishedRun, Mapping[int, Sequence[int] | None]]],
+) -> dict[str, tuple[float, ...]]:
+    """Coverage in per cent after 1, 2, 3 … edits of each machine, by the number of samples.
+
+    A machine that approved early stays where it was. Empty unless the labels name the revisions of
+    every sample that resolves its instance.
+    """
+    known = [found for _, samples in runs for found in samples.values()]
+    if not known or any(found is None for found in known):
+        return {}
+    longest = max((len(p) for run, _ in runs for p in run.revisions.values()), default=0)
+    widest = max((len(run.revisions) for run, _ in runs), default=0)
+    return {
+        f"{width} samples" if width > 1 else "1 sample": tuple(
+            100 * fmean(_covered(run, samples, width, depth) for run, samples in runs)
+            for depth in range(1, longest + 1)
+        )
+        for width in sorted({w for w in (1, 2, 3, 5, 8, 13) if w < widest} | {widest})
+    }
+
+
+def _covered(
+    run: FinishedRun, samples: Mapping[int, Sequence[int] | None], width: int, depth: int
+) -> float:
+    ends = {s: min(depth, len(patches)) - 1 for s, patches in run.revisions.items()}
+    right = sum(end in (samples.get(sample) or ()) for sample, end in ends.items())
+    return coverage(right, len(ends), min(width, len(ends))) if ends else 0.0

@@ -1,0 +1,29 @@
+"""Glob patterns of paths, as `.github/capuchin.yml` writes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from fnmatch import translate
+
+
+class Globs:
+    """`*` crosses slashes, a pattern of a folder covers what is in it, and case does not matter."""
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        self._compiled = [(pattern, _compiled(pattern)) for pattern in patterns]
+
+    def __bool__(self) -> bool:
+        return bool(self._compiled)
+
+    def covering(self, path: str) -> str | None:
+        """The first pattern that covers `path`, as it was written."""
+        folded = path.casefold()
+        return next((text for text, regex in self._compiled if regex.fullmatch(folded)), None)
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    pattern = pattern.casefold().removeprefix("./").removeprefix("/").rstrip("/")
+    forms = (pattern, f"{pattern}/*", pattern.replace("**/", ""))
+    # An empty pattern covers nothing, as an empty line of a .gitignore does.
+    return re.compile("|".join(translate(form) for form in forms if pattern and form) or r"(?!)")

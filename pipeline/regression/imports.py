@@ -1,0 +1,86 @@
+"""Which files import which, and how far a test is from what an edit touches."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+
+_ROOTS = ("src", "lib")
+
+
+class ImportGraph:
+    """The import statements of a repository's own files, resolved among themselves."""
+
+    def __init__(self, imports: Mapping[str, Sequence[tuple[int, str, Sequence[str]]]]) -> None:
+        """`imports` by path: level of a relative import, module, names, as `ast` has them."""
+        self._paths = frozenset(imports)
+        self._modules: dict[str, set[str]] = {}
+        for path in imports:
+            for name in _module_names(path):
+                self._modules.setdefault(name, set()).add(path)
+        self._importers: dict[str, set[str]] = {}
+        self._loaders: dict[str, set[str]] = {}
+        for path, statements in imports.items():
+            for level, module, names in statements:
+                self._link(path, self._absolute(path, level, module), names)
+            for conftest in self._conftests(path):
+                self._importers.setdefault(conftest, set()).add(path)
+
+    def distances(self, touched: Iterable[str]) -> dict[str, int]:
+        """For each file that imports one of `touched`, by how many steps; 0 for those themselves.
+
+        A package's `__init__.py` is run by whoever imports anything in it; that counts only where
+        it is touched itself, or every test of a package would be as near as any other.
+        """
+        found = {path: 0 for path in touched if path in self._paths}
+        waiting = deque(found)
+        while waiting:
+            path = waiting.popleft()
+            importers = set(self._importers.get(path, ()))
+            if found[path] == 0:
+                importers |= self._loaders.get(path, set())
+            for importer in sorted(importers - found.keys()):
+                found[importer] = found[path] + 1
+                waiting.append(importer)
+        return found
+
+    def _link(self, path: str, module: str, names: Sequence[str]) -> None:
+        parts = module.split(".") if module else []
+        targets = set(self._modules.get(module, ()))
+        for name in names:
+            targets |= self._modules.get(".".join([*parts, name]), set())
+        for target in targets - {path}:
+            self._importers.setdefault(target, set()).add(path)
+        for end in range(1, len(parts)):
+            for target in self._modules.get(".".join(parts[:end]), set()) - {path}:
+                self._loaders.setdefault(target, set()).add(path)
+
+    def _absolute(self, path: str, level: int, module: str) -> str:
+        if not level:
+            return module
+        folders = PurePosixPath(path).parts[:-1]
+        kept = folders[: len(folders) - level + 1]
+        return ".".join([*kept, *filter(None, [module])])
+
+    def _conftests(self, path: str) -> Iterator[str]:
+        """Those that pytest loads for a test file."""
+        pure = PurePosixPath(path)
+        for folder in pure.parents:
+            conftest = str(folder / "conftest.py")
+            if conftest in self._paths and conftest != path:
+                yield conftest
+
+
+def _module_names(path: str) -> Iterator[str]:
+    """What a file may be imported as: from the root, below `src`, or from its own folder."""
+    parts = PurePosixPath(path).with_suffix("").parts
+    if parts[-1] == "__init__":
+        parts = parts[:-1]
+    if not parts:
+        return
+    yield ".".join(parts)
+    if len(parts) > 1 and parts[0] in _ROOTS:
+        yield ".".join(parts[1:])
+    if len(parts) > 1 and not path.endswith("__init__.py"):
+        yield parts[-1]

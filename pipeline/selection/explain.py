@@ -1,0 +1,66 @@
+"""Why an edit was chosen, in sentences of our own. Names of tests in them are untrusted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipeline.selection.contest import Contest
+from pipeline.selection.verdict import Verdict
+
+_SHOWN = 10
+_METHODS = {
+    "voting": "It passes the most tests.",
+    "exec": "It is among those that pass their test and break nothing.",
+    "orm_exec": "It is among those that pass their test and break nothing.",
+    "dev_search": "It passes the most tests, the repository's own counted too.",
+    "ast_voting": "Most edits are equal to it.",
+    "evidence": "Tests, the repository's own tests and the other edits together speak most for it.",
+}
+
+
+def why(known: Contest, verdict: Verdict) -> str:
+    """Who decided, and what stands for the first of `verdict.order`."""
+    return f"{_decision(verdict)} {standing(known, verdict.order[0])}"
+
+
+def standing(known: Contest, candidate: int) -> str:
+    """What was seen of one candidate."""
+    stands = known.standings[candidate]
+    count = len(known.standings)
+    said = [f"It passes {stands.passes} of the {len(known.voters)} tests that vote"]
+    if count > 1:
+        equal = stands.support - 1
+        said.append(f"{equal} of the {count - 1} other edits are equal to it after normalisation")
+    if stands.broken is not None:
+        said.append("it breaks none of the repository's tests that were run")
+    return "; ".join(said) + "."
+
+
+def passed_over(known: Contest, candidate: int, broken: Sequence[str]) -> str:
+    """Why an edit that came before in the order was not proposed."""
+    number = known.table.candidates[candidate].sample + 1
+    if not broken:
+        return f"Edit {number} came first, but passes no test that fails without it."
+    names = ", ".join(broken[:_SHOWN])
+    rest = f" and {len(broken) - _SHOWN} more" if len(broken) > _SHOWN else ""
+    return f"Edit {number} came first, but breaks tests that pass now: {names}{rest}."
+
+
+def _decision(verdict: Verdict) -> str:
+    among = len(verdict.finalists)
+    match verdict.decided_by:
+        case "only one":
+            return "It was the only edit left to choose from."
+        case "model" if verdict.rounds:
+            return (
+                f"A model chose it among the best {among} after running further tests on them "
+                f"(rounds: {verdict.rounds})."
+            )
+        case "model":
+            return f"A model chose it among {among} by reading them."
+        case "reward model":
+            return (
+                f"{_METHODS[verdict.method]} Of those that were equal, a reward model put it first."
+            )
+        case _:
+            return _METHODS.get(verdict.method, _METHODS["voting"])
