@@ -5,22 +5,35 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from bot import comments
+from bot import comments, replies
+from bot.config_layers import LayerProblem
+from bot.config_read import read_config
+from bot.duplicates import signs
 from bot.github.errors import Forbidden
 from bot.github.facts import IssueFacts, RepositoryFacts
 from bot.github.repository import Repository
 from bot.lease import Lease
-from bot.repo_config import CANDIDATES, ConfigProblem, RepoConfig, parse
+from bot.quota import over_quota
+from bot.repo_config import RepoConfig
+from bot.settings import Settings
 from bot.trouble import Ended
-from bot.types import Failure, Run, now
+from bot.trust import trusted
+from bot.types import Failure, Mode, Run, RunStatus, now
 
-MAY_ASK = frozenset({"admin", "maintain", "write"})
 REFUSAL_PAUSE = timedelta(days=1)
 """One refusal a day and person: a label put on again and again makes no thread."""
 
 
 class Refused(Exception):
-    """The run ends without a word, or with a polite one that has been said."""
+    """The run ends here, and is no failure.
+
+    `told` is for the status comment; empty: a polite sentence has been said, or none is needed.
+    """
+
+    def __init__(self, status: RunStatus = RunStatus.REFUSED, told: str = "") -> None:
+        super().__init__(status.value)
+        self.status = status
+        self.told = told
 
 
 @dataclass(frozen=True)
@@ -30,11 +43,12 @@ class Admitted:
     config: RepoConfig
 
 
-async def admitted(repo: Repository, run: Run, lease: Lease, label: str) -> Admitted:
+async def admitted(repo: Repository, run: Run, lease: Lease, settings: Settings) -> Admitted:
     """What the run works with.
 
     Raises:
-        Refused: who asked may not, or the repository has switched us off.
+        Refused: who asked may not, or not so often; the repository has switched us off; the label
+            is off again; somebody seems to work on the issue.
         Ended: repository or issue gone, issue closed, configuration invalid.
     """
     facts = await repo.facts()
@@ -43,37 +57,79 @@ async def admitted(repo: Repository, run: Run, lease: Lease, label: str) -> Admi
     issue = await repo.issues.get(run.issue)
     if issue is None or issue.pull_request is not None:
         raise Ended(Failure.ISSUE_GONE)
-    if await repo.permission(run.asked_by) not in MAY_ASK:
-        await _refuse(repo, run, lease, label)
-        raise Refused
+    found = await configured(repo)
+    trust = found.trust if isinstance(found, RepoConfig) else RepoConfig().trust
+    if not await trusted(repo, run.asked_by, trust):
+        raise await _turned_away(repo, run, lease, settings, trust)
     if issue.state != "open":
         raise Ended(Failure.ISSUE_CLOSED)
-    config = await _config(repo)
-    if not config.enabled:
-        raise Refused
-    return Admitted(facts, issue, config)
+    if isinstance(found, Ended):
+        raise found
+    if not found.enabled:
+        raise Refused(told=comments.withdrawn(run, "disabled") if begun(run) else "")
+    if not begun(run):
+        await _first_time(repo, run, lease, settings, issue, found)
+    return Admitted(facts, issue, found)
 
 
-async def _refuse(repo: Repository, run: Run, lease: Lease, label: str) -> None:
-    marker = comments.refusal_marker(run.asked_by)
+def begun(run: Run) -> bool:
+    """Whether people have been told of the run."""
+    return run.comment_id is not None or run.base_commit != ""
+
+
+async def configured(repo: Repository) -> RepoConfig | Ended:
+    """The repository's configuration, or what to raise when it is not valid."""
+    found = await read_config(repo)
+    if isinstance(found, LayerProblem):
+        source, problem = found
+        detail = f"`{source}`, line {problem.line}: {problem.message}"
+        return Ended(Failure.CONFIG_INVALID, detail)
+    return found.config
+
+
+async def refuse(repo: Repository, issue: int, login: str, text: str) -> None:
+    """Say no to a person, politely, and not again for a day; `text` holds their marker."""
     since = now() - REFUSAL_PAUSE
-    text = comments.refused(run.asked_by)
+    await repo.issues.comment_once(issue, replies.refusal_marker(login), text, since=since)
+
+
+async def _first_time(
+    repo: Repository,
+    run: Run,
+    lease: Lease,
+    settings: Settings,
+    issue: IssueFacts,
+    config: RepoConfig,
+) -> None:
+    """What is asked once, before people are told that work begins."""
+    if run.label and not issue.wears(run.label):  # its webhook is late, or was lost
+        raise Refused(RunStatus.STOPPED)
+    if run.mode is Mode.FIX and not run.confirmed:
+        seen = await signs(repo, run, issue, settings.assignee)
+        if seen:
+            told = replies.asked_back(run, seen, settings.app_name)
+            raise Refused(RunStatus.ASKED_BACK, told)
+    limit = await over_quota(lease, run, config.quota, settings)
+    if limit is not None:
+        text = replies.over_quota(run.asked_by, limit)
+        await _refuse(repo, run, lease, settings.label, text)
+        raise Refused
+
+
+async def _turned_away(
+    repo: Repository, run: Run, lease: Lease, settings: Settings, trust: tuple[str, ...]
+) -> Refused:
+    if begun(run):
+        return Refused(told=comments.withdrawn(run, "trust"))
+    await _refuse(repo, run, lease, settings.label, replies.refused(run.asked_by, trust))
+    return Refused()
+
+
+async def _refuse(repo: Repository, run: Run, lease: Lease, label: str, text: str) -> None:
     try:
         await lease.require()
-        await repo.issues.comment_once(run.issue, marker, text, since=since)
+        await refuse(repo, run.issue, run.asked_by, text)
         await lease.require()
-        await repo.issues.remove_label(run.issue, label)
+        await repo.issues.remove_label(run.issue, run.label or label)
     except Forbidden:  # locked or archived: nobody can be told there
         return
-
-
-async def _config(repo: Repository) -> RepoConfig:
-    for path in CANDIDATES:
-        text = await repo.file_text(*path.split("/"))
-        if text is None:
-            continue
-        found = parse(text)
-        if isinstance(found, ConfigProblem):
-            raise Ended(Failure.CONFIG_INVALID, f"`{path}`, line {found.line}: {found.message}")
-        return found
-    return RepoConfig()

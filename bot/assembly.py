@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
+from bot.attempt import Stopping
 from bot.checkout import Mirrors
+from bot.commands.desk import VERBS, Desk
+from bot.engine import engine_of
 from bot.github.app import GitHubApp
 from bot.labelled import find_labelled
+from bot.models import check_models
 from bot.settings import Settings
 from bot.solve_issue import SolveIssue
+from bot.tend.work import TendPull, by_mode
+from bot.triggers import Names
+from bot.waiting import announce_with
 from bot.worker import Worker
-from bot.workshop import Workshop, engine_of
+from bot.workshop import Workshop
 
 
 @asynccontextmanager
@@ -19,8 +26,9 @@ async def build_worker(settings: Settings) -> AsyncGenerator[Worker, None]:
     """A worker that solves issues; its engine is closed when the block is left.
 
     Raises:
-        SettingsError: the App's key is missing or cannot be read.
+        SettingsError: the App's key is missing or cannot be read; a model is none.
     """
+    check_models(settings)
     engine = engine_of(settings)
     workshop = Workshop(settings, engine)
     github = GitHubApp(settings)
@@ -30,13 +38,19 @@ async def build_worker(settings: Settings) -> AsyncGenerator[Worker, None]:
         mirrors=Mirrors(settings.data_dir),
         workshop=workshop,
     )
+    tend = TendPull(solve.settings, github, solve.mirrors, workshop)
     try:
         yield Worker(
             settings,
-            work=solve,
-            give_up=solve.give_up,
-            find_labelled=lambda: find_labelled(github, settings.label),
+            work=by_mode(solve, tend),
+            give_up=by_mode(solve.give_up, tend.give_up),
+            stopping=Stopping(solve.ending.holds, by_mode(solve.ending.stopped, tend.give_up)),
+            carry_out=Desk(settings, github, VERBS),
+            find_labelled=lambda cursors: find_labelled(
+                github, Names.of(settings), cursors, pause=settings.missed_seconds / 1000
+            ),
             clean_up=workshop.clean_up,
+            announce=announce_with(github, settings),
         )
     finally:
         await engine.close()

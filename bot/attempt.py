@@ -6,14 +6,14 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from bot.errors import LeaseLost, TryLater
 from bot.lease import Lease
 from bot.redis_client import patiently
 from bot.runs import Runs
-from bot.types import Failure, Run, RunStatus, changed, now
-from pipeline.together import apart
+from bot.types import Failure, Run, RunStatus, Stop, StopReason, changed, now
+from pipeline.together import apart, race
 
 Work = Callable[[Run, Lease], Awaitable[Run]]
 """Does a run, and returns its record with a final status, the maintainer told.
@@ -29,7 +29,30 @@ GiveUp = Callable[[Run, Lease], Awaitable[Run]]
 Called again if it raised TryLater or its worker died: its effects are find-or-create, too.
 """
 
+
+class Stopping(NamedTuple):
+    """What is done when somebody wants a run to stop."""
+
+    holds: Callable[[Run, Stop], Awaitable[bool]]
+    """Whether what the hint says is still so; never asked of a command. Raises nothing."""
+    tell: GiveUp
+    """Tells of the end of a run whose `stop` is set."""
+
+
+async def _always(run: Run, stop: Stop) -> bool:  # noqa: ARG001 - nobody is there to ask
+    return True
+
+
+async def _untold(run: Run, lease: Lease) -> Run:  # noqa: ARG001 - nobody is there to tell
+    return changed(run, status=RunStatus.STOPPED)
+
+
+UNTOLD: Final = Stopping(_always, _untold)
+"""Believes every hint and tells nobody."""
+
 MAX_FRUITLESS_STARTS: Final = 5
+STOP_SECONDS: Final = 0.5
+"""How often a run that is worked on is asked whether it is to stop."""
 
 logger = logging.getLogger(__name__)
 
@@ -38,13 +61,23 @@ class Attempt:
     """Made with the lease just taken; `go` ends with the lease let go of, or lost."""
 
     def __init__(
-        self, lease: Lease, runs: Runs, *, work: Work, give_up: GiveUp, patience_seconds: float
+        self,
+        lease: Lease,
+        runs: Runs,
+        *,
+        work: Work,
+        give_up: GiveUp,
+        patience_seconds: float,
+        stopping: Stopping = UNTOLD,
+        ask_seconds: float = STOP_SECONDS,
     ) -> None:
         self.lease = lease
         self._runs = runs
         self._work = work
         self._give_up = give_up
+        self._stopping = stopping
         self._patience = timedelta(seconds=patience_seconds)
+        self._ask_seconds = ask_seconds
 
     async def go(self) -> None:
         """Do the run. Cancelled, it first hands the run back for another worker to take up."""
@@ -61,6 +94,10 @@ class Attempt:
             logger.warning("Run %s: the lease was lost; another worker goes on.", run_id)
 
     async def _do(self, run: Run) -> None:
+        stop = run.stop or await self._stop_wanted()
+        if stop is not None:
+            await self._stop(run, stop)
+            return
         if run.failure is not None:  # decided before, but the maintainer could not be told
             await self._fail(run, run.failure)
             return
@@ -70,8 +107,10 @@ class Attempt:
             return
         await self.lease.save(run)
         logger.info("Run %s: start %d on %s", run.id, run.starts, run.repo.full_name)
-        ended = await self._outcome(self._work)
-        if isinstance(ended, TryLater):
+        ended = await race(self._outcome(self._work), self._until_stopped())
+        if isinstance(ended, Stop):
+            await self._stop(self.lease.run, ended)
+        elif isinstance(ended, TryLater):
             await self._wait(ended)
         elif ended is None or not ended.status.final:
             await self._fail(self.lease.run, Failure.INTERNAL)
@@ -111,14 +150,52 @@ class Attempt:
         )
         await self.lease.save(decided)
         logger.warning("Run %s failed: %s", run.id, failure.value)
-        told = await self._outcome(self._give_up)
+        await self._tell(decided, self._give_up, RunStatus.FAILED)
+
+    async def _stop(self, run: Run, stop: Stop) -> None:
+        """Decide that the run is stopped, and tell of it as of a failure."""
+        since = run.waiting_since if run.stop else None
+        decided = changed(
+            run,
+            stop=stop,
+            status=RunStatus.RUNNING,
+            waiting_since=since or now(),
+            not_before=None,
+        )
+        await self.lease.save(decided)
+        logger.info("Run %s: to stop: %s", run.id, stop.why.value)
+        await self._tell(decided, self._stopping.tell, RunStatus.STOPPED)
+
+    async def _tell(self, decided: Run, tell: GiveUp, status: RunStatus) -> None:
+        """Tell of an end that is decided; `status` is what it is if nobody can be told."""
+        since = decided.waiting_since or now()
+        told = await self._outcome(tell)
         if isinstance(told, TryLater):
             if now() - since < self._patience:
                 await self.lease.give_back(_waiting(decided, told, since=since))
                 return
-            logger.error("Run %s: the maintainer could not be told: %s", run.id, told)
+            logger.error("Run %s: the maintainer could not be told: %s", decided.id, told)
             told = None
-        await self._finish(changed(told or self.lease.run, status=RunStatus.FAILED))
+        ended = told or self.lease.run
+        await self._finish(ended if ended.status.final else changed(ended, status=status))
+
+    async def _stop_wanted(self) -> Stop | None:
+        """Who wants the run to stop; a hint that turns out to be wrong is forgotten."""
+        run = self.lease.run
+        if run.told:  # we take the label off ourselves then
+            return None
+        stop = await patiently(lambda: self._runs.stop_of(run.id))
+        if stop is None or stop.why is StopReason.COMMAND:
+            return stop
+        if await self._stopping.holds(run, stop):
+            return stop
+        await patiently(lambda: self._runs.drop_stop(run.id, stop))
+        return None
+
+    async def _until_stopped(self) -> Stop:
+        while (stop := await self._stop_wanted()) is None:  # noqa: ASYNC110 - any process may ask
+            await asyncio.sleep(self._ask_seconds)
+        return stop
 
     async def _outcome(self, act: Work) -> Run | TryLater | None:
         """What `act` makes of the run as last saved; None when it failed through a bug."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from bot.redis_client import open_redis
 from bot.runs import Runs
 from bot.settings import Settings
-from sandbox.docker import DockerEngine
+from sandbox.engine import Engine
 
 
-async def clean(settings: Settings, engine: DockerEngine) -> str:
+async def clean(settings: Settings, engine: Engine) -> str:
     """Remove the containers of runs that are not active, and every image that is not in use.
 
     What was done, in a sentence. The next runs build their environments anew.

@@ -18,8 +18,11 @@ COMMANDS: Final[Mapping[str, str]] = {
     "serve": "bot.cli_serve",
     "worker": "bot.cli_worker",
     "fix": "bot.cli_fix",
+    "select": "bot.cli_select",
+    "replay": "bot.cli_replay",
     "evaluate": "bot.cli_evaluate",
     "config": "bot.cli_config",
+    "setup": "bot.cli_setup",
     "doctor": "bot.cli_doctor",
 }
 """Command to the module that registers it. In the order of `capuchin --help`."""

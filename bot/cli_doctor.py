@@ -6,9 +6,13 @@ import argparse
 import asyncio
 import json
 import sys
-from typing import TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from bot.settings import Settings
+
+if TYPE_CHECKING:
+    from bot.doctor import Check
 
 Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 
@@ -36,18 +40,25 @@ def _run(args: argparse.Namespace) -> int:
         document = {"works": works, "checks": [check.model_dump() for check in checks]}
         sys.stdout.write(json.dumps(document, indent=2) + "\n")
     else:
-        for check in checks:
-            mark = "ok  " if check.works else "FAIL"
-            mend = f" -> {check.mend}" if check.mend else ""
-            sys.stdout.write(f"{mark} {check.name}: {check.found}{mend}\n")
+        sys.stdout.write(told(checks))
     return 0 if works else 1
+
+
+def told(checks: Sequence[Check]) -> str:
+    """One line a check, with the mend."""
+    lines = (
+        f"{'ok  ' if check.works else 'FAIL'} {check.name}: {check.found}"
+        f"{f' -> {check.mend}' if check.mend else ''}\n"
+        for check in checks
+    )
+    return "".join(lines)
 
 
 async def _clean(settings: Settings) -> bool:
     """Whether it could be done."""
     from bot.clean import clean
+    from bot.engine import engine_of
     from bot.redis_client import UNREACHABLE
-    from bot.workshop import engine_of
     from sandbox.base import SandboxUnavailable
 
     engine = engine_of(settings)

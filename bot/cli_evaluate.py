@@ -1,4 +1,4 @@
-"""`capuchin evaluate`: how well edits are chosen, from predictions or runs with labels."""
+"""`capuchin evaluate`: how well edits are chosen, or what is to be edited is found."""
 
 from __future__ import annotations
 
@@ -9,11 +9,21 @@ import sys
 from pathlib import Path
 from typing import Final, TypeVar
 
+from bot.cli_recall import leave, measured
+from bot.settings import Settings, SettingsError
 from pipeline.evaluation.bundles import read_runs
-from pipeline.evaluation.dataset import BadData, read_dataset, read_instances, read_samples
+from pipeline.evaluation.dataset import (
+    BadData,
+    read_dataset,
+    read_instances,
+    read_references,
+    read_samples,
+)
 from pipeline.evaluation.predictions import Evaluation, evaluate
 from pipeline.evaluation.report import as_json, as_markdown, write
 from pipeline.evaluation.runs import evaluate_runs
+from pipeline.git import GitFailed
+from pipeline.models.base import ModelError
 
 DONE: Final = 0
 FAILED: Final = 1
@@ -28,7 +38,8 @@ def register(subparsers: argparse._SubParsersAction[Parser]) -> None:  # pyright
         "evaluate",
         help="score ways of choosing among edits",
         description="Random, oracle, the best member and every way of choosing, with intervals. "
-        "Asks no model and runs nothing. Exit codes: 0 done, 1 failed, 2 wrong usage.",
+        "Asks no model (but with --trees the scout) and runs nothing. "
+        "Exit codes: 0 done, 1 failed, 2 wrong usage.",
     )
     parser.add_argument(
         "instances", type=Path, metavar="INSTANCES", help="SWE-bench instances: .jsonl or .jsonl.gz"
@@ -41,10 +52,15 @@ def register(subparsers: argparse._SubParsersAction[Parser]) -> None:  # pyright
         "--runs", type=Path, metavar="DIR",
         help="a folder of run folders or bundles, each named after its instance",
     )  # fmt: skip
+    source.add_argument(
+        "--trees", type=Path, metavar="DIR",
+        help="a folder of bare clones (owner+name/repo, owner__name.git, ...): measures how often "
+        "the context holds all that the instance's own edit changes; asks the scout that is set",
+    )  # fmt: skip
     parser.add_argument(
         "--labels", type=Path, metavar="FILE",
         help="JSON: member to resolved instances; with --runs, instance to the numbers of samples "
-        "that resolve it (default: labels.json in its folder)",
+        "that resolve it, or to each one's revisions that do (default: labels.json in its folder)",
     )  # fmt: skip
     parser.add_argument(
         "--ensemble", metavar="FILE:NAME", help="the members that a file of named lists names"
@@ -58,6 +74,8 @@ def register(subparsers: argparse._SubParsersAction[Parser]) -> None:  # pyright
 
 def command(args: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
+    if args.trees:
+        return _recall(args)
     try:
         found = _runs(args) if args.runs else _predictions(args)
     except BadData as problem:
@@ -77,6 +95,20 @@ def command(args: argparse.Namespace) -> int:
     return DONE
 
 
+def _recall(args: argparse.Namespace) -> int:
+    try:
+        settings = Settings.from_env()
+        found = asyncio.run(measured(args.instances, args.trees, args.out, settings))
+        leave(found, args.out, as_json=args.json)
+    except (BadData, SettingsError) as problem:
+        sys.stderr.write(f"capuchin: {problem}\n")
+        return USAGE
+    except (ModelError, GitFailed, OSError) as error:
+        sys.stderr.write(f"capuchin: {type(error).__name__}: {error}\n")
+        return FAILED
+    return DONE
+
+
 def _predictions(args: argparse.Namespace) -> Evaluation:
     if args.labels is None:
         raise BadData("--predictions needs --labels: which edits resolve their instances.")
@@ -87,10 +119,11 @@ def _predictions(args: argparse.Namespace) -> Evaluation:
 def _runs(args: argparse.Namespace) -> Evaluation:
     if args.ensemble:
         raise BadData("--ensemble names members of --predictions; runs have none.")
-    known = {instance.instance_id for instance in read_instances(args.instances)}
+    known = {instance.instance_id: instance.repo for instance in read_instances(args.instances)}
     labels = read_samples(args.labels or args.runs / "labels.json")
     runs = asyncio.run(read_runs(args.runs))
     for run in runs:
         if run.instance not in known:
             raise BadData(f"{args.instances} has no instance {run.instance}, which a run is named.")
-    return evaluate_runs(runs, labels)
+    references = read_references(args.instances)
+    return evaluate_runs(runs, labels, repositories=known, references=references)

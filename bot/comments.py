@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import assert_never
+from typing import Literal, assert_never, get_args
 
-from bot.markdown import code, prose
-from bot.types import Failure, Run
+from bot.markdown import block, code, details, prose
+from bot.progress import Progress
+from bot.types import Failure, Mode, Run, StopReason, Wait, changed
 from pipeline.types import NoFix, NoFixReason
 
+_LOG = 3000
 LABEL_AGAIN = "put the label on again"
+NOTHING_SPENT = "I had spent nothing."
+NO_FIX_REASONS: tuple[NoFixReason, ...] = get_args(NoFixReason)
+
+Withdrawn = Literal["trust", "disabled"]
+"""Why a run that had begun may not go on."""
 
 
 def status_marker(run_id: str) -> str:
@@ -16,32 +23,64 @@ def status_marker(run_id: str) -> str:
     return f"<!-- capuchin:status run={run_id} -->"
 
 
-def refusal_marker(login: str) -> str:
-    """What a refusal to one person is found by."""
-    return (
-        f"<!-- capuchin:refused login={''.join(c for c in login if c.isalnum() or c in '-_')} -->"
-    )
-
-
 def request_marker(run_id: str) -> str:
     """What a run's pull request is found by."""
     return f"<!-- capuchin:run={run_id} -->"
 
 
+def queued(run: Run, wait: Wait) -> str:
+    """The status comment of a run that no worker has time for yet."""
+    before = wait.place - 1
+    runs = "one run is" if before == 1 else f"{before} runs are"
+    turn = f"{runs} before it" if before else "it is next"
+    return in_status(
+        run,
+        f"I will look into this, as @{run.asked_by} asked. It waits its turn: {turn}."
+        + (f" I expect to begin {_about(wait.seconds)}." if wait.seconds is not None else ""),
+    )
+
+
 def started(run: Run) -> str:
     """The status comment as it is first written."""
-    return _status(run, f"I am looking into this, as @{run.asked_by} asked.")
+    return in_status(run, _looking(run))
 
 
-def working(run: Run, doing: str) -> str:
-    """The status comment while work goes on; `doing` is one of our own sentences."""
-    return _status(run, f"I am looking into this, as @{run.asked_by} asked.\n\n{doing}")
+def working(run: Run, progress: Progress) -> str:
+    """The status comment while work goes on."""
+    counts = " · ".join(
+        f"{count} {name if count != 1 else name[:-1]}{said}"
+        for count, name, said in (
+            (progress.files, "files", " read"),
+            (progress.tests, "tests", ""),
+            (progress.edits, "edits", ""),
+        )
+        if count
+    )
+    said = "\n\n".join(filter(None, (progress.doing, counts)))
+    return in_status(
+        changed(run, dollars=max(run.dollars, progress.dollars)),
+        f"{_looking(run)}\n\n{said}",
+    )
+
+
+def _looking(run: Run) -> str:
+    asked = f"as @{run.asked_by} asked."
+    match run.mode:
+        case Mode.PLAN:
+            return f"I am looking into this, {asked} This is a dry run: I shall open nothing."
+        case Mode.JUDGE:
+            pulls = ", ".join(f"#{number}" for number in run.pulls)
+            return f"I am judging {pulls}, {asked} I shall push nothing."
+        case Mode.USE:
+            return f"I am putting my edit {run.candidate} into the pull request, {asked}"
+        case _:
+            return f"I am looking into this, {asked}"
 
 
 def opened(run: Run, number: int, *, draft: bool) -> str:
     """The status comment when the pull request is there."""
     please = "It is a draft: please review" if draft else "Please review"
-    return _status(
+    return in_status(
         run,
         f"I opened #{number} with a test that fails without the change and passes with it. "
         f"{please} it before you merge.",
@@ -54,24 +93,77 @@ def no_fix(run: Run, answer: NoFix) -> str:
     learnt = "\n".join(f"- {prose(sentence, 600)}" for sentence in answer.learnt[:8])
     if learnt:
         said += f"\n\nWhat I learnt on the way:\n\n{learnt}"
-    return _status(run, said)
+    if answer.suspects:
+        paths = "\n".join(f"- {code(path)}" for path in answer.suspects[:10])
+        said += f"\n\nWhere I suspect the cause, by what the edits change:\n\n{paths}"
+    if answer.script:
+        script = block(answer.script, 12_000, "python")
+        said += f"\n\n{details('A script that fails on the code as it is', script)}"
+    return in_status(run, said)
+
+
+def not_judged(run: Run) -> str:
+    """The status comment when pull requests cannot be judged: nothing can be run here."""
+    return in_status(run, f"I cannot judge them: {no_fix_reason('no source files')}")
 
 
 def failed(run: Run, failure: Failure, detail: str = "") -> str:
     """The status comment when the run could not be done; `detail` as in `Run.detail`."""
-    return _status(run, f"I could not work on this: {failure_reason(failure, detail)}")
+    return in_status(run, f"I could not work on this: {failure_reason(failure, detail)}")
 
 
-def refused(login: str) -> str:
-    """To someone who may not ask; said once a day and person."""
-    return (
-        f"Thank you, @{login}. I only start for people who can push to this repository; "
-        "one of its maintainers can put the label on instead.\n\n" + refusal_marker(login)
+def withdrawn(run: Run, why: Withdrawn) -> str:
+    """The status comment of a run that had begun, and may not go on."""
+    because = {
+        "trust": f"@{run.asked_by} may no longer ask for it",
+        "disabled": "I have been switched off in this repository",
+    }
+    return in_status(run, f"I stopped working on this: {because[why]}.")
+
+
+def stopped(run: Run) -> str:
+    """The status comment of a run that somebody stopped, with what it had spent."""
+    stop = run.stop
+    assert stop is not None
+    because = {
+        StopReason.COMMAND: "as asked",
+        StopReason.UNLABELED: "since the label was taken off",
+        StopReason.CLOSED: "since the issue was closed",
+        StopReason.GONE: "since the issue is gone",
+    }
+    who = f" (@{stop.by})" if stop.by else ""
+    spent = f"I had spent ${run.dollars:.2f} at list prices." if run.dollars else NOTHING_SPENT
+    return in_status(
+        changed(run, dollars=0.0),
+        f"I stopped, {because[stop.why]}{who}. {spent} If it is wanted after all, {LABEL_AGAIN}.",
     )
 
 
+def stop_came_late(run: Run, number: int) -> str:
+    """The status comment when the pull request was open before the stop was heard."""
+    return in_status(
+        run,
+        f"I had opened #{number} before I was told to stop. Close it if you do not want it; "
+        "I shall not touch it.",
+    )
+
+
+def _not_installed(detail: str) -> str:
+    """`detail` as `bot.trouble.environment_detail` makes it."""
+    command, sentence, log = [*detail.split("\n", 2), "", "", ""][:3]
+    step = f" {code(command)} failed." if command else ""
+    why = f" {prose(sentence, 1000)}" if sentence else ""
+    said = (
+        f"the repository could not be installed.{step}{why}\n\nIf it installs for you, say how "
+        f"in `.github/capuchin.yml`, then {LABEL_AGAIN}."
+    )
+    if log.strip():
+        said += "\n\n" + details("The end of the log", block(log, _LOG))
+    return said
+
+
 def failure_reason(failure: Failure, detail: str = "") -> str:  # noqa: C901 - one case a sentence
-    """Why, and what to do next. `detail` is the command for ENVIRONMENT, the problem for
+    """Why, and what to do next. `detail` is as in `Run.detail` for ENVIRONMENT, the problem for
     CONFIG_INVALID, and unused otherwise."""
     match failure:
         case Failure.ISSUE_GONE:
@@ -91,11 +183,7 @@ def failure_reason(failure: Failure, detail: str = "") -> str:  # noqa: C901 - o
         case Failure.NOT_PYTHON:
             return "I found no Python code here, and Python is all that I can fix."
         case Failure.ENVIRONMENT:
-            step = f" {code(detail)} failed." if detail else ""
-            return (
-                f"the repository could not be installed.{step} If it installs for you, say how "
-                f"in `.github/capuchin.yml`, then {LABEL_AGAIN}."
-            )
+            return _not_installed(detail)
         case Failure.MODEL_UNAVAILABLE:
             return f"the language model did not answer for a long time. Later, {LABEL_AGAIN}."
         case Failure.MODEL_MISCONFIGURED:
@@ -165,6 +253,11 @@ def no_fix_reason(reason: NoFixReason) -> str:  # noqa: C901 - one case a senten
                 "the test, written as a file of this repository, did not fail before the edit "
                 f"and pass after it. An example as a test helps; then {LABEL_AGAIN}."
             )
+        case "not sure enough":
+            return (
+                "the best edit I have is too likely to be wrong. To see such edits, lower "
+                f"`confidence` in `.github/capuchin.yml`, then {LABEL_AGAIN}."
+            )
         case "out of budget":
             return (
                 "the limit for one run was spent before I was sure. "
@@ -174,6 +267,19 @@ def no_fix_reason(reason: NoFixReason) -> str:  # noqa: C901 - one case a senten
             assert_never(reason)
 
 
-def _status(run: Run, said: str) -> str:
+def _about(seconds: float) -> str:
+    """When that is from now, as roughly as it is known."""
+    minutes = round(seconds / 60)
+    if minutes < 2:
+        return "within two minutes"
+    if minutes < 90:
+        return f"in about {minutes} minutes"
+    return f"in about {round(minutes / 60)} hours"
+
+
+def in_status(run: Run, said: str) -> str:
+    """The status comment that says `said`, with the run's number, cost, page and marker."""
     spent = f" · ${run.dollars:.2f} at list prices" if run.dollars else ""
-    return f"{said}\n\n<sub>Run `{run.id}`{spent}</sub>\n{status_marker(run.id)}\n"
+    page = f" · [its page]({run.page})" if run.page else ""
+    unread = f" · {run.not_read}" if run.not_read else ""
+    return f"{said}\n\n<sub>Run `{run.id}`{spent}{page}{unread}</sub>\n{status_marker(run.id)}\n"

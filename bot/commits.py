@@ -13,6 +13,8 @@ from bot.github.repository import Identity
 from bot.remote import Remote
 from pipeline.git import GitFailed, git
 
+BRANCHES = "capuchin/"
+"""How the name of each branch of ours begins."""
 SLUG_CHARACTERS = 40
 _FORBIDDEN = re.compile(rb"(^|/)\.git(/|$)|^\.github/", re.I)
 
@@ -32,7 +34,7 @@ def branch_name(issue: int, title: str, attempt: int = 1) -> str:
     slug = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")
     if len(slug) > SLUG_CHARACTERS:
         slug = slug[: SLUG_CHARACTERS + 1].rpartition("-")[0] or slug[:SLUG_CHARACTERS]
-    words = [f"capuchin/issue-{issue}", slug, str(attempt) if attempt > 1 else ""]
+    words = [f"{BRANCHES}issue-{issue}", slug, str(attempt) if attempt > 1 else ""]
     return "-".join(word for word in words if word)
 
 
@@ -55,11 +57,16 @@ async def commit(
     )
     if any(_FORBIDDEN.search(path) for path in changed.split(b"\0")):
         raise UnfitDiff("it changes a path that no edit may")
-    made = await git(
-        git_dir, "commit-tree", tree, "-p", parent,
-        input=message.encode(), env=_signature(author, at),
-    )  # fmt: skip
-    return made.decode().strip()
+    return await _made(git_dir, tree, parent, message, signature(author, at))
+
+
+async def retake(
+    git_dir: Path, *, parent: str, like: str, message: str, author: Identity, at: datetime
+) -> str:
+    """The SHA of a commit upon `parent` with the files of the commit `like`. Raises GitFailed."""
+    found = await git(git_dir, "rev-parse", "--verify", "--end-of-options", f"{like}^{{tree}}")
+    tree = found.decode().split()[-1]
+    return await _made(git_dir, tree, parent, message, signature(author, at))
 
 
 async def push(git_dir: Path, remote: Remote, *, sha: str, branch: str, expected: str) -> None:
@@ -77,6 +84,15 @@ async def push(git_dir: Path, remote: Remote, *, sha: str, branch: str, expected
     )  # fmt: skip
 
 
+async def _made(
+    git_dir: Path, tree: str, parent: str, message: str, signature: Mapping[str, str]
+) -> str:
+    made = await git(
+        git_dir, "commit-tree", tree, "-p", parent, input=message.encode(), env=signature
+    )
+    return made.decode().strip()
+
+
 async def _apply(git_dir: Path, diff: str, index: Mapping[str, str]) -> None:
     try:
         await git(
@@ -89,7 +105,8 @@ async def _apply(git_dir: Path, diff: str, index: Mapping[str, str]) -> None:
         raise
 
 
-def _signature(author: Identity, at: datetime) -> dict[str, str]:
+def signature(author: Identity, at: datetime) -> dict[str, str]:
+    """For `git commit-tree`: who made the commit, and when."""
     when = f"{int(at.astimezone(UTC).timestamp())} +0000"
     return {
         "GIT_AUTHOR_NAME": author.login,

@@ -12,7 +12,8 @@ from typing import Final
 from bot.redis_client import UNREACHABLE, open_redis
 from bot.settings import Settings, SettingsError
 from bot.types import Frozen
-from pipeline.models.spec import ModelSpec, parse_spec
+from pipeline.models.profiles import PricesInvalid, read_prices
+from pipeline.models.spec import ModelSpec, parse_specs
 from pipeline.together import together
 from sandbox.base import SandboxUnavailable
 
@@ -93,7 +94,7 @@ async def _redis(settings: Settings) -> str:
 
 
 async def _docker(settings: Settings) -> str:
-    from bot.workshop import engine_of
+    from bot.engine import engine_of
 
     engine = engine_of(settings)
     try:
@@ -105,17 +106,21 @@ async def _docker(settings: Settings) -> str:
 
 
 async def _base_image(settings: Settings) -> str:
+    from bot.engine import address_of
     from sandbox.base_image import image_exists, recipe_digest
-    from sandbox.daemon import connect
 
     reference = f"capuchin/base:{recipe_digest()}"
 
     def look() -> bool:
-        client = connect(settings.docker_url or None, timeout=SECONDS / 2)
+        address = address_of(settings)
         try:
-            return image_exists(client, reference)
+            client = address.connect(timeout=SECONDS / 2)
+            try:
+                return image_exists(client, reference)
+            finally:
+                client.close()
         finally:
-            client.close()
+            address.close()
 
     try:
         there = await asyncio.to_thread(look)
@@ -151,14 +156,20 @@ async def _github_app(settings: Settings) -> str:
 
 async def _model(settings: Settings) -> str:
     try:
-        spec = parse_spec(settings.solver_model)
+        specs = parse_specs(settings.solver_model)
     except ValueError as error:
         raise NotWorking(str(error), "Set CAPUCHIN_SOLVER_MODEL.") from None
-    status = await asyncio.to_thread(_models_listed, spec, settings)
-    if status in (401, 403):
-        name = "ANTHROPIC" if spec.provider == "anthropic" else "CAPUCHIN_MODEL"
-        raise NotWorking(f"{spec}: the key is refused", f"Set {name}_API_KEY.")
-    return str(spec)
+    if settings.prices_file is not None:
+        try:
+            await asyncio.to_thread(read_prices, settings.prices_file)
+        except PricesInvalid as error:
+            raise NotWorking(str(error), "Mend the file, or unset CAPUCHIN_PRICES_FILE.") from None
+    for spec in specs:
+        status = await asyncio.to_thread(_models_listed, spec, settings)
+        if status in (401, 403):
+            name = "ANTHROPIC" if spec.provider == "anthropic" else "CAPUCHIN_MODEL"
+            raise NotWorking(f"{spec}: the key is refused", f"Set {name}_API_KEY.")
+    return ", then ".join(map(str, specs))
 
 
 def _models_listed(spec: ModelSpec, settings: Settings) -> int:

@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.comments import request_marker
+from bot.context_report import context_details
 from bot.markdown import block, code, details, line, prose
+from bot.matrix import matrix
+from bot.template import Filling, filled
 from bot.types import Run
-from pipeline.types import Account, Reproduction, Selection, SuiteReport, VoteTable
+from pipeline.types import Account, Reproduction, Selection
 from sandbox.base import Ending, Execution
 
 BODY_CHARACTERS = 65_536
 """GitHub's limit for the body of a pull request or comment."""
 LOG_CHARACTERS = (12_000, 5_000, 2_000, 600, 100)
 """How much of each log is shown: the first that lets the body fit."""
-CELLS = 600
-"""A table with more cells than this is summed up instead."""
 RECORDED = "recorded answers"
-CHECK_NAME = "Capuchin: reproduction test"
+HOW_TO_GO_ON = (
+    "Comment on a line or request changes, and I follow. Push to the branch, and it is yours: "
+    "I touch it no more. I never approve or merge."
+)
 
 
 def title(selection: Selection, issue: int) -> str:
@@ -25,53 +29,71 @@ def title(selection: Selection, issue: int) -> str:
     return line(selection.evidence.title, 100) or f"Fix issue {issue}"
 
 
-def test_message(issue: int) -> str:
-    """The message of the commit that adds the failing test."""
-    return f"Add a failing test for #{issue}\n"
+def test_title(issue: int) -> str:
+    """The first line of the commit that adds the failing test."""
+    return f"Add a failing test for #{issue}"
 
 
-def fix_message(selection: Selection, issue: int) -> str:
-    """The message of the commit that holds the edit."""
-    change = line(selection.evidence.change, 1000)
-    return f"{title(selection, issue)}\n\n{change}\n" if change else f"{title(selection, issue)}\n"
+def change(selection: Selection) -> str:
+    """What the commit that holds the edit says beneath its title."""
+    return line(selection.evidence.change, 1000)
 
 
-def body(run: Run, selection: Selection, accounts: Sequence[Account]) -> str:
-    """The pull request's body, at most `BODY_CHARACTERS` long."""
+def body(
+    run: Run, selection: Selection, accounts: Sequence[Account], template: str | None = None
+) -> str:
+    """The pull request's body, at most `BODY_CHARACTERS` long.
+
+    With a `template`, the repository's own, its sections are filled and the evidence is folded.
+    """
     for characters in LOG_CHARACTERS[:-1]:
-        text = _body(run, selection, accounts, characters)
+        text = _body(run, selection, accounts, characters, template)
         if len(text) <= BODY_CHARACTERS:
             return text
-    return _body(run, selection, accounts, LOG_CHARACTERS[-1])
+    return _body(run, selection, accounts, LOG_CHARACTERS[-1], template)
 
 
-def check_summary(reproduction: Reproduction) -> str:
-    """The check run's first paragraph."""
-    return (
-        f"{code(reproduction.path)} {_ended(reproduction.before)} without the change and "
-        f"{_ended(reproduction.after)} with it."
-    )
-
-
-def check_text(reproduction: Reproduction) -> str:
-    """Both logs, for the check run."""
-    return (
-        f"Command: {code(' '.join(reproduction.command), 500)}\n\n"
-        f"### Before\n\n{block(reproduction.before.output, 28_000)}\n\n"
-        f"### After\n\n{block(reproduction.after.output, 28_000)}\n"
-    )
-
-
-def _body(run: Run, selection: Selection, accounts: Sequence[Account], characters: int) -> str:
+def _body(
+    run: Run,
+    selection: Selection,
+    accounts: Sequence[Account],
+    characters: int,
+    template: str | None,
+) -> str:
+    fixes, proof = f"Fixes #{run.issue}", proof_of(selection, characters)
+    if template is None:
+        above = [*account_of(selection), fixes, *proof]
+    else:
+        said = Filling(
+            cause=prose(selection.evidence.cause, 3000),
+            change=prose(selection.evidence.change, 3000),
+            issue=fixes,
+            tests=_tested(selection),
+        )
+        above = [filled(template, said), details("Evidence", "\n\n".join(filter(None, proof)))]
     sections = [
-        *account_of(selection),
-        f"Fixes #{run.issue}",
-        *proof_of(selection, characters),
+        *above,
         answered_by(accounts),
+        context_details(selection.evidence.context, accounts),
         cost(accounts),
+        HOW_TO_GO_ON,
         f"<sub>Asked for by @{run.asked_by} · run `{run.id}`</sub>\n{request_marker(run.id)}",
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def _tested(selection: Selection) -> str:
+    """The evidence in a sentence, for a template's section about tests."""
+    test = selection.evidence.reproduction
+    said = (
+        f"{code(test.path)} is new: it {_ended(test.before)} on the code as it was and "
+        f"{_ended(test.after)} with the change. Run it with {code(' '.join(test.command), 500)}."
+    )
+    suite = selection.evidence.suite
+    if suite is None:
+        return said
+    broken = len(suite.broken)
+    return f"{said} Of the repository's own tests {broken or 'none'} pass only without the change."
 
 
 def account_of(selection: Selection) -> tuple[str, ...]:
@@ -87,7 +109,7 @@ def proof_of(selection: Selection, characters: int) -> tuple[str, ...]:
     return (
         f"## Evidence\n\n{_reproduction(selection.evidence.reproduction, characters)}",
         _votes(selection),
-        _suite(selection.evidence.suite, characters),
+        _suite(selection, characters),
         f"## Limits\n\n{_limits(selection)}",
     )
 
@@ -106,59 +128,28 @@ def _reproduction(test: Reproduction, characters: int) -> str:
 
 
 def _votes(selection: Selection) -> str:
-    table = selection.evidence.votes
-    votes = _winner_votes(selection)
-    how = {
-        "only one": "It was the only edit left to choose from.",
-        "votes": "Of the edits that were left it passes the most.",
-        "model": (
-            "The best were compared with further tests written to tell them apart "
-            f"(rounds: {selection.evidence.selection_rounds})."
-        ),
-    }[selection.decided_by]
+    proof = selection.evidence
+    table = proof.votes
+    flaky = f" {len(table.flaky)} tests are unsteady and do not count." if table.flaky else ""
     said = (
         f"{len(table.candidates)} edits were written and {len(table.tests)} tests, and every test "
-        f"was run on every edit. The chosen edit passes {votes} of {len(table.tests)}. {how}"
+        f"was run on every edit.{flaky} {prose(proof.why, 2000)}"
     )
-    return f"{said}\n\n{details('Edits × tests', matrix(table, selection.candidate.sample))}"
+    sure = (
+        f"I take it to be right with a probability of {selection.confidence:.0%}. How far edits "
+        "that agree are right was measured on public edits; what the executions add is assumed."
+    )
+    notes = "\n".join(f"- {prose(note, 400)}" for note in proof.notes[:5])
+    folded = details("Edits × tests", matrix(table, selection.candidate, proof.standings))
+    return "\n\n".join(filter(None, [said, sure, notes, folded]))
 
 
-def matrix(table: VoteTable, chosen: int) -> str:
-    """Candidates by tests as a Markdown table, the unedited code first, `chosen` in bold."""
-    if (len(table.candidates) + 1) * len(table.tests) > CELLS:
-        return "\n".join(
-            f"- edit {candidate.sample + 1}: passes {table.votes(c)} of {len(table.tests)}"
-            for c, candidate in enumerate(table.candidates)
-        )
-    tests = range(1, len(table.tests) + 1)
-    rows = [
-        "| | " + " | ".join(f"test {t}" for t in tests) + " | passes |",
-        "|---|" + ":-:|" * (len(table.tests) + 1),
-        _row("unedited code", table.base, sum(run.passed for run in table.base)),
-    ]
-    for c, candidate in enumerate(table.candidates):
-        name = f"edit {candidate.sample + 1}"
-        shown = f"**{name} (chosen)**" if candidate.sample == chosen else name
-        rows.append(_row(shown, table.runs[c], table.votes(c)))
-    return "\n".join(rows)
-
-
-def _row(name: str, runs: Sequence[Execution], passes: int) -> str:
-    return f"| {name} | " + " | ".join(_mark(run) for run in runs) + f" | {passes} |"
-
-
-def _mark(run: Execution) -> str:
-    if run.passed:
-        return "✅"
-    if run.ending is Ending.TIMEOUT:
-        return "⏱"
-    # Exit code 2 is "the issue is still there"; anything else means that the test broke.
-    return "❌" if run.exit_code == 2 else "💥"
-
-
-def _suite(suite: SuiteReport | None, characters: int) -> str:
+def _suite(selection: Selection, characters: int) -> str:
+    suite = selection.evidence.suite
     if suite is None:
-        return "This repository has no tests of its own that I could find and run."
+        problem = selection.evidence.suite_problem
+        said = "This repository has no tests of its own that I could find and run."
+        return f"{said} {prose(problem, 500)}".rstrip()
     before, after = suite.before, suite.after
     rows = (
         "| | passed | failed |\n|---|--:|--:|\n"
@@ -166,11 +157,20 @@ def _suite(suite: SuiteReport | None, characters: int) -> str:
         f"| after | {len(after.passed)} | {len(after.failed)} |"
     )
     said = f"The repository's own tests, {code(' '.join(suite.command), 300)}:\n\n{rows}"
+    if suite.chosen:
+        said += f"\n\n{len(before.passed):,} of {suite.whole:,} tests that pass without the change "
+        said += f"were run with it: {suite.chosen}."
     if suite.broken:
-        names = "\n".join(suite.broken)
-        said += f"\n\nThese pass without the change and not with it:\n\n{block(names, 2000)}"
+        said += f"\n\nThese pass without the change and not with it:\n\n{_names(suite.broken)}"
+    if suite.flaky:
+        said += "\n\nThese are left out, as they do not always pass without the change:\n\n"
+        said += _names(suite.flaky)
     log = block(after.execution.output, characters)
     return f"{said}\n\n{details('Output with the change', log)}"
+
+
+def _names(names: Sequence[str]) -> str:
+    return block("\n".join(names), 2000)
 
 
 def _limits(selection: Selection) -> str:
@@ -178,6 +178,8 @@ def _limits(selection: Selection) -> str:
         "A passing test shows that the reported case is fixed, not that nothing else changed; "
         "the test was written by the same kind of model as the edit."
     ]
+    if selection.evidence.cut_short:
+        said.append(selection.evidence.cut_short)
     if selection.evidence.suite is None:
         said.append("No test of the repository's own was run.")
     if selection.evidence.context.dropped:
@@ -228,11 +230,3 @@ def _ended(run: Execution) -> str:
     if run.passed:
         return "passes"
     return "fails" if run.ending is Ending.EXIT else f"fails ({run.ending.value})"
-
-
-def _winner_votes(selection: Selection) -> int:
-    table = selection.evidence.votes
-    for c, candidate in enumerate(table.candidates):
-        if candidate.sample == selection.candidate.sample:
-            return table.votes(c)
-    return 0

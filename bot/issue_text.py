@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 
 from bot.github.facts import CommentFacts, IssueFacts
@@ -14,6 +15,8 @@ COMMENTS_KEPT = 50
 """The latest comments that are kept."""
 DISCUSSION_CHARACTERS = 60_000
 """Of all comments together; the latest are kept."""
+_BLANK = "\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5"
+"""Letters and marks that show as nothing: Hangul fillers and the like."""
 _HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)", re.S)
 _FENCED = (
     r"^ {0,3}(?P<fence>`{3,}(?=[^`\n]*\n)|~{3,})[^\n]*\n.*?(?:^ {0,3}(?P=fence)[`~]*[ \t]*$|\Z)"
@@ -32,8 +35,7 @@ def issue_text(
     seen = [
         (comment, text)
         for comment in comments
-        if comment.author.lower() != own_login.lower()
-        and (text := without_hidden(comment.body or "").strip())
+        if comment.author.lower() != own_login.lower() and (text := shown(comment.body or ""))
     ]
     said = [
         f"{comment.author}: {_cut(text, COMMENT_CHARACTERS)}"
@@ -43,10 +45,30 @@ def issue_text(
         said.pop(0)
     return Issue(
         repository=repository,
-        title=issue.title,
-        body=_cut(without_hidden(issue.body or "").strip(), BODY_CHARACTERS),
+        title=without_unseen(issue.title),
+        body=_cut(shown(issue.body or ""), BODY_CHARACTERS),
         discussion=tuple(said),
     )
+
+
+def shown(text: str) -> str:
+    """What a person who looks at `text` on GitHub can see of it."""
+    return without_hidden(without_unseen(text)).strip()
+
+
+def without_unseen(text: str) -> str:
+    """Without characters that show as nothing: zero-width, direction, tag and control characters.
+
+    Models read instructions in them that no person sees ("ASCII smuggling"). What letters are
+    joined by goes too: an emoji of several parts shows as its parts.
+    """
+    return "".join(c for c in text if c in "\n\r\t" or not _is_unseen(c))
+
+
+def _is_unseen(character: str) -> bool:
+    """Variation selectors beyond the first sixteen can carry any byte."""
+    smuggles = "\U000e0100" <= character <= "\U000e01ef" or character in _BLANK
+    return smuggles or unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co")
 
 
 def without_hidden(text: str) -> str:

@@ -6,12 +6,29 @@
 | `issue:{owner}/{repo}#{n}` | the id of the issue's one active run | as long as it is active |
 | `issue:{owner}/{repo}#{n}:last` | the id of its latest run | 30 days |
 | `runs:active` | set of the ids of runs that are not finished | |
+| `issue:{owner}/{repo}#{n}:stopped` | when people last wanted it stopped, in seconds | 1 day |
+| `issue:{owner}/{repo}#{n}:answered` | up to which second each label is dealt with | 30 days |
 | `run:{id}` | the record, JSON | 30 days |
+| `run:{id}:stop` | who wants it to stop and why, JSON | 30 days |
 | `run:{id}:lease` | `worker#fence` of who works on it now | the lease |
 | `run:{id}:fence` | how often the lease was taken | 30 days |
+| `run:{id}:told` | what was last told of its progress, JSON | 30 days |
+| `run:{id}:edited` | its status comment has just been edited | 5 seconds |
 | `run:{id}:progress` | how many checkpoints were written | 30 days |
-| `run:{id}:ck:{key}` | one checkpoint, zlib of JSON | 7 days |
+| `run:{id}:ck:{key}` | one checkpoint, zlib of JSON | 7 days; its answer 30 |
+| `runs:ended` | sorted set of the ids of finished runs, by when they ended | 30 days |
+| `runs:seconds` | how long the last of them took, the latest first | |
+| `runs:totals` | how many ended in which way, and what they spent | |
+| `sweep:queue` | the turn of one worker to tell those who wait their place | the interval |
+| `orders` | sorted set of the ids of commands that are not carried out; score: when to try next | |
+| `order:{id}` | a command of a comment, JSON | 3 days |
+| `quota:{of}:{day}` | set of the ids of the runs that count against it | 2 days |
+| `pulls:{owner}/{repo}` | hash of our open pull requests: number to record, JSON | |
+| `pulls:due` | sorted set of them; score: when to look after each at the latest | |
+| `sweep:cursor:{owner}/{repo}` | since when its issues were looked at, and an ETag | 30 days |
 | `sweep:labelled` | the turn of one worker to look for missed webhooks | the interval |
+| `budget:{YYYY-MM-DD}:{owner}/{repo}` | spent and set aside by a repository | 3 days |
+| `budget:{YYYY-MM-DD}` | the same for all repositories together | 3 days |
 | `queue` | arq's queue of nudges | |
 
 arq adds `arq:job:`, `arq:in-progress:` and `arq:retry:` before job ids; ours begin with the prefix.
@@ -25,8 +42,15 @@ from bot.types import RepoRef
 
 DAY: Final = 86_400
 DELIVERY_SECONDS: Final = 3 * DAY  # GitHub offers redelivery of a webhook for three days
+BUDGET_SECONDS: Final = 3 * DAY  # a call in a batch may end a day after it began
 RECORD_SECONDS: Final = 30 * DAY
 CHECKPOINT_SECONDS: Final = 7 * DAY  # paid for once; longer than any outage that a run outlives
+
+
+ISSUE_KEY: Final = "issue"
+"""The checkpoint that holds the issue as the run's first worker read it."""
+CONTENTS_KEY: Final = "contents"
+"""The checkpoint of what the run's pull request has held."""
 
 
 class Keys:
@@ -36,6 +60,12 @@ class Keys:
         self.prefix = prefix
         self.active = f"{prefix}runs:active"
         self.queue = f"{prefix}queue"
+        self.ended = f"{prefix}runs:ended"
+        self.seconds = f"{prefix}runs:seconds"
+        self.totals = f"{prefix}runs:totals"
+        self.queue_turn = f"{prefix}sweep:queue"
+        self.orders = f"{prefix}orders"
+        self.pulls_due = f"{prefix}pulls:due"
         self.labelled_turn = f"{prefix}sweep:labelled"
 
     def delivery(self, guid: str) -> str:
@@ -48,6 +78,32 @@ class Keys:
     def last(self, repo: RepoRef, number: int) -> str:
         return f"{self.issue(repo, number)}:last"
 
+    def stopped(self, repo: RepoRef, number: int) -> str:
+        return f"{self.issue(repo, number)}:stopped"
+
+    def answered(self, repo: RepoRef, number: int) -> str:
+        return f"{self.issue(repo, number)}:answered"
+
+    def order(self, order_id: str) -> str:
+        return f"{self.prefix}order:{order_id}"
+
+    def pulls(self, repo: RepoRef) -> str:
+        return f"{self.prefix}pulls:{repo.full_name.lower()}"
+
+    def quota(self, of: str, day: str) -> str:
+        return f"{self.prefix}quota:{of.lower()}:{day}"
+
+    def cursor(self, repo: RepoRef) -> str:
+        return f"{self.prefix}sweep:cursor:{repo.full_name.lower()}"
+
+    def stop(self, run_id: str) -> str:
+        return f"{self.run(run_id)}:stop"
+
+    def budget(self, day: str, repo: RepoRef | None = None) -> str:
+        """None: of all repositories together."""
+        whole = f"{self.prefix}budget:{day}"
+        return f"{whole}:{repo.full_name.lower()}" if repo else whole
+
     def run(self, run_id: str) -> str:
         return f"{self.prefix}run:{run_id}"
 
@@ -59,6 +115,12 @@ class Keys:
 
     def progress(self, run_id: str) -> str:
         return f"{self.run(run_id)}:progress"
+
+    def told(self, run_id: str) -> str:
+        return f"{self.run(run_id)}:told"
+
+    def edited(self, run_id: str) -> str:
+        return f"{self.run(run_id)}:edited"
 
     def checkpoint(self, run_id: str, key: str) -> str:
         return f"{self.run(run_id)}:ck:{key}"

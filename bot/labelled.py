@@ -1,17 +1,38 @@
-"""The issues that wear our label, for when a webhook never came."""
+"""What people asked for while no webhook came: labels, commands, stops, edits of our settings."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
+from typing import Final
 
+from bot.commands.grammar import parse
+from bot.cursors import Cursors
 from bot.github.app import GitHubApp
 from bot.github.errors import Forbidden, NotFound
+from bot.github.facts import CommentFacts, Cursor, IssueFacts
+from bot.github.repository import Repository
+from bot.triggers import Names
 from bot.trouble import judged
-from bot.types import Labelled
+from bot.types import Labelled, Place, RepoRef, Unwanted, now
+from bot.wishes import Inspect, Order
+
+OVERLAP: Final = timedelta(hours=1)
+"""By how much GitHub's clock and ours may differ, at most."""
+COMMENTS_BACK: Final = timedelta(days=2)
+"""Older comments are let be: the inbox remembers for three days what was carried out."""
+
+Found = Labelled | Unwanted | Order | Inspect
 
 
-async def find_labelled(github: GitHubApp, label: str) -> AsyncIterator[Labelled]:
-    """All open issues with `label` in all repositories of the App.
+async def find_labelled(
+    github: GitHubApp, names: Names, cursors: Cursors, *, pause: float = 0.0
+) -> AsyncIterator[Found]:
+    """What has changed in all repositories of the App since the last look, `pause` s apart.
+
+    The first look at a repository finds every open issue with one of our labels. A repository in
+    which nothing has changed costs two requests that GitHub does not count.
 
     Raises:
         TryLater: GitHub does not answer.
@@ -20,9 +41,80 @@ async def find_labelled(github: GitHubApp, label: str) -> AsyncIterator[Labelled
         async for ref in github.repositories():
             try:
                 async with github.repository(ref) as repo:
-                    async for issue in repo.issues.find_labelled(label):
-                        put = await repo.issues.labelled_by(issue.number, label)
-                        if put is not None:
-                            yield Labelled(repo=ref, issue=issue.number, actor=put[0], at=put[1])
+                    async for found in _in_repository(repo, ref, names, cursors):
+                        yield found
             except (NotFound, Forbidden):  # gone, suspended, or issues are switched off there
                 continue
+            await asyncio.sleep(pause)
+
+
+async def _in_repository(
+    repo: Repository, ref: RepoRef, names: Names, cursors: Cursors
+) -> AsyncIterator[Found]:
+    cursor = await cursors.get(ref)
+    if cursor is None:
+        later = Cursor(since=(now() - OVERLAP).replace(microsecond=0))
+        issues = [i for label in names.labels async for i in repo.issues.find_labelled(label)]
+    else:
+        issues, later = await repo.issues.changed(cursor)
+    look = _labelled if cursor is None else _touched
+    for issue in issues:
+        async for found in look(repo, ref, issue, names):
+            yield found
+    comments, later = await repo.issues.commented(later, _comments_since(later))
+    for order in [_order(ref, comment, names) for comment in comments]:
+        if order is not None:
+            yield order
+    await cursors.set(ref, later)  # only now: what was found has been dealt with
+
+
+async def _touched(
+    repo: Repository, ref: RepoRef, issue: IssueFacts, names: Names
+) -> AsyncIterator[Found]:
+    if issue.pull_request is not None:
+        head = await repo.pulls.head(issue.number) if issue.state == "open" else None
+        if head is not None:
+            delivery = f"sweep-{issue.number}-{head}"
+            yield Inspect(repo=ref, pull=issue.number, head=head, delivery=delivery)
+        return
+    async for found in _labelled(repo, ref, issue, names):
+        yield found
+    yield Unwanted(repo=ref, issue=issue.number, closed=issue.state != "open", labels=issue.labels)
+
+
+async def _labelled(
+    repo: Repository, ref: RepoRef, issue: IssueFacts, names: Names
+) -> AsyncIterator[Labelled]:
+    if issue.state != "open":
+        return
+    for label in issue.labels:
+        mode = names.mode_of(label)
+        put = await repo.issues.labelled_by(issue.number, label) if mode is not None else None
+        if put is not None and mode is not None:
+            actor, at = put
+            yield Labelled(repo=ref, issue=issue.number, actor=actor, at=at, label=label, mode=mode)
+
+
+def _comments_since(cursor: Cursor) -> datetime:
+    since = cursor.comments_since or now() - OVERLAP
+    return max(since, now() - COMMENTS_BACK).replace(microsecond=0)
+
+
+def _order(ref: RepoRef, comment: CommentFacts, names: Names) -> Order | None:
+    """The command in a comment. One that was edited may once have been none, and is let be."""
+    at, number = comment.created_at, comment.issue
+    if at is None or not number or comment.edited or comment.author_type == "Bot":
+        return None
+    command = parse(comment.body or "", names.app)
+    if command is None:
+        return None
+    return Order(
+        repo=ref,
+        issue=number,
+        place=Place.PULL if comment.on_pull else Place.ISSUE,
+        comment=comment.id,
+        by=comment.author,
+        at=at,
+        command=command,
+        delivery=f"sweep-comment-{comment.id}",
+    )

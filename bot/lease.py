@@ -14,7 +14,7 @@ from bot.errors import LeaseLost
 from bot.keys import RECORD_SECONDS, Keys
 from bot.redis_client import UNREACHABLE, run_script
 from bot.steps import Steps
-from bot.types import Run
+from bot.types import Run, RunStatus, now
 
 ACQUIRE: Final = """
 if redis.call('SISMEMBER', KEYS[1], ARGV[1]) == 0 or redis.call('EXISTS', KEYS[2]) == 1 then
@@ -48,9 +48,22 @@ if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[2], ARGV[2], 'EX', ARGV[3])
 redis.call('DEL', KEYS[1])
 redis.call('SREM', KEYS[3], ARGV[4])
+local time = tonumber(ARGV[6])
+redis.call('ZADD', KEYS[5], time, ARGV[4])
+redis.call('ZREMRANGEBYSCORE', KEYS[5], '-inf', time - ARGV[3])
+redis.call('HINCRBY', KEYS[6], 'ended ' .. ARGV[5], 1)
+redis.call('HINCRBYFLOAT', KEYS[6], 'dollars', ARGV[8])
+if ARGV[7] ~= '' then
+  redis.call('HINCRBYFLOAT', KEYS[6], 'seconds', ARGV[7])
+  redis.call('LPUSH', KEYS[7], ARGV[7])
+  redis.call('LTRIM', KEYS[7], 0, ARGV[9] - 1)
+end
 if redis.call('GET', KEYS[4]) == ARGV[4] then redis.call('DEL', KEYS[4]) end
 return 1
 """
+
+DURATIONS_KEPT: Final = 20
+"""Of the latest runs: what the next are expected to take follows from them."""
 
 
 class Lease:
@@ -161,8 +174,11 @@ class Lease:
                 keys.run(run.id),
                 keys.active,
                 keys.issue(run.repo, run.issue),
+                keys.ended,
+                keys.totals,
+                keys.seconds,
             ],
-            [run.model_dump_json(), RECORD_SECONDS, run.id],
+            [run.model_dump_json(), RECORD_SECONDS, run.id, *_totals(run)],
         )
         self.run = run
 
@@ -192,3 +208,13 @@ class Lease:
                     self.lost = True
                     body.cancel()
                 return
+
+
+def _totals(run: Run) -> list[str | int]:
+    """How it ended, when, how long it took (empty unless it came to an answer), what it cost."""
+    ended = run.finished_at or now()
+    answered = run.status in (RunStatus.OPENED_PULL_REQUEST, RunStatus.NO_FIX)
+    started = run.started_at if answered else None
+    took = f"{(ended - started).total_seconds():.1f}" if started else ""
+    spent = f"{run.dollars:.6f}"
+    return [run.status.value, int(ended.timestamp()), took, spent, DURATIONS_KEPT]

@@ -1,4 +1,4 @@
-"""A chosen edit becomes two commits, a draft pull request, a check run and a review request.
+"""A chosen edit becomes two commits, a pull request with labels, and a review request.
 
 Every effect is find-or-create and asks for the lease first: after a crash anywhere the same call
 made again finds what is there, and opens no second pull request.
@@ -7,22 +7,27 @@ made again finds what is there, and opens no second pull request.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Final
 
 from bot import evidence
 from bot.checkout import Checkout
 from bot.comments import request_marker
 from bot.commits import branch_name, commit, push
-from bot.github.errors import Forbidden, GitHubError, NotFound, Unprocessable
+from bot.github.errors import Forbidden, NotFound, Unprocessable
 from bot.github.facts import PullRequestFacts
-from bot.github.repository import Repository
+from bot.github.repository import Identity, Repository
 from bot.lease import Lease
+from bot.manners import Manners
 from bot.remote import PushRejected, Remote
 from bot.types import Run, changed
-from pipeline.types import Account, Selection
+from pipeline.types import Account, Issue, Selection
 
 BRANCH_NAMES = 20
 """How many names are tried when the branch of an earlier run is still there."""
+
+
+PLAIN: Final = Manners()
 
 
 class PublishRefused(Exception):
@@ -34,10 +39,27 @@ class Answer:
     """What is published, and what it answers."""
 
     run: Run
-    issue_title: str
+    issue: Issue
     selection: Selection
     accounts: Sequence[Account] = ()
     draft: bool = True
+    until_green: bool = False
+    """A draft only until the repository's own checks pass."""
+    manners: Manners = PLAIN
+    template: str | None = None
+    """The repository's own, for the body."""
+    labels: tuple[str, ...] = ()
+    host: str = field(kw_only=True)
+    """Of GitHub: people's addresses in trailers are there."""
+
+    @property
+    def title(self) -> str:
+        """The pull request's, and the fix commit's."""
+        return self.manners.titled("fix", evidence.title(self.selection, self.run.issue))
+
+    def message(self, title: str, body: str, identity: Identity) -> str:
+        """Of one of the two commits."""
+        return self.manners.message(title, body, identity, self.run.asked_by, self.host)
 
 
 async def publish(
@@ -54,9 +76,17 @@ async def publish(
     pull = await _opened(answer, branch, repo, checkout, lease)
     await lease.require()
     await repo.pulls.request_review(pull.number, answer.run.asked_by)
-    await lease.require()
-    await _checked(answer, green, repo)
+    if answer.labels:
+        await lease.require()
+        await _labelled(answer, pull, repo)
     return pull
+
+
+async def _labelled(answer: Answer, pull: PullRequestFacts, repo: Repository) -> None:
+    try:
+        await repo.issues.add_labels(pull.number, answer.labels)
+    except (Unprocessable, Forbidden, NotFound):  # no label is worth the pull request
+        return
 
 
 async def _commits(answer: Answer, repo: Repository, checkout: Checkout) -> str:
@@ -66,7 +96,9 @@ async def _commits(answer: Answer, repo: Repository, checkout: Checkout) -> str:
         checkout.git_dir,
         parent=checkout.base,
         diff=selection.evidence.reproduction.diff,
-        message=evidence.test_message(run.issue),
+        message=answer.message(
+            answer.manners.titled("test", evidence.test_title(run.issue)), "", repo.identity
+        ),
         author=repo.identity,
         at=run.created_at,
     )
@@ -74,7 +106,7 @@ async def _commits(answer: Answer, repo: Repository, checkout: Checkout) -> str:
         checkout.git_dir,
         parent=red,
         diff=selection.candidate.patch.diff,
-        message=evidence.fix_message(selection, run.issue),
+        message=answer.message(answer.title, evidence.change(selection), repo.identity),
         author=repo.identity,
         at=run.created_at,
     )
@@ -88,7 +120,7 @@ async def _pushed(
     A branch of that name which points elsewhere may hold somebody's work and is left alone.
     """
     for attempt in range(1, BRANCH_NAMES + 1):
-        branch = branch_name(answer.run.issue, answer.issue_title, attempt)
+        branch = branch_name(answer.run.issue, answer.issue.title, attempt)
         found = await repo.branch_head(branch)
         if found == head:
             return branch
@@ -113,8 +145,8 @@ async def _opened(
         return await repo.pulls.open_once(
             branch=branch,
             base=checkout.branch,
-            title=evidence.title(answer.selection, answer.run.issue),
-            body=evidence.body(answer.run, answer.selection, answer.accounts),
+            title=answer.title,
+            body=evidence.body(answer.run, answer.selection, answer.accounts, answer.template),
             marker=request_marker(answer.run.id),
             draft=answer.draft,
         )
@@ -140,24 +172,4 @@ async def _cleared(repo: Repository, branch: str) -> None:
     try:
         await repo.delete_branch(branch)
     except (Forbidden, NotFound):  # nothing we may do about it
-        return
-
-
-async def _checked(answer: Answer, head: str, repo: Repository) -> None:
-    reproduction = answer.selection.evidence.reproduction
-    shown = not reproduction.before.passed and reproduction.after.passed
-    try:
-        await repo.pulls.check_once(
-            name=evidence.CHECK_NAME,
-            head_sha=head,
-            external_id=answer.run.id,
-            conclusion="success" if shown else "failure",
-            title="Fails before, passes after" if shown else "Not reproduced",
-            summary=evidence.check_summary(reproduction),
-            text=evidence.check_text(reproduction),
-        )
-    except GitHubError as error:
-        if not isinstance(error, (Forbidden, Unprocessable, NotFound)):
-            raise
-        # Without the permission for checks the logs are still in the pull request.
         return

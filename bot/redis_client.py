@@ -25,6 +25,15 @@ UNREACHABLE: Final = (
 )
 """Redis is away, starting, or changing places. It passes by itself."""
 
+_REFUSING: Final = ("OOM ", "MISCONF ", "NOREPLICAS ")
+"""How the errors begin by which Redis takes no writes for now: its memory or its disk is full, or
+its replicas are away (https://redis.io/docs/latest/operate/oss_and_stack/management/)."""
+
+
+class Refusing(redis.exceptions.ReadOnlyError):
+    """Redis answers, but takes no writes for now."""
+
+
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 2.0
 
@@ -50,6 +59,23 @@ class _Cancellable(AbstractConnection):
     (https://github.com/python/cpython/issues/86296): a worker then never ends, and a run whose
     lease was lost goes on.
     """
+
+    async def read_response(self, *args: Any, **kwargs: Any) -> Any:
+        """As redis-py's own, but what passes by itself is an error that is waited out.
+
+        Raises:
+            Refusing: Redis takes no writes for now.
+        """
+        try:
+            return await cast(Callable[..., Awaitable[Any]], super().read_response)(*args, **kwargs)
+        except redis.exceptions.ResponseError as error:
+            # redis-py takes the first word off where it knows it, and scripts put more before it.
+            said = str(error)
+            if isinstance(error, redis.exceptions.OutOfMemoryError) or any(
+                word in said[:200] for word in _REFUSING
+            ):
+                raise Refusing(said) from None
+            raise
 
     async def send_packed_command(
         self, command: bytes | str | Iterable[bytes], check_health: bool = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Literal
 
@@ -9,12 +10,23 @@ from pydantic import BaseModel, ConfigDict
 
 from bot import evidence
 from bot.comments import no_fix_reason
-from bot.markdown import prose
-from bot.workshop import Outcome
-from pipeline.types import Account, NoFix, Selection, SuiteReport, VoteTable
+from bot.context_report import ContextFound, context_details, context_found
+from bot.markdown import block, code, prose
+from bot.workshop import Chosen, Outcome
+from pipeline.types import (
+    Account,
+    Candidate,
+    NoFix,
+    Rejected,
+    Selection,
+    Standing,
+    SuiteReport,
+    VoteTable,
+)
 from sandbox.base import Execution
 
 LOG_CHARACTERS = 20_000
+NO_EDIT = NoFix(reason="no edit")
 
 
 class Part(BaseModel):
@@ -36,6 +48,13 @@ class Row(Part):
     chosen: bool
     passes: int
     results: tuple[bool, ...]
+    support: int | None = None
+    """How many edits are equal to it after normalisation, itself included."""
+    broken: tuple[str, ...] | None = None
+    """The repository's own tests that it breaks; null where they were not run with it."""
+    reward: float | None = None
+    score: float | None = None
+    """In log-odds; only differences within the table mean anything."""
 
 
 class Reproduced(Part):
@@ -54,6 +73,12 @@ class Tested(Part):
     passed_after: int
     failed_after: int
     broken: tuple[str, ...]
+    flaky: tuple[str, ...]
+    """Left out of all counts: they do not always pass without the edit."""
+    whole: int
+    """How many tests pass without the edit; `passed_before` counts those run with it, too."""
+    chosen: str
+    """Which tests were run, in words; empty when all were."""
 
 
 class Report(Part):
@@ -65,17 +90,33 @@ class Report(Part):
     reason: str = ""
     """Why there is no fix: one of the pipeline's closed list."""
     learnt: tuple[str, ...] = ()
+    suspects: tuple[str, ...] = ()
+    """Without a fix: the files that the edits changed."""
+    script: str = ""
+    """Without a fix: a script that fails on the code as it is."""
     base_commit: str
     image: str
     title: str = ""
     cause: str = ""
     change: str = ""
     decided_by: str = ""
+    why: str = ""
+    method: str = ""
+    """The way of choosing that was set."""
     confidence: float | None = None
+    """The probability that the edit is right."""
     table: tuple[Row, ...] = ()
     """The unedited code first."""
+    flaky: tuple[int, ...] = ()
+    """The columns of tests that end now so, now otherwise, from 0."""
+    order: tuple[str, ...] = ()
+    """The names of the chosen edit and of those to fall back on, best first."""
+    notes: tuple[str, ...] = ()
+    rejected: tuple[Rejected, ...] = ()
+    """Of edits from anywhere: those that do not apply, with git's reason."""
     reproduction: Reproduced | None = None
     suite: Tested | None = None
+    context: ContextFound | None = None
     accounts: tuple[Account, ...]
     dollars: float
     recorded: bool
@@ -90,6 +131,7 @@ def report_of(outcome: Outcome, base_commit: str) -> Report:
         outcome="fix",
         base_commit=base_commit,
         image=outcome.image,
+        context=context_found(outcome.context, outcome.accounts, outcome.context_seconds),
         accounts=outcome.accounts,
         dollars=outcome.dollars,
         recorded=any(account.model.startswith("recorded") for account in outcome.accounts),
@@ -101,20 +143,54 @@ def report_of(outcome: Outcome, base_commit: str) -> Report:
                 "outcome": "out of budget" if spent else "no fix",
                 "reason": result.reason,
                 "learnt": result.learnt,
+                "suspects": result.suspects,
+                "script": result.script,
             }
         )
     return common.model_copy(update=_fields(result))
 
 
+def report_of_choice(chosen: Chosen, base_commit: str) -> Report:
+    """The report of a choice among edits from anywhere."""
+    judged, no = chosen.choice.judged, chosen.choice.no
+    ended = report_of(Outcome(no or NO_EDIT, chosen.accounts, chosen.image), base_commit)
+    verdict, table, taken = judged.verdict, judged.table, None if no else judged.chosen
+    known: dict[str, object] = {
+        "method": verdict.method,
+        "table": _table(table, verdict.standings, taken),
+        "flaky": verdict.flaky,
+        "order": tuple(table.candidates[c].name for c in verdict.order),
+        "rejected": table.rejected,
+        "notes": verdict.notes,
+    }
+    if taken is not None:
+        known |= {
+            "outcome": "fix",
+            "reason": "",
+            "title": taken.name,
+            "decided_by": verdict.decided_by,
+            "confidence": verdict.confidence,
+            "why": verdict.why,
+            "suite": _tested(verdict.suite) if verdict.suite else None,
+        }
+    return ended.model_copy(update=known)
+
+
 def _fields(chosen: Selection) -> dict[str, object]:
     proof = chosen.evidence
     return {
+        "learnt": (proof.cut_short,) if proof.cut_short else (),
         "title": proof.title,
         "cause": proof.cause,
         "change": proof.change,
         "decided_by": chosen.decided_by,
         "confidence": chosen.confidence,
-        "table": _table(proof.votes, chosen.candidate.sample),
+        "why": proof.why,
+        "method": proof.method,
+        "table": _table(proof.votes, proof.standings, chosen.candidate),
+        "flaky": proof.votes.flaky,
+        "order": tuple(proof.votes.candidates[c].name for c in proof.order),
+        "notes": proof.notes,
         "reproduction": Reproduced(
             path=proof.reproduction.path,
             command=proof.reproduction.command,
@@ -125,20 +201,23 @@ def _fields(chosen: Selection) -> dict[str, object]:
     }
 
 
-def _table(votes: VoteTable, chosen: int) -> tuple[Row, ...]:
-    rows = [("unedited code", False, votes.base)]
-    for c, candidate in enumerate(votes.candidates):
-        name = f"edit {candidate.sample + 1}"
-        rows.append((name, candidate.sample == chosen, votes.runs[c]))
-    return tuple(
-        Row(
-            name=name,
-            chosen=picked,
-            passes=sum(run.passed for run in runs),
-            results=tuple(run.passed for run in runs),
-        )
-        for name, picked, runs in rows
-    )
+def _table(
+    votes: VoteTable, standings: Sequence[Standing], chosen: Candidate | None
+) -> tuple[Row, ...]:
+    rows = [_row("unedited code", votes.base)]
+    known = standings or [None for _ in votes.candidates]
+    for candidate, runs, stands in zip(votes.candidates, votes.runs, known, strict=True):
+        row = _row(candidate.name, runs, chosen=candidate == chosen)
+        if stands:
+            told = {"support": stands.support, "broken": stands.broken, "reward": stands.reward}
+            row = row.model_copy(update={**told, "score": stands.score})
+        rows.append(row)
+    return tuple(rows)
+
+
+def _row(name: str, runs: Sequence[Execution], *, chosen: bool = False) -> Row:
+    results = tuple(run.passed for run in runs)
+    return Row(name=name, chosen=chosen, passes=sum(results), results=results)
 
 
 def _ran(run: Execution) -> Ran:
@@ -153,6 +232,9 @@ def _tested(suite: SuiteReport) -> Tested:
         passed_after=len(suite.after.passed),
         failed_after=len(suite.after.failed),
         broken=suite.broken,
+        flaky=suite.flaky,
+        whole=suite.whole,
+        chosen=suite.chosen,
     )
 
 
@@ -167,5 +249,14 @@ def as_markdown(outcome: Outcome) -> str:
         reason = no_fix_reason(result.reason)
         parts = ["# No fix", reason[:1].upper() + reason[1:]]
         parts += [f"- {prose(sentence)}" for sentence in result.learnt]
-    parts += [evidence.answered_by(outcome.accounts), evidence.cost(outcome.accounts)]
+        if result.suspects:
+            parts += ["## Where I suspect the cause", *(f"- {code(p)}" for p in result.suspects)]
+        if result.script:
+            script = block(result.script, LOG_CHARACTERS, "python")
+            parts += [f"## A script that fails on the code as it is\n\n{script}"]
+    parts.append(evidence.answered_by(outcome.accounts))
+    if outcome.context is not None:
+        seconds = outcome.context_seconds
+        parts.append(context_details(outcome.context, outcome.accounts, seconds))
+    parts.append(evidence.cost(outcome.accounts))
     return "\n\n".join(filter(None, parts)) + "\n"

@@ -3,37 +3,86 @@
 from __future__ import annotations
 
 import logging
+import zlib
 from collections.abc import AsyncGenerator, Awaitable
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 from uuid import uuid4
 
 from pydantic import ValidationError
 from redis.asyncio import Redis
 
-from bot.keys import DELIVERY_SECONDS, RECORD_SECONDS, Keys
+from bot.keys import CHECKPOINT_SECONDS, DAY, DELIVERY_SECONDS, RECORD_SECONDS, Keys
 from bot.lease import Lease
 from bot.redis_client import run_script
-from bot.types import RepoRef, Run, now
+from bot.types import IssueVersion, Mode, RepoRef, Run, RunStatus, Stop, StopReason, changed, now
+from bot.wishes import Start
 
 logger = logging.getLogger(__name__)
+
+VERSION_KEY: Final = "version"
+"""The checkpoint that holds the `IssueVersion` that was asked about."""
+ANSWER_WITHIN: Final = timedelta(days=7)
+"""For how long whoever asks again is taken to have read what the bot asked back."""
+SWEEP: Final = "sweep-"
+"""How the delivery of a run begins that was found without a webhook."""
 
 # A claim whose run is no longer active is an orphan (a crash, a record edited by hand): it is
 # taken over here, in the one place where it could do harm.
 CREATE: Final = """
 local before = redis.call('GET', KEYS[1])
 if before then return {'repeated', before} end
+if ARGV[9] ~= '' then
+  for _, answered in ipairs(redis.call('HMGET', KEYS[7], ARGV[11], ARGV[12])) do
+    if answered and tonumber(ARGV[9]) <= tonumber(answered) then
+      return {'repeated', redis.call('GET', KEYS[5]) or ''}
+    end
+  end
+end
+local function mark()
+  if ARGV[9] == '' then return end
+  redis.call('HSET', KEYS[7], ARGV[8], ARGV[10])
+  redis.call('EXPIRE', KEYS[7], ARGV[4])
+end
 local claim = redis.call('GET', KEYS[2])
 if claim and redis.call('SISMEMBER', KEYS[4], claim) == 1 then
-  redis.call('SET', KEYS[1], claim, 'EX', ARGV[3])
+  if ARGV[7] == '1' then
+    redis.call('SET', KEYS[1], claim, 'EX', ARGV[3])
+    mark()
+  end
   return {'running', claim}
 end
+mark()
 redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[3])
 redis.call('SET', KEYS[2], ARGV[1])
 redis.call('SET', KEYS[3], ARGV[2], 'EX', ARGV[4])
 redis.call('SADD', KEYS[4], ARGV[1])
 redis.call('SET', KEYS[5], ARGV[1], 'EX', ARGV[4])
+if ARGV[5] ~= '' then redis.call('SET', KEYS[6], ARGV[5], 'EX', ARGV[6]) end
 return {'created', ARGV[1]}
+"""
+# A command is never lost to a hint that may turn out to be wrong.
+ASK_STOP: Final = """
+local at, before = tonumber(ARGV[4]), tonumber(redis.call('GET', KEYS[3]) or '')
+if at and at > (before or 0) then redis.call('SET', KEYS[3], ARGV[4], 'EX', ARGV[5]) end
+local id = redis.call('GET', KEYS[1])
+if not id or redis.call('SISMEMBER', KEYS[2], id) == 0 then return false end
+local stop = ARGV[1] .. id .. ':stop'
+if ARGV[6] == '1' or redis.call('EXISTS', stop) == 0 then
+  redis.call('SET', stop, ARGV[2], 'EX', ARGV[3])
+end
+return id
+"""
+# Only the hint that was looked into: a command may have come meanwhile.
+DROP_STOP: Final = """
+if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
+"""
+# Only a record that nobody has changed since, or works on.
+HASTEN: Final = """
+if redis.call('EXISTS', KEYS[2]) == 1 or redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3])
+return 1
 """
 # Removes from the active set what can never be finished: its record is gone or already final.
 FORGET: Final = """
@@ -57,6 +106,40 @@ class Asked(NamedTuple):
     run_id: str
 
 
+NOT_PUT_ON: Final = ("",) * 5
+
+
+class PutOn(NamedTuple):
+    """A label on an issue, or "" for an assignment, as a webhook or the sweep tells of it.
+
+    Two webhooks are two of them, unless they have the same delivery. The sweep knows no delivery:
+    what it finds is the same as what was told of up to that second, and the other way round.
+    """
+
+    label: str
+    at: int
+    """Since when; seconds since the epoch, by GitHub's clock."""
+    swept: bool
+
+    @property
+    def kept_as(self) -> str:
+        return f"{'swept' if self.swept else 'heard'} {self.label}"
+
+    @property
+    def until(self) -> int:
+        """A webhook's word for the moment may be a second later than that of the sweep."""
+        return self.at + self.swept
+
+    @property
+    def answered_as(self) -> tuple[str, str]:
+        """What says that it is dealt with."""
+        return ("heard " if self.swept else "swept ") + self.label, f"swept {self.label}"
+
+    @property
+    def args(self) -> tuple[str, int, int, str, str]:
+        return self.kept_as, self.at, self.until, *self.answered_as
+
+
 class Runs:
     """All runs under one Redis prefix. Every method raises redis-py's errors."""
 
@@ -64,12 +147,40 @@ class Runs:
         self.redis = redis
         self.keys = Keys(prefix)
 
-    async def create(self, repo: RepoRef, issue: int, *, asked_by: str, delivery: str) -> Asked:
+    async def create(
+        self,
+        repo: RepoRef,
+        issue: int,
+        *,
+        asked_by: str,
+        delivery: str,
+        version: IssueVersion | None = None,
+        join: bool = True,
+        put_on: PutOn | None = None,
+        **fields: Any,
+    ) -> Asked:
         """Begin a run of an issue, unless the issue has one or `delivery` was answered before.
+
+        `version` is the issue as whoever asks has read it; `fields` are others of the record.
+        With `join` the run that the issue has is the answer for good; without, `delivery` may ask
+        again. What was `put_on` is answered once, whatever brings the news of it. Whoever asks
+        again after being asked back has confirmed.
 
         One atomic step: after a crash at any point either everything of it is there or nothing.
         """
-        run = Run(id=uuid4().hex, repo=repo, issue=issue, asked_by=asked_by, delivery=delivery)
+        before = await self.last_readable(repo, issue)
+        run = Run(
+            id=uuid4().hex,
+            repo=repo,
+            issue=issue,
+            asked_by=asked_by,
+            delivery=delivery,
+            **fields,
+        )
+        if not run.published:
+            run = changed(run, published=published_by(before))
+        if before is not None and _asks_still(before):
+            run = changed(run, confirmed=True)
         keys = self.keys
         outcome, run_id = await run_script(
             self.redis,
@@ -80,10 +191,83 @@ class Runs:
                 keys.run(run.id),
                 keys.active,
                 keys.last(repo, issue),
+                keys.checkpoint(run.id, VERSION_KEY),
+                keys.answered(repo, issue),
             ],
-            [run.id, run.model_dump_json(), DELIVERY_SECONDS, RECORD_SECONDS],
+            [
+                run.id,
+                run.model_dump_json(),
+                DELIVERY_SECONDS,
+                RECORD_SECONDS,
+                b"" if version is None else zlib.compress(version.model_dump_json().encode()),
+                CHECKPOINT_SECONDS,
+                int(join),
+                *(put_on.args if put_on else NOT_PUT_ON),
+            ],
         )
         return Asked(Outcome(outcome.decode()), run_id.decode())
+
+    async def start(self, wish: Start) -> Asked:
+        """Begin the run that a label or an assignment asks for, or join the issue's; `create`."""
+        return await self.create(
+            wish.repo,
+            wish.issue,
+            asked_by=wish.asked_by,
+            delivery=wish.delivery,
+            version=wish.version,
+            put_on=_put_on(wish),
+            mode=wish.mode,
+            label=wish.label,
+            asked_at=wish.at,
+        )
+
+    async def answered(self, wish: Start) -> None:
+        """Remember that the label is dealt with, whatever else brings the news of it."""
+        put_on, key = _put_on(wish), self.keys.answered(wish.repo, wish.issue)
+        if put_on is not None:
+            await cast(Awaitable[int], self.redis.hset(key, put_on.kept_as, str(put_on.until)))
+            await self.redis.expire(key, RECORD_SECONDS)
+
+    async def was_answered(self, wish: Start) -> bool:
+        """Whether that label is dealt with, as far as its delivery does not tell."""
+        put_on, key = _put_on(wish), self.keys.answered(wish.repo, wish.issue)
+        if put_on is None:
+            return False
+        fields = list(put_on.answered_as)
+        found = await cast(Awaitable[list[bytes | None]], self.redis.hmget(key, fields))
+        return any(until is not None and put_on.at <= int(until) for until in found)
+
+    async def ask_stop(self, repo: RepoRef, issue: int, stop: Stop) -> str | None:
+        """Have the issue's active run stopped, whoever works on it; its id, None without one."""
+        keys = self.keys
+        found = await run_script(
+            self.redis,
+            ASK_STOP,
+            [keys.issue(repo, issue), keys.active, keys.stopped(repo, issue)],
+            [
+                keys.run(""),
+                stop.model_dump_json(),
+                RECORD_SECONDS,
+                repr(stop.at.timestamp()) if stop.at else "",
+                DAY,
+                int(stop.why is StopReason.COMMAND),
+            ],
+        )
+        return None if found is None else found.decode()
+
+    async def stop_of(self, run_id: str) -> Stop | None:
+        """Who wants the run to stop, if anybody does."""
+        wanted = await self.redis.get(self.keys.stop(run_id))
+        return None if wanted is None else Stop.model_validate_json(wanted)
+
+    async def drop_stop(self, run_id: str, stop: Stop) -> None:
+        """Forget a hint that turned out to be wrong."""
+        await run_script(self.redis, DROP_STOP, [self.keys.stop(run_id)], [stop.model_dump_json()])
+
+    async def stopped_at(self, repo: RepoRef, issue: int) -> datetime | None:
+        """When people last wanted the issue's work to stop, by GitHub's clock, as far as known."""
+        at = await self.redis.get(self.keys.stopped(repo, issue))
+        return None if at is None else datetime.fromtimestamp(float(at), UTC)
 
     async def get(self, run_id: str) -> Run | None:
         """The record, or None when there is none (any more).
@@ -98,6 +282,32 @@ class Runs:
         """The issue's latest run of the last 30 days, active or finished. Raises as `get`."""
         run_id: bytes | None = await self.redis.get(self.keys.last(repo, issue))
         return None if run_id is None else await self.get(run_id.decode())
+
+    async def ahead(self, run: Run) -> int:
+        """How many runs are in the queue before this one."""
+        others = [await self.readable(run_id) for run_id in await self.active()]
+        return sum(
+            other.status is RunStatus.QUEUED and other.created_at < run.created_at
+            for other in others
+            if other is not None
+        )
+
+    async def current(self, repo: RepoRef, issue: int) -> Run | None:
+        """The issue's active run."""
+        run = await self.last_readable(repo, issue)
+        return None if run is None or run.status.final else run
+
+    async def readable(self, run_id: str) -> Run | None:
+        """As `get`, but None for a record that cannot be read either."""
+        try:
+            return await self.get(run_id)
+        except ValidationError:  # a newer Capuchin's
+            return None
+
+    async def last_readable(self, repo: RepoRef, issue: int) -> Run | None:
+        """As `last`, but None for a record that cannot be read either."""
+        run_id: bytes | None = await self.redis.get(self.keys.last(repo, issue))
+        return None if run_id is None else await self.readable(run_id.decode())
 
     async def active(self) -> list[str]:
         """The ids of all runs that are not finished, in no order."""
@@ -119,7 +329,8 @@ class Runs:
             if run is None or run.status.final:
                 await self._forget(run_id, run)
             elif run.not_before is not None and run.not_before > now():
-                continue
+                if run.stop is None and await self.redis.exists(self.keys.stop(run_id)):
+                    yield run  # it need not wait for what it will not use
             elif not await self.redis.exists(self.keys.lease(run_id)):
                 yield run
 
@@ -127,15 +338,46 @@ class Runs:
         """The lease of an active run; None when another has it or the run is finished."""
         return await Lease.acquire(self.redis, self.keys, run_id, worker=worker, seconds=seconds)
 
+    async def hasten(self, run: Run, moment: datetime) -> None:
+        """Let a run that nobody has begun be due at `moment`, unless it is due earlier."""
+        if run.not_before is None or run.not_before <= moment:
+            return
+        keys = [self.keys.run(run.id), self.keys.lease(run.id)]
+        sooner = changed(run, not_before=moment)
+        args = [run.model_dump_json(), sooner.model_dump_json(), RECORD_SECONDS]
+        await run_script(self.redis, HASTEN, keys, args)
+
     async def checkpoints(self, run_id: str) -> int:
         """How many checkpoints the run has written so far."""
         return int(await self.redis.get(self.keys.progress(run_id)) or 0)
 
-    async def my_turn(self, seconds: float) -> bool:
-        """True for one caller in each span of `seconds`, however many workers ask."""
-        key = self.keys.labelled_turn
+    async def my_turn(self, seconds: float, key: str) -> bool:
+        """True for one caller in each span of `seconds`, however many workers ask for `key`."""
         return bool(await self.redis.set(key, "1", nx=True, px=int(seconds * 1000)))
 
     async def _forget(self, run_id: str, run: Run | None) -> None:
         issue = self.keys.issue(run.repo, run.issue) if run else self.keys.run(run_id)
         await run_script(self.redis, FORGET, [self.keys.active, issue], [run_id])
+
+
+def published_by(run: Run | None) -> str:
+    """The id of the issue's latest run that opened a pull request, up to `run`; empty for none."""
+    if run is None:
+        return ""
+    opened = run.pull_request is not None and run.mode in (Mode.FIX, Mode.AUTO)
+    return run.id if opened else run.published
+
+
+def _asks_still(run: Run) -> bool:
+    """Whether asking now is an answer to what the run asked back."""
+    if run.status is not RunStatus.ASKED_BACK or run.finished_at is None:
+        return False
+    return now() - run.finished_at < ANSWER_WITHIN
+
+
+def _put_on(wish: Start) -> PutOn | None:
+    if wish.at is None:
+        return None
+    return PutOn(
+        wish.label.casefold(), int(wish.at.timestamp()), swept=wish.delivery.startswith(SWEEP)
+    )

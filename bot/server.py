@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Final
+from urllib.parse import urlsplit
 
 import redis.exceptions
 from fastapi import FastAPI, Request, Response
@@ -13,12 +15,18 @@ from fastapi.responses import JSONResponse
 from starlette.requests import ClientDisconnect
 
 from bot import events
-from bot.events import Ignored, IssueLabeled, Malformed, NotSigned
+from bot.asking import ask
+from bot.events import Ignored, Malformed, NotSigned
+from bot.inbox import Inbox
 from bot.queue import Nudges
 from bot.redis_client import open_redis
 from bot.runs import Outcome, Runs
 from bot.settings import Settings, SettingsError
-from bot.triggers import asks_for_run
+from bot.tend.record import Records
+from bot.triggers import Names, also, decide
+from bot.types import Stop, StopReason
+from bot.web.doors import Doors
+from bot.wishes import Halt, Inspect, Order, Start, Tend, Wish
 
 logger = logging.getLogger(__name__)
 
@@ -45,20 +53,57 @@ class Intake:
         self._redis = open_redis(settings.redis_url, timeout=REDIS_SECONDS)
         self.runs = Runs(self._redis, settings.redis_prefix)
         self.nudges = Nudges(self._redis, self.runs.keys)
+        self.deliveries: Counter[int] = Counter()
+        self.inbox = Inbox(self._redis, self.runs.keys)
+        self._records = Records(self._redis, self.runs.keys)
+        self._names = Names.of(settings)
 
-    async def accept(self, event: IssueLabeled) -> Response:
-        """Record the run that the event asks for, and tell a worker."""
+    async def accept(self, wish: Wish) -> Response:
+        """Record what the event asks for, and tell a worker."""
         try:
-            asked = await self.runs.create(
-                event.repo, event.issue, asked_by=event.actor, delivery=event.delivery
-            )
+            if beside := also(wish):
+                await self._tended(beside)
+            match wish:
+                case Start():
+                    return await self._started(wish)
+                case Halt():
+                    return await self._halted(wish)
+                case Order() | Inspect():
+                    taken = await self.inbox.put(wish)
+                    status = "taken" if taken else "repeated"
+                    return JSONResponse({"order": wish.id, "status": status}, 202 if taken else 200)
+                case Tend():
+                    return await self._tended(wish)
         except REDIS_ERRORS as error:
-            logger.warning("Delivery %s refused: Redis: %s", event.delivery, error)
+            logger.warning("Delivery %s refused: Redis: %s", wish.delivery, error)
             return _sentence(503, "The queue does not answer. Redeliver this webhook later.")
+
+    async def _started(self, wish: Start) -> Response:
+        asked = await ask(wish, self.runs, self.inbox)
         if asked.outcome is Outcome.CREATED:
             await self._nudge(asked.run_id)
         status = 200 if asked.outcome is Outcome.REPEATED else 202
         return JSONResponse({"run": asked.run_id, "status": asked.outcome.value}, status)
+
+    async def _halted(self, wish: Halt) -> Response:
+        at = None if wish.why is StopReason.UNLABELED else wish.at  # nothing else ends with that
+        stop = Stop(by=wish.by, why=wish.why, at=at)
+        run_id = await self.runs.ask_stop(wish.repo, wish.issue, stop)
+        if run_id is None:
+            return Response(status_code=204)
+        return JSONResponse({"run": run_id, "status": "stopping"}, 202)
+
+    async def _tended(self, wish: Tend) -> Response:
+        """Only what is about a pull request of ours is kept for a worker."""
+        known = await self._records.of(wish.repo)
+        if not any(
+            wish.about == "base" or wish.number == (r.pull if wish.about == "pull" else r.issue)
+            for r in known
+        ):
+            return Response(status_code=204)
+        taken = await self.inbox.put(wish)
+        status = "taken" if taken else "repeated"
+        return JSONResponse({"order": wish.id, "status": status}, 202 if taken else 200)
 
     async def _nudge(self, run_id: str) -> None:
         try:
@@ -68,6 +113,11 @@ class Intake:
 
     async def webhook(self, request: Request) -> Response:
         """One delivery of GitHub's."""
+        answer = await self._answer(request)
+        self.deliveries[answer.status_code] += 1
+        return answer
+
+    async def _answer(self, request: Request) -> Response:
         try:
             body = await _body(request)
             signature = request.headers.get("x-hub-signature-256")
@@ -79,6 +129,7 @@ class Intake:
                 request.headers.get("x-github-delivery", ""),
                 body,
             )
+            self._check_host(request.headers.get("x-github-enterprise-host", ""))
         except TooLarge:
             return _sentence(413, "Larger than any payload that GitHub sends.")
         except NotSigned:
@@ -87,10 +138,19 @@ class Intake:
             return _sentence(400, "The body broke off.")
         except Malformed as error:
             return _sentence(400, str(error))
-        wanted = asks_for_run(event, label=self.settings.label)
+        wanted = decide(event, self._names)
         return (
             Response(status_code=204) if isinstance(wanted, Ignored) else await self.accept(wanted)
         )
+
+    def _check_host(self, host: str) -> None:
+        """An Enterprise Server says its name; github.com says none."""
+        ours = urlsplit(self.settings.github_url).hostname or ""
+        if host and host.casefold() != ours.casefold():
+            raise Malformed(
+                "This webhook is of another GitHub than CAPUCHIN_GITHUB_URL names: of "
+                f"{host[:100]!r}."
+            )
 
     async def ready(self) -> Response:
         """Whether a webhook could be accepted now."""
@@ -125,6 +185,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_api_route("/webhook", intake.webhook, methods=["POST"], response_model=None)
     app.add_api_route("/healthz", health)
     app.add_api_route("/readyz", intake.ready, response_model=None)
+    Doors(settings, intake.runs, intake.deliveries).add_to(app)
     return app
 
 

@@ -1,42 +1,50 @@
-"""The table of settings in README.md, made from `Settings`: `python -m bot.settings_table`."""
+"""The tables of settings in README.md, made from the models: `python -m bot.settings_table`."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from pydantic import SecretStr
 
+from bot import config_told
 from bot.settings import Settings, variable
 
 BEGIN = "<!-- settings: made by `python -m bot.settings_table README.md`; a test compares -->"
 END = "<!-- /settings -->"
+KEYS_BEGIN = "<!-- keys: made by `python -m bot.settings_table README.md`; a test compares -->"
+KEYS_END = "<!-- /keys -->"
 
 
 def table() -> str:
     """Markdown, one row a setting."""
     rows = ["| Variable | Default | What it sets |", "|---|---|---|"]
     for name, field in Settings.model_fields.items():
-        default = field.default
+        default: Any = field.get_default(call_default_factory=True)
         if isinstance(default, SecretStr):
             default = default.get_secret_value()
-        shown = f"`{default}`" if default not in ("", None) else ""
+        shown = f"`{default}`" if default not in ("", None, {}) else ""
         said = (field.description or "").replace("|", "\\|")
         rows.append(f"| `{variable(name)}` | {shown} | {' '.join(said.split())} |")
     return "\n".join(rows)
 
 
 def filled(text: str) -> str:
-    """`text` with the table between its two marks.
+    """`text` with the two tables between their marks.
 
     Raises:
         ValueError: a mark is missing.
     """
-    head, _, rest = text.partition(BEGIN)
-    _, found, tail = rest.partition(END)
+    return _between(_between(text, BEGIN, table(), END), KEYS_BEGIN, config_told.table(), KEYS_END)
+
+
+def _between(text: str, begin: str, inside: str, end: str) -> str:
+    head, _, rest = text.partition(begin)
+    _, found, tail = rest.partition(end)
     if not found:
         raise ValueError("The marks of the table are missing.")
-    return f"{head}{BEGIN}\n{table()}\n{END}{tail}"
+    return f"{head}{begin}\n{inside}\n{end}{tail}"
 
 
 if __name__ == "__main__":

@@ -5,29 +5,35 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 
-from bot import comments
+from bot import comments, replies
 from bot.admission import Admitted, Refused, admitted
+from bot.answer import Found, answer_to
 from bot.checkout import Checkout, Mirrors
-from bot.errors import TryLater
+from bot.ending import Ending
 from bot.github.app import GitHubApp
-from bot.github.errors import Forbidden, GitHubError, GitHubUnavailable
+from bot.github.errors import Forbidden
 from bot.github.repository import Repository
+from bot.hearing import Listener, as_asked
 from bot.issue_text import issue_text
+from bot.judge_pulls import judge_pulls
+from bot.keys import ISSUE_KEY
 from bot.lease import Lease
-from bot.publish import Answer, publish, withdraw
+from bot.links import run_page
+from bot.progress import WatchedStore
+from bot.publish import Answer, publish
 from bot.remote import Remote
+from bot.runs import VERSION_KEY
+from bot.scene import Scene
 from bot.settings import Settings
-from bot.status import Status, closed
+from bot.status import Status
 from bot.store import RedisStore
+from bot.tend.keep import keep
 from bot.trouble import Ended, judged
-from bot.types import Failure, Run, RunStatus, changed
-from bot.workshop import Job, Outcome, Workshop
-from pipeline.codebase import Codebase
+from bot.types import IssueVersion, Mode, Run, RunStatus, changed
+from bot.use_candidate import use_candidate
+from bot.workshop import Outcome, Planned, Workshop
 from pipeline.git import GitFailed
-from pipeline.models.metered import LEDGER_KEY, Ledger
 from pipeline.types import Issue, NoFix, Selection
-
-ISSUE_KEY = "issue"
 
 
 @dataclass(frozen=True)
@@ -49,30 +55,27 @@ class SolveIssue:
             with judged():
                 async with self.github.repository(run.repo) as repo:
                     return await self._solved(repo, run, lease)
-        except Refused:
-            return changed(run, status=RunStatus.REFUSED)
+        except Refused as refused:
+            return await self.ending.refused(lease.run, lease, refused)
         except Ended as ended:
             failed = changed(lease.run, failure=ended.failure, detail=ended.detail)
             return await self.give_up(failed, lease)
 
     async def give_up(self, run: Run, lease: Lease) -> Run:
-        """Tell the maintainer of `run.failure`, as far as GitHub lets us. Raises as the call."""
-        spent = await RedisStore.of(lease).load(LEDGER_KEY, Ledger)
-        dollars = spent.dollars if spent else run.dollars
-        run = changed(run, status=RunStatus.FAILED, dollars=dollars)
-        told = comments.failed(run, run.failure or Failure.INTERNAL, run.detail)
-        try:
-            async with self.github.repository(run.repo) as repo:
-                await withdraw(run, repo=repo, lease=lease)
-                return await closed(repo, lease, run, told, self.settings.label)
-        except GitHubUnavailable as error:
-            raise TryLater(Failure.GITHUB_UNAVAILABLE, error.retry_after or 30) from error
-        except GitHubError:  # the repository or issue is gone: the record alone says why
-            return run
+        """See `Ending.failed`."""
+        return await self.ending.failed(run, lease)
+
+    @property
+    def ending(self) -> Ending:
+        return Ending(self.settings, self.github)
 
     async def _solved(self, repo: Repository, run: Run, lease: Lease) -> Run:
-        may = await admitted(repo, run, lease, self.settings.label)
-        status = Status(repo, lease)
+        if run.pull_request is not None and run.mode is not Mode.USE:  # only to be told of
+            pull = await repo.pulls.find(run.branch, comments.request_marker(run.id))
+            return await self._told(repo, run, lease, draft=pull is not None and pull.draft)
+        may = await admitted(repo, run, lease, self.settings)
+        status = Status(repo, lease, every=self.settings.status_seconds)
+        run = changed(run, page=run_page(self.settings, run.id), place=0)
         run = await self._begun(repo, run, lease, status)
         remote = Remote(
             f"{self.settings.github_url.rstrip('/')}/{may.facts.full_name}.git", repo.token
@@ -82,28 +85,42 @@ class SolveIssue:
         )
         run = changed(run, base_commit=checkout.base)
         await lease.save(run)
+        scene = Scene(
+            repo, run, lease, may, checkout, remote, self.mirrors, self.workshop, status,
+            self.ending,
+        )  # fmt: skip
+        if run.mode is Mode.USE:
+            return await use_candidate(scene)
         issue = await self._issue(repo, run, lease, may)
+        if run.mode is Mode.JUDGE:
+            return await judge_pulls(scene, issue)
+        run = lease.run
         try:
-            outcome = await self._attempted(issue, run, lease, may, checkout, status)
+            outcome = await self._attempted(issue, scene)
         except GitFailed:
             await self.mirrors.discard(remote, may.facts.full_name)
             raise
         run = changed(run, dollars=outcome.dollars)
         await lease.save(run)
+        if isinstance(outcome, Planned):
+            run = changed(run, status=RunStatus.PLANNED)
+            told = replies.planned(run, outcome.plan)
+            return await self.ending.closed(repo, lease, run, told)
         match outcome.result:
             case Selection() as chosen:
-                answer = Answer(run, issue.title, chosen, outcome.accounts, may.config.draft)
+                found = Found(issue, chosen, outcome.accounts)
+                answer = await answer_to(found, repo, checkout, lease, may, self.settings)
                 return await self._published(repo, answer, checkout, remote, lease)
             case NoFix() as honest:
                 run = changed(run, status=RunStatus.NO_FIX, detail=honest.reason)
                 told = comments.no_fix(run, honest)
-                return await closed(repo, lease, run, told, self.settings.label)
+                return await self.ending.closed(repo, lease, run, told)
 
     async def _begun(self, repo: Repository, run: Run, lease: Lease, status: Status) -> Run:
         await lease.require()
         with suppress(Forbidden):  # the issue is locked
             await repo.issues.react(run.issue, "eyes")
-        comment = await status.write(run, comments.started(run))
+        comment = await status.begin(run, comments.started(run))
         run = changed(run, comment_id=comment)
         await lease.save(run)
         return run
@@ -113,42 +130,35 @@ class SolveIssue:
         store = RedisStore.of(lease)
         issue = await store.load(ISSUE_KEY, Issue)
         if issue is None:
-            said = [
-                comment
-                async for comment in repo.issues.comments(run.issue, count=may.issue.comments)
-            ]
-            issue = issue_text(may.facts.full_name, may.issue, said, repo.identity.login)
+            every = repo.issues.comments(run.issue, count=may.issue.comments)
+            listener = Listener(repo, may.issue, may.config, run.asked_at)
+            said, heard = await listener.heard(every)
+            asked = await store.load(VERSION_KEY, IssueVersion)
+            facts, edited = as_asked(may.issue, asked)
+            heard = heard.model_copy(update={"edited": edited})
+            await lease.save(changed(run, not_read=replies.not_read(heard)))
+            issue = issue_text(may.facts.full_name, facts, said, repo.identity.login)
             await store.save(ISSUE_KEY, issue)
         return issue
 
-    async def _attempted(
-        self,
-        issue: Issue,
-        run: Run,
-        lease: Lease,
-        may: Admitted,
-        checkout: Checkout,
-        status: Status,
-    ) -> Outcome:
-        job = Job(
-            run_id=run.id,
-            issue=issue,
-            codebase=await Codebase.open(checkout.git_dir, checkout.base),
-            options=may.config.options(),
-            setup=may.config.setup,
-        )
+    async def _attempted(self, issue: Issue, scene: Scene) -> Outcome | Planned:
+        lease, run, status = scene.lease, scene.lease.run, scene.status
+        job = await scene.job(issue)
+        work = self.workshop.plan if run.mode is Mode.PLAN else self.workshop.solve
+        watched = WatchedStore(RedisStore.of(lease), status.say)
         async with status.shown(run):
-            return await self.workshop.solve(
+            return await work(
                 job,
-                RedisStore.of(lease),
+                watched,
                 steps=lease.steps,
-                say=lambda doing: status.say(comments.working(run, doing)),
+                say=watched.say,
             )
 
     async def _published(
         self, repo: Repository, answer: Answer, checkout: Checkout, remote: Remote, lease: Lease
     ) -> Run:
         pull = await publish(answer, repo=repo, checkout=checkout, remote=remote, lease=lease)
+        await keep(lease, answer, pull, base=checkout.base)
         run = changed(
             lease.run,
             status=RunStatus.OPENED_PULL_REQUEST,
@@ -156,5 +166,12 @@ class SolveIssue:
             pull_request_url=pull.html_url,
         )
         await lease.save(changed(run, status=RunStatus.RUNNING))
-        told = comments.opened(run, pull.number, draft=pull.draft)
-        return await closed(repo, lease, run, told, self.settings.label)
+        return await self._told(repo, run, lease, draft=pull.draft)
+
+    async def _told(self, repo: Repository, run: Run, lease: Lease, *, draft: bool) -> Run:
+        """The last word of a run whose pull request is open."""
+        number = run.pull_request
+        assert number is not None
+        run = changed(run, status=RunStatus.OPENED_PULL_REQUEST)
+        told = comments.opened(run, number, draft=draft)
+        return await self.ending.closed(repo, lease, run, told)

@@ -11,50 +11,61 @@ from bot import comments
 from bot.errors import LeaseLost
 from bot.github.errors import Forbidden, GitHubError
 from bot.github.repository import Repository
+from bot.keys import RECORD_SECONDS
 from bot.lease import Lease
+from bot.progress import Progress
+from bot.redis_client import UNREACHABLE, patiently
 from bot.types import Run, RunStatus, changed
 
-EDIT_SECONDS = 5.0
-"""Progress is shown at most this often: GitHub limits how much an App may write."""
-
-
+_ANSWERED = (
+    RunStatus.OPENED_PULL_REQUEST,
+    RunStatus.PLANNED,
+    RunStatus.JUDGED,
+    RunStatus.SWAPPED,
+)
 _CLOCKS_APART = timedelta(hours=1)
 """By how much GitHub's clock and ours may differ, at most."""
 
 
 class Status:
-    """The comment of one run. Find-or-create: a second worker goes on with the first one's."""
+    """The comment of one run. Find-or-create: a second worker goes on with the first one's.
 
-    def __init__(self, repo: Repository, lease: Lease, *, every: float = EDIT_SECONDS) -> None:
+    Edits are `every` seconds apart, whichever worker makes them; what was said last wins. A comment
+    that a person deleted is let be until the run's end, whose word is a new comment.
+    """
+
+    def __init__(self, repo: Repository, lease: Lease, *, every: float) -> None:
         self._repo = repo
         self._lease = lease
         self._every = every
-        self._text = ""
+        self._latest = Progress()
         self._news = asyncio.Event()
 
-    async def write(self, run: Run, text: str) -> int | None:
+    async def begin(self, run: Run, text: str) -> int | None:
         """Make the comment say `text`; its id, or None where comments are not allowed.
 
         Raises:
             LeaseLost, GitHubUnavailable, NotFound: the issue is gone.
         """
-        await self._lease.require()
-        issues = self._repo.issues
-        try:
-            if run.comment_id is not None and await issues.edit_comment(run.comment_id, text):
-                return run.comment_id
-            marker = comments.status_marker(run.id)
-            since = run.created_at - _CLOCKS_APART
-            comment = await issues.comment_once(run.issue, marker, text, since=since)
-            if comment.body != text:
-                await issues.edit_comment(comment.id, text)
-        except Forbidden:  # locked, or the repository was archived
-            return None
-        return comment.id
+        if run.comment_id is None:
+            return await self._found_or_made(run, text)
+        async with self._turn():
+            with suppress(Forbidden):
+                await self._repo.issues.edit_comment(run.comment_id, text)
+        return run.comment_id
 
-    def say(self, text: str) -> None:
-        """Show `text` soon; overtaken by a later `say`."""
-        self._text = text
+    async def end(self, run: Run, text: str) -> int | None:
+        """Write the last word, in a new comment if the first was deleted. As `begin` otherwise."""
+        if run.comment_id is not None:
+            async with self._turn():
+                with suppress(Forbidden):
+                    if await self._repo.issues.edit_comment(run.comment_id, text):
+                        return run.comment_id
+        return await self._found_or_made(run, text)
+
+    def say(self, progress: Progress) -> None:
+        """Show `progress` soon; overtaken by a later `say`."""
+        self._latest = progress
         self._news.set()
 
     @asynccontextmanager
@@ -67,31 +78,77 @@ class Status:
             task.cancel()
             await asyncio.wait([task])
 
+    async def _found_or_made(self, run: Run, text: str) -> int | None:
+        issues = self._repo.issues
+        marker = comments.status_marker(run.id)
+        since = run.created_at - _CLOCKS_APART
+        try:
+            async with self._turn():
+                comment = await issues.comment_once(run.issue, marker, text, since=since)
+            if comment.body != text:
+                async with self._turn():
+                    await issues.edit_comment(comment.id, text)
+        except Forbidden:  # locked, or the repository was archived
+            return None
+        return comment.id
+
     async def _show(self, run: Run) -> None:
-        while run.comment_id is not None:
+        there = run.comment_id is not None
+        while True:
             await self._news.wait()
-            self._news.clear()
             try:
-                await self._lease.require()
-                await self._repo.issues.edit_comment(run.comment_id, self._text)
+                async with self._turn():
+                    self._news.clear()
+                    progress = self._latest
+                    await self._keep(run, progress)
+                    if there and run.comment_id is not None:
+                        text = comments.working(run, progress)
+                        there = await self._repo.issues.edit_comment(run.comment_id, text)
             except LeaseLost:  # the run itself will learn of it
                 return
             except GitHubError:  # news can wait; the outcome is written with care
                 pass
-            await asyncio.sleep(self._every)
+
+    async def _keep(self, run: Run, progress: Progress) -> None:
+        """For the run's page. Lost with Redis; the next news brings it back."""
+        keys = self._lease.keys
+        with suppress(*UNREACHABLE):
+            text = progress.model_dump_json()
+            await self._lease.redis.set(keys.told(run.id), text, ex=RECORD_SECONDS)
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncGenerator[None, None]:
+        """Around a write: at least `every` seconds after the last, whoever made that one."""
+        redis, key = self._lease.redis, self._lease.keys.edited(self._lease.run.id)
+        pause = int(self._every * 1000)
+        while pause and not await patiently(lambda: redis.set(key, "1", nx=True, px=pause)):
+            left = await patiently(lambda: redis.pttl(key))
+            await asyncio.sleep(max(left, 1) / 1000)
+        await self._lease.require()
+        try:
+            yield
+        finally:
+            if pause:  # counted from when GitHub had it
+                with suppress(*UNREACHABLE):
+                    await redis.set(key, "1", px=pause)
 
 
-async def closed(repo: Repository, lease: Lease, run: Run, told: str, label: str) -> Run:
+async def closed(
+    repo: Repository, lease: Lease, run: Run, told: str, *, label: str, every: float
+) -> Run:
     """The last word on the issue: comment, reaction, label. `run` with its comment.
+
+    The label that started the run is taken off, or `label` where a comment did.
 
     The label goes last: until then a crash leaves the issue marked as unfinished.
 
     Raises:
         LeaseLost, GitHubUnavailable. NotFound: the issue is gone.
     """
-    won = run.status is RunStatus.OPENED_PULL_REQUEST
-    comment = await Status(repo, lease).write(run, told)
-    run = changed(run, comment_id=comment)
+    won = run.status in _ANSWERED
+    comment = await Status(repo, lease, every=every).end(run, told)
+    run = changed(run, comment_id=comment, told=True)
+    await lease.save(changed(run, status=RunStatus.RUNNING))
     # What a locked issue forbids is left out; the record says how the run ended.
     await lease.require()
     with suppress(Forbidden):
@@ -101,5 +158,5 @@ async def closed(repo: Repository, lease: Lease, run: Run, told: str, label: str
         await repo.issues.unreact(run.issue, "eyes")
     await lease.require()
     with suppress(Forbidden):
-        await repo.issues.remove_label(run.issue, label)
+        await repo.issues.remove_label(run.issue, run.label or label)
     return run

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Final
 
-from pipeline.models.base import Message, Model, ModelProfile, Reply
+from pipeline.models.base import Model, Reply
+from pipeline.models.likelihood import Reward
+from pipeline.models.wrapping import Question, Wrapper
+from pipeline.types import Issue
 
 QUIET_SECONDS: Final = 0.1  # between a reply and the saving of it nothing is counted
 
@@ -53,28 +56,26 @@ class Steps:
         self._changed.set()
 
 
-class PausableModel:
+class PausableModel(Wrapper):
     """A model whose calls a stopping worker waits for. Put it nearest to the client."""
 
     def __init__(self, model: Model, steps: Steps) -> None:
-        self._model = model
+        super().__init__(model)
         self._steps = steps
 
-    @property
-    def profile(self) -> ModelProfile:
-        return self._model.profile
-
-    async def complete(
-        self,
-        system: str,
-        messages: Sequence[Message],
-        *,
-        call: str,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-    ) -> Reply:
-        """As the model's own; see `pipeline.models.base.Model`."""
+    async def answer(self, question: Question) -> Reply:
         async with self._steps.paid():
-            return await self._model.complete(
-                system, messages, call=call, temperature=temperature, max_tokens=max_tokens
-            )
+            return await question.put_to(self.model)
+
+
+class PausableReward:
+    """A reward model whose calls a stopping worker waits for."""
+
+    def __init__(self, reward: Reward, steps: Steps) -> None:
+        self._reward = reward
+        self._steps = steps
+
+    async def score(self, issue: Issue, diff: str) -> float:
+        """As the reward model's own; see `pipeline.selection.reward.Reward`."""
+        async with self._steps.paid():
+            return await self._reward.score(issue, diff)

@@ -8,12 +8,16 @@ from typing import Final, TypeVar
 from pydantic import BaseModel, ValidationError
 from redis.asyncio import Redis
 
-from bot.keys import CHECKPOINT_SECONDS, RECORD_SECONDS, Keys
+from bot.keys import CHECKPOINT_SECONDS, CONTENTS_KEY, ISSUE_KEY, RECORD_SECONDS, Keys
 from bot.lease import Lease
 from bot.redis_client import patiently, run_script
 from bot.steps import Steps
 from pipeline.models.metered import LEDGER_KEY
+from pipeline.solve import OUTCOME_KEY
 from pipeline.store import checked_key
+
+KEPT: Final = frozenset({OUTCOME_KEY, ISSUE_KEY, CONTENTS_KEY, LEDGER_KEY})
+"""What is asked for after a run: its answer with the runners-up, and what it answered."""
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -30,7 +34,7 @@ end
 
 
 class RedisStore:
-    """One key a document, for seven days.
+    """One key a document, for seven days; those of `KEPT` as long as the run's record.
 
     While Redis does not answer it waits; the lease's heartbeat ends a wait that is too long.
     """
@@ -63,10 +67,11 @@ class RedisStore:
         packed = zlib.compress(value.model_dump_json().encode())
         keys = [place, self._keys.progress(self._run_id)]
         counts = int(key != LEDGER_KEY)
+        seconds = RECORD_SECONDS if key in KEPT else CHECKPOINT_SECONDS
         with self._steps.short():
             await patiently(
                 lambda: run_script(
-                    self._redis, SAVE, keys, [packed, CHECKPOINT_SECONDS, RECORD_SECONDS, counts]
+                    self._redis, SAVE, keys, [packed, seconds, RECORD_SECONDS, counts]
                 )
             )
 

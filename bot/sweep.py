@@ -5,18 +5,23 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
+from uuid import uuid4
 
-from pydantic import ValidationError
-
+from bot.asking import ask
+from bot.cursors import Cursors
 from bot.errors import TryLater
+from bot.inbox import Inbox
 from bot.queue import Nudges
 from bot.redis_client import UNREACHABLE, Outage
-from bot.runs import Outcome, Runs
+from bot.runs import SWEEP, Outcome, Runs
 from bot.settings import Settings
-from bot.types import Labelled
+from bot.tend.record import Records
+from bot.types import Labelled, Mode, RepoRef, Stop, StopReason, Unwanted
+from bot.waiting import Announce, Waiting
+from bot.wishes import Inspect, Order, Start
 
-FindLabelled = Callable[[], AsyncIterator[Labelled]]
-"""All open issues with the label, in all repositories of the App. May raise TryLater."""
+FindLabelled = Callable[[Cursors], AsyncIterator[Labelled | Unwanted | Order | Inspect]]
+"""What was asked for, or no longer is, as far as anything changed. May raise TryLater."""
 
 CleanUp = Callable[[list[str]], Awaitable[int]]
 """Removes what is left of runs that are not in the list; how much there was. May raise TryLater."""
@@ -34,6 +39,7 @@ class Sweep:
         settings: Settings,
         find_labelled: FindLabelled | None,
         clean_up: CleanUp | None,
+        announce: Announce | None,
         outage: Outage,
     ) -> None:
         self._runs = runs
@@ -41,7 +47,9 @@ class Sweep:
         self._settings = settings
         self._find_labelled = find_labelled
         self._clean_up = clean_up
+        self._waiting = None if announce is None else Waiting(runs, nudges, announce)
         self._outage = outage
+        self._inbox = Inbox(runs.redis, runs.keys)
 
     async def idle_runs(self) -> None:
         """Nudge for each active run without a lease: its worker died, or its nudge was lost."""
@@ -54,6 +62,18 @@ class Sweep:
                 await self._outage.wait(error)
             await asyncio.sleep(self._settings.sweep_seconds)
 
+    async def queue(self) -> None:
+        """Tell those who wait their place in the queue; one worker at a time."""
+        seconds = self._settings.queue_seconds
+        while self._waiting is not None:
+            try:
+                if await self._runs.my_turn(seconds, self._runs.keys.queue_turn):
+                    await self._waiting.tell()
+            except UNREACHABLE as error:
+                await self._outage.wait(error)
+            await asyncio.sleep(seconds / 2)
+        await asyncio.Event().wait()
+
     async def missed_webhooks(self) -> None:
         """Create the runs of labelled issues that no webhook told us of; one worker at a time."""
         if self._find_labelled is None:
@@ -61,11 +81,38 @@ class Sweep:
             return
         while True:
             try:
-                if await self._runs.my_turn(self._settings.missed_seconds):
+                if await self._runs.my_turn(
+                    self._settings.missed_seconds, self._runs.keys.labelled_turn
+                ):
                     await self._look_once(self._find_labelled)
             except UNREACHABLE as error:
                 await self._outage.wait(error)
             await asyncio.sleep(self._settings.missed_seconds / 2)
+
+    async def pulls(self) -> None:
+        """Look after our open pull requests now and then, whatever was heard of them."""
+        records = Records(self._runs.redis, self._runs.keys)
+        while True:
+            try:
+                for repo, pull in await records.due(again_in=self._settings.tend_seconds):
+                    await self._tend(records, repo, pull)
+            except UNREACHABLE as error:
+                await self._outage.wait(error)
+            await asyncio.sleep(self._settings.sweep_seconds)
+
+    async def _tend(self, records: Records, repo: RepoRef, pull: int) -> None:
+        record = await records.get(repo, pull)
+        if record is None or await self._runs.current(repo, pull) is not None:
+            return
+        asked = await self._runs.create(
+            repo,
+            pull,
+            asked_by=record.asked_by,
+            delivery=f"{SWEEP}{uuid4().hex}",
+            join=False,
+            mode=Mode.TEND,
+        )
+        await self._nudges.send(asked.run_id, 0)
 
     async def leftovers(self) -> None:
         """Remove what workers that died on this machine have left behind."""
@@ -82,7 +129,7 @@ class Sweep:
 
     async def _look_once(self, find_labelled: FindLabelled) -> None:
         """Look; a failure is logged and costs this turn, never the worker."""
-        look = asyncio.create_task(self._look(find_labelled))
+        look = asyncio.create_task(self.look(find_labelled))
         try:
             await asyncio.wait([look])
         finally:
@@ -93,18 +140,42 @@ class Sweep:
         elif error:
             logger.error("Could not look for missed webhooks", exc_info=error)
 
-    async def _look(self, find_labelled: FindLabelled) -> None:
-        async for found in find_labelled():
-            try:
-                before = await self._runs.last(found.repo, found.issue)
-            except ValidationError:  # a newer worker may know it; the other issues are looked at
-                continue
-            if before is not None and before.created_at >= found.at:
-                continue  # that label was answered; it stayed on because the run went wrong
-            delivery = f"sweep-{found.repo.full_name}-{found.issue}-{found.at.timestamp():.0f}"
-            asked = await self._runs.create(
-                found.repo, found.issue, asked_by=found.actor, delivery=delivery
-            )
-            if asked.outcome is Outcome.CREATED:
-                logger.warning("Run %s: its webhook never came", asked.run_id)
-                await self._nudges.send(asked.run_id, 0)
+    async def look(self, find_labelled: FindLabelled) -> None:
+        """Deal with what no webhook told us of. Raises TryLater, and what Redis raises."""
+        cursors = Cursors(self._runs.redis, self._runs.keys)
+        async for found in find_labelled(cursors):
+            match found:
+                case Labelled():
+                    await self._start(found)
+                case Unwanted():
+                    await self._stop(found)
+                case Order() | Inspect():
+                    if await self._inbox.put(found):
+                        logger.warning("Command %s: its webhook never came", found.id)
+
+    async def _start(self, found: Labelled) -> None:
+        """Have the run that the label asks for, unless it was answered."""
+        delivery = f"{SWEEP}{found.repo.full_name}-{found.issue}-{found.at.timestamp():.0f}"
+        wish = Start(
+            repo=found.repo,
+            issue=found.issue,
+            asked_by=found.actor,
+            delivery=delivery,
+            mode=found.mode,
+            label=found.label,
+            found_at=found.at,
+        )
+        asked = await ask(wish, self._runs, self._inbox)
+        if asked.outcome is Outcome.CREATED:
+            logger.warning("Run %s: its webhook never came", asked.run_id)
+            await self._nudges.send(asked.run_id, 0)
+
+    async def _stop(self, found: Unwanted) -> None:
+        """Have a run stopped whose label is off, or whose issue is closed."""
+        run = await self._runs.current(found.repo, found.issue)
+        if run is None:
+            return
+        off = run.label and run.label.casefold() not in {label.casefold() for label in found.labels}
+        if found.closed or off:
+            why = StopReason.CLOSED if found.closed else StopReason.UNLABELED
+            await self._runs.ask_stop(found.repo, found.issue, Stop(by="", why=why))

@@ -15,6 +15,7 @@ from pipeline.git import GitFailed
 from pipeline.models.base import ModelMisconfigured, ModelRefused, ModelUnavailable
 from sandbox.base import EnvironmentFailed, SandboxUnavailable
 
+_LOG_CHARACTERS = 2000
 AFTER_SECONDS = 30.0
 """How long a run waits when nobody said how long."""
 
@@ -57,13 +58,20 @@ def judged() -> Generator[None, None, None]:
         yield
     except EnvironmentFailed as error:
         python = error.command != "detect"
-        failure = Failure.ENVIRONMENT if python else Failure.NOT_PYTHON
-        raise Ended(failure, error.command) from error
+        if not python:
+            raise Ended(Failure.NOT_PYTHON, error.command) from error
+        raise Ended(Failure.ENVIRONMENT, environment_detail(error)) from error
     except tuple(_FINAL) as error:
         raise Ended(_of(_FINAL, error)) from error
     except tuple(_PASSING) as error:
         after = getattr(error, "retry_after", None) or AFTER_SECONDS
         raise TryLater(_of(_PASSING, error), after) from error
+
+
+def environment_detail(error: EnvironmentFailed) -> str:
+    """The command in one line, what went wrong in one line, then the end of the log."""
+    command, sentence = (" ".join(text.split()) for text in (error.command, str(error)))
+    return f"{command}\n{sentence}\n{error.log[-_LOG_CHARACTERS:].strip()}"
 
 
 def _of(table: dict[type[Exception], Failure], error: Exception) -> Failure:

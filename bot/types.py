@@ -34,13 +34,85 @@ class RunStatus(StrEnum):
     RUNNING = "running"
     OPENED_PULL_REQUEST = "opened pull request"
     NO_FIX = "no fix"
+    PLANNED = "planned"
+    """A dry run is over; nothing was opened, as asked."""
+    JUDGED = "judged"
+    """Pull requests were compared; nothing was pushed, as asked."""
+    SWAPPED = "swapped"
+    """A pull request holds another edit now."""
+    ASKED_BACK = "asked back"
+    """Somebody seems to work on the issue: whoever asked is to say it again."""
     REFUSED = "refused"
     FAILED = "failed"
     STOPPED = "stopped"
+    TENDED = "tended"
+    """A pull request of ours was looked after; what was due is done."""
 
     @property
     def final(self) -> bool:
         return self not in (RunStatus.QUEUED, RunStatus.RUNNING)
+
+
+class Mode(StrEnum):
+    """What a run is asked to come to."""
+
+    FIX = "fix"
+    """A pull request, as the repository's configuration says."""
+    AUTO = "auto"
+    """The same without asking back, and ready for review at once."""
+    PLAN = "plan"
+    """A dry run: where the cause seems to be, a reproduction test, an estimate; opens nothing."""
+    TEND = "tend"
+    """Not of an issue but of a pull request of ours: whatever is due there."""
+    VERIFY = "verify"
+    """The same, and the evidence is gathered again though nothing has changed."""
+    JUDGE = "judge"
+    """A verdict on pull requests that others opened; pushes nothing."""
+    USE = "use"
+    """Another edit of an earlier run takes the place of the one in its pull request."""
+
+    @property
+    def tends(self) -> bool:
+        """Whether the run is of a pull request of ours."""
+        return self in (Mode.TEND, Mode.VERIFY)
+
+
+class Place(StrEnum):
+    """Where a comment stands."""
+
+    ISSUE = "issue"
+    PULL = "pull request"
+    """In the conversation of a pull request."""
+    REVIEW = "review"
+    """On a line of a pull request's diff."""
+
+
+class IssueVersion(Frozen):
+    """The text of an issue at one moment."""
+
+    title: str
+    body: str
+    at: datetime | None = None
+    """When the issue was last touched, by GitHub's clock."""
+
+
+class StopReason(StrEnum):
+    """Why a run was stopped; all but the command are seen to still hold before it is."""
+
+    COMMAND = "command"
+    UNLABELED = "unlabeled"
+    CLOSED = "closed"
+    GONE = "gone"
+    """The issue was deleted or transferred."""
+
+
+class Stop(Frozen):
+    """Somebody wants a run to stop."""
+
+    by: str
+    why: StopReason
+    at: datetime | None = None
+    """When, by GitHub's clock; what waits and was asked for earlier ends with it. None: nothing."""
 
 
 class Failure(StrEnum):
@@ -72,6 +144,15 @@ class Failure(StrEnum):
     """A bug of ours; the operator's log has it under the run's id."""
 
 
+class Unwanted(Frozen):
+    """An issue that is closed, or wears none of the labels that a run of it may be due to."""
+
+    repo: RepoRef
+    issue: int
+    closed: bool
+    labels: tuple[str, ...] = ()
+
+
 class Labelled(Frozen):
     """An open issue that wears the label, as GitHub lists it."""
 
@@ -81,6 +162,10 @@ class Labelled(Frozen):
     """Login of who put the label on."""
     at: datetime
     """When."""
+    label: str = ""
+    """As it is spelled there."""
+    mode: Mode = Mode.FIX
+    """What it asks for."""
 
 
 class Run(Frozen):
@@ -89,10 +174,24 @@ class Run(Frozen):
     id: str
     repo: RepoRef
     issue: int
+    """Number of the issue; of the pull request, where that is looked after."""
     asked_by: str
     """Login of the person whose label started it."""
     delivery: str
-    """X-GitHub-Delivery of the event that started it."""
+    """X-GitHub-Delivery of the event that started it, or what stands for it."""
+    mode: Mode = Mode.FIX
+    pulls: tuple[int, ...] = ()
+    """For JUDGE: the pull requests."""
+    candidate: int = 0
+    """For USE: which edit, 1 for the one that was chosen, 2 for the next best."""
+    published: str = ""
+    """The issue's latest run, before this one, that opened a pull request: its id."""
+    label: str = ""
+    """The label that started it, without which it stops; empty when a comment did."""
+    asked_at: datetime | None = None
+    """When it was asked for, by GitHub's clock; what strangers write from then on is not read."""
+    confirmed: bool = False
+    """Whoever asked knows that somebody else seems to work on the issue."""
     status: RunStatus = RunStatus.QUEUED
     created_at: datetime = Field(default_factory=now)
     started_at: datetime | None = None
@@ -116,13 +215,34 @@ class Run(Frozen):
     head_commit: str = ""
     """Full SHA of what it pushed there."""
     comment_id: int | None = None
+    """Its status comment's. One that a person deleted is not written again before the end."""
+    place: int = 0
+    """Its place in the queue as the comment tells it; 0: it tells none."""
+    page: str = ""
+    """The address of its page; empty when there is none."""
     pull_request: int | None = None
     pull_request_url: str = ""
+    not_read: str = ""
+    """What was left out of the issue's text, in words; empty when nothing was."""
+    told: bool = False
+    """Its last word is said; it may still have to be finished, and can no longer be stopped."""
+    stop: Stop | None = None
+    """Set once it is being stopped: nothing else but saying so is left to do."""
     failure: Failure | None = None
     detail: str = ""
-    """For NO_FIX: the reason from the pipeline's closed list; for ENVIRONMENT: the command."""
+    """For NO_FIX: the reason from the pipeline's closed list; for ENVIRONMENT: the command,
+    what went wrong, and the end of the log, a line each and the rest."""
     dollars: float = 0.0
     """Spent so far at list prices."""
+
+
+class Wait(Frozen):
+    """How a run stands that no worker has begun."""
+
+    place: int
+    """In the queue, from 1."""
+    seconds: float | None = None
+    """Until a worker is expected to begin it, by how long the latest runs took; None: unknown."""
 
 
 def changed(run: Run, **fields: Any) -> Run:

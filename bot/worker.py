@@ -14,12 +14,15 @@ from uuid import uuid4
 
 from redis.asyncio import Redis
 
-from bot.attempt import Attempt, GiveUp, Work
+from bot.attempt import UNTOLD, Attempt, GiveUp, Stopping, Work
+from bot.clerk import CarryOut, Clerk, Office
+from bot.inbox import Inbox
 from bot.queue import Listener, Nudges
 from bot.redis_client import UNREACHABLE, Outage, open_redis
 from bot.runs import Runs
 from bot.settings import Settings
 from bot.sweep import CleanUp, FindLabelled, Sweep
+from bot.waiting import Announce
 
 logger = logging.getLogger(__name__)
 
@@ -39,19 +42,28 @@ class Worker:
         *,
         work: Work,
         give_up: GiveUp,
+        stopping: Stopping = UNTOLD,
+        carry_out: CarryOut | None = None,
         find_labelled: FindLabelled | None = None,
         clean_up: CleanUp | None = None,
+        announce: Announce | None = None,
     ) -> None:
-        """`find_labelled` is asked for issues whose webhook never came; None: nobody is asked.
+        """`carry_out` does what comments command; None: nobody does here.
+
+        `find_labelled` is asked for issues whose webhook never came; None: nobody is asked.
 
         `clean_up` is told now and then which runs are active, to remove what others left.
+        `announce` tells those who wait for a worker; None: they hear nothing until their turn.
         """
         self.name = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:6]}"
         self._settings = settings
         self._work = work
         self._give_up = give_up
+        self._stopping_runs = stopping
+        self._carry_out = carry_out
         self._find_labelled = find_labelled
         self._clean_up = clean_up
+        self._announce = announce
         self._stopping = asyncio.Event()
         self._attempts: dict[asyncio.Task[None], Attempt] = {}
         self._outage = Outage()
@@ -68,7 +80,13 @@ class Worker:
             runs = Runs(redis, self._settings.redis_prefix)
             nudges = Nudges(redis, runs.keys)
             sweep = Sweep(
-                runs, nudges, self._settings, self._find_labelled, self._clean_up, self._outage
+                runs,
+                nudges,
+                self._settings,
+                self._find_labelled,
+                self._clean_up,
+                self._announce,
+                self._outage,
             )
             loops = [
                 asyncio.create_task(self._stopping.wait()),
@@ -76,6 +94,9 @@ class Worker:
                 asyncio.create_task(sweep.idle_runs()),
                 asyncio.create_task(sweep.missed_webhooks()),
                 asyncio.create_task(sweep.leftovers()),
+                asyncio.create_task(sweep.queue()),
+                asyncio.create_task(sweep.pulls()),
+                asyncio.create_task(self._orders(redis, runs, nudges)),
             ]
             try:
                 done, _ = await asyncio.wait(loops, return_when=asyncio.FIRST_COMPLETED)
@@ -87,7 +108,7 @@ class Worker:
                 await self._hand_over(nudges)
 
     async def settle(self, seconds: float = 60) -> None:
-        """Work until no run is active, then stop.
+        """Work until no run is active and no command is left, then stop.
 
         Raises:
             TimeoutError: some still were after `seconds`.
@@ -115,7 +136,10 @@ class Worker:
     async def _settled(self, running: asyncio.Task[None]) -> None:
         async with open_redis(self._settings.redis_url, timeout=REDIS_SECONDS) as redis:
             runs = Runs(redis, self._settings.redis_prefix)
-            while not running.done() and (await runs.active() or self._attempts):  # noqa: ASYNC110 - a run may end elsewhere
+            inbox = Inbox(redis, runs.keys)
+            while not running.done() and (  # noqa: ASYNC110 - a run may end elsewhere
+                await runs.active() or self._attempts or await inbox.waiting()
+            ):
                 await asyncio.sleep(SETTLE_POLL_SECONDS)
 
     async def _listen(self, redis: Redis, runs: Runs) -> None:
@@ -132,6 +156,14 @@ class Worker:
             except UNREACHABLE as error:
                 await self._outage.wait(error)
 
+    async def _orders(self, redis: Redis, runs: Runs, nudges: Nudges) -> None:
+        if self._carry_out is None:
+            await asyncio.Event().wait()
+            return
+        inbox = Inbox(redis, runs.keys)
+        clerk = Clerk(inbox, Office(runs, nudges), self._carry_out, self._settings, self._outage)
+        await clerk.run()
+
     async def _begin(self, runs: Runs, run_id: str) -> None:
         if self._full:
             return
@@ -147,6 +179,7 @@ class Worker:
                         work=self._work,
                         give_up=self._give_up,
                         patience_seconds=self._settings.patience_seconds,
+                        stopping=self._stopping_runs,
                     )
                 )
 

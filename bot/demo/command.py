@@ -16,9 +16,9 @@ from bot.demo import told
 from bot.demo.follow import followed, outcome_of
 from bot.demo.package import LICENSE, REPORTED, DemoFailed, files, source_release
 from bot.demo.stage import MAINTAINER, REPORTER, Stage, standing
+from bot.engine import engine_of
 from bot.settings import Settings
 from bot.types import Run, RunStatus
-from bot.workshop import engine_of
 from pipeline.types import NoFix, Selection
 from sandbox.base import SandboxError
 

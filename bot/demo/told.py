@@ -58,9 +58,15 @@ def decided(chosen: Selection) -> str:
     by = {
         "only one": "it was the only one",
         "votes": "most votes",
+        "evidence": "most evidence",
+        "support": "most edits are equal to it",
+        "reward model": "the reward model",
         "model": f"the selection machine, after {chosen.evidence.selection_rounds} more test(s)",
     }[chosen.decided_by]
-    lines = [f"Chosen: candidate {chosen.candidate.sample} ({by})."]
+    lines = [
+        f"Chosen: candidate {chosen.candidate.sample} ({by}); "
+        f"right with a probability of {chosen.confidence:.0%}."
+    ]
     if suite := chosen.evidence.suite:
         lines.append(
             f"The package's own tests: {len(suite.before.passed)} pass without the edit, "

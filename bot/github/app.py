@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
+
+import httpx
 
 from bot.github.errors import (
     Forbidden,
@@ -16,9 +18,15 @@ from bot.github.errors import (
     GitHubUnavailable,
     NotFound,
 )
-from bot.github.repository import Identity, Repository
+from bot.github.repository import DEFAULTS_REPOSITORY, Identity, Repository
 from bot.github.scope import Scope
-from bot.github.tokens import AppCredential, InstallationCredential, mint
+from bot.github.tokens import (
+    PERMISSIONS,
+    READING,
+    AppCredential,
+    InstallationCredential,
+    mint,
+)
 from bot.github.wire import Wire, is_github_com, path
 from bot.settings import Settings
 from bot.types import RepoRef
@@ -31,7 +39,8 @@ TOKENS_KEPT = 256
 class GitHubApp:
     """Cheap to make: connects to nothing until asked. One for each process.
 
-    `clock` gives seconds since the epoch; `pause` is the first wait between tries, in seconds.
+    `clock` gives seconds since the epoch; `pause` is the first wait between tries, in seconds;
+    `transport` is the way to GitHub, None for the network.
     """
 
     def __init__(
@@ -40,13 +49,16 @@ class GitHubApp:
         *,
         clock: Callable[[], float] = time.time,
         pause: float = 0.5,
+        transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self._url = settings.github_url.rstrip("/")
         self._settings = settings
         self._clock = clock
         self._pause = pause
+        self._transport = transport
         self._tls = ssl.create_default_context()
         self._credentials: dict[Key, InstallationCredential] = {}
+        self._signer: AppCredential | None = None
         self._identity: Identity | None = None
         self._identity_lock = asyncio.Lock()
 
@@ -65,7 +77,9 @@ class GitHubApp:
             credential = self._credential(ref)
             await credential.token()
             identity = await self._who(wire, credential)
-            yield Repository(Scope(wire, credential, ref.owner, ref.name), ref, identity)
+            defaults = Scope(wire, self._reader(ref), ref.owner, DEFAULTS_REPOSITORY)
+            scope = Scope(wire, credential, ref.owner, ref.name)
+            yield Repository(scope, ref, identity, defaults=defaults)
 
     async def repositories(self) -> AsyncIterator[RepoRef]:
         """Every repository the App is installed on; a suspended installation is passed over."""
@@ -114,10 +128,13 @@ class GitHubApp:
         return f"{user.data['id']}+{login}@users.noreply.{host}"
 
     def _app(self) -> AppCredential:
-        return AppCredential(self._settings.github_app_id, self._settings.private_key())
+        key = self._settings.private_key()
+        if self._signer is None or self._signer.private_key != key:
+            self._signer = AppCredential(self._settings.github_app_id, key)
+        return self._signer
 
     def _wire(self) -> Wire:
-        return Wire(self._url, tls=self._tls, pause=self._pause)
+        return Wire(self._url, tls=self._tls, pause=self._pause, transport=self._transport)
 
     def _credential(self, ref: RepoRef) -> InstallationCredential:
         key = (ref.installation, ref.owner.lower(), ref.name.lower())
@@ -127,10 +144,19 @@ class GitHubApp:
             self._credentials[key] = self._minted(ref.installation, ref.name)
         return self._credentials[key]
 
-    def _minted(self, installation: int, repository: str | None) -> InstallationCredential:
+    def _reader(self, ref: RepoRef) -> InstallationCredential:
+        """Reads the settings that the owner has for all repositories, and can do no more."""
+        return self._minted(ref.installation, DEFAULTS_REPOSITORY, READING)
+
+    def _minted(
+        self,
+        installation: int,
+        repository: str | None,
+        permissions: Mapping[str, str] = PERMISSIONS,
+    ) -> InstallationCredential:
         async def fresh() -> tuple[str, float]:
             # A connection of its own: the one that asks may close while others still wait.
             async with self._wire() as wire:
-                return await mint(wire, self._app(), installation, repository)
+                return await mint(wire, self._app(), installation, repository, permissions)
 
         return InstallationCredential(fresh, self._clock)

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any, cast
 
-from pydantic import AliasPath, BaseModel, ConfigDict, Field
+from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
 
 
 class Fact(BaseModel):
     """Lenient on purpose: GitHub adds fields all the time and leaves others null."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+
+
+def _each(key: str) -> BeforeValidator:
+    """Of a list of objects, one text of each."""
+
+    def read(value: Any) -> Any:
+        listed = cast("list[Any]", value or [])
+        return tuple(
+            str(cast("dict[str, Any]", one).get(key)) if isinstance(one, dict) else one
+            for one in listed
+        )
+
+    return BeforeValidator(read)
 
 
 class IssueFacts(Fact):
@@ -25,13 +38,77 @@ class IssueFacts(Fact):
     """How many there are."""
     pull_request: dict[str, Any] | None = None
     """Set when the "issue" is a pull request."""
+    locked: bool = False
+    labels: Annotated[tuple[str, ...], _each("name")] = ()
+    assignees: Annotated[tuple[str, ...], _each("login")] = ()
+    """Logins."""
+    updated_at: datetime | None = None
+
+    def wears(self, label: str) -> bool:
+        return label.casefold() in {name.casefold() for name in self.labels}
+
+
+class Cursor(Fact):
+    """Up to where the changes of a repository have been seen."""
+
+    since: datetime
+    etag: str = ""
+    """What GitHub answered last to this very question."""
+    comments_since: datetime | None = None
+    """The same of comments; None where they were never looked at."""
+    comments_etag: str = ""
+
+
+class LinkedPull(Fact):
+    """A pull request that mentions an issue."""
+
+    number: int
+    title: str = ""
+    body: str | None = None
+    state: str
+    author: str = Field(default="ghost", validation_alias=AliasPath("user", "login"))
+    repository: str = Field(default="", validation_alias=AliasPath("repository", "full_name"))
+    """`owner/name`; empty where GitHub leaves it out."""
+    html_url: str = ""
+    pull_request: dict[str, Any] | None = None
+    """None for an issue that mentions it."""
+
+    @property
+    def is_open(self) -> bool:
+        return self.state == "open"
+
+
+class TimelineFacts(Fact):
+    """An entry of an issue's timeline; of "cross-referenced" ones we read where from."""
+
+    event: str = ""
+    source: LinkedPull | None = Field(default=None, validation_alias=AliasPath("source", "issue"))
 
 
 class CommentFacts(Fact):
     id: int
     body: str | None = None
     author: str = Field(default="ghost", validation_alias=AliasPath("user", "login"))
+    author_type: str = Field(default="User", validation_alias=AliasPath("user", "type"))
+    created_at: datetime | None = None
     updated_at: datetime
+    issue_url: str = ""
+    html_url: str = ""
+
+    @property
+    def issue(self) -> int:
+        """The number of what it stands on; 0 where GitHub does not say."""
+        number = self.issue_url.rpartition("/")[2]
+        return int(number) if number.isdecimal() else 0
+
+    @property
+    def on_pull(self) -> bool:
+        """It stands in the conversation of a pull request."""
+        return self.html_url.partition("#")[0].split("/")[-2:-1] == ["pull"]
+
+    @property
+    def edited(self) -> bool:
+        return self.created_at is None or self.updated_at > self.created_at
 
 
 class RepositoryFacts(Fact):
@@ -56,17 +133,65 @@ class PullRequestFacts(Fact):
     html_url: str
     state: str
     draft: bool = False
+    title: str = ""
     body: str | None = None
+    author: str = Field(default="ghost", validation_alias=AliasPath("user", "login"))
+    merged_at: datetime | None = None
+    base_branch: str = Field(default="", validation_alias=AliasPath("base", "ref"))
     head_branch: str = Field(validation_alias=AliasPath("head", "ref"))
     head_sha: str = Field(validation_alias=AliasPath("head", "sha"))
+    node_id: str = ""
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+
+class ReviewFacts(Fact):
+    """A review as a whole; what it says of lines are comments of their own."""
+
+    id: int
+    body: str | None = None
+    state: str
+    author: str = Field(default="ghost", validation_alias=AliasPath("user", "login"))
+    author_type: str = Field(default="User", validation_alias=AliasPath("user", "type"))
+
+
+class LineCommentFacts(Fact):
+    """A comment on a line of a pull request."""
+
+    id: int
+    body: str | None = None
+    path: str
+    line: int | None = None
+    """None when the line is no longer there."""
+    in_reply_to: int | None = Field(default=None, validation_alias="in_reply_to_id")
+    author: str = Field(default="ghost", validation_alias=AliasPath("user", "login"))
+    author_type: str = Field(default="User", validation_alias=AliasPath("user", "type"))
+
+    @property
+    def thread(self) -> int:
+        """The comment that its thread begins with."""
+        return self.in_reply_to or self.id
 
 
 class CheckRunFacts(Fact):
     id: int
     name: str
+    external_id: str | None = None
+    annotations: int = Field(default=0, validation_alias=AliasPath("output", "annotations_count"))
+    """How many there are."""
     status: str
     conclusion: str | None = None
     html_url: str | None = None
+    app: str = Field(default="", validation_alias=AliasPath("app", "slug"))
+    title: str | None = Field(default=None, validation_alias=AliasPath("output", "title"))
+    summary: str | None = Field(default=None, validation_alias=AliasPath("output", "summary"))
+    text: str | None = Field(default=None, validation_alias=AliasPath("output", "text"))
+
+
+class AnnotationFacts(Fact):
+    path: str = ""
+    start_line: int = 0
+    message: str | None = None
 
 
 class FileFacts(Fact):

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
-from typing import Literal
+from typing import Any
 
 from bot.github.errors import NotFound, Unprocessable
-from bot.github.facts import CommentFacts, IssueFacts, LabelledFacts, ReactionFacts
+from bot.github.facts import (
+    CommentFacts,
+    Cursor,
+    IssueFacts,
+    LabelledFacts,
+    LinkedPull,
+    TimelineFacts,
+)
+from bot.github.reactions import Reaction, Reactions
 from bot.github.scope import Scope
 from bot.github.wire import PER_PAGE
 
-Reaction = Literal["eyes", "rocket", "confused"]
+CHANGED_PAGES = 10
 COMMENT_PAGES = 5
 """At most 500 comments of an issue are read."""
 
@@ -80,27 +88,21 @@ class Issues:
         return True
 
     async def react(self, number: int, content: Reaction) -> None:
-        """Add our reaction; GitHub itself answers a second one with the first."""
-        json = {"content": content}
-
-        async def find() -> ReactionFacts | None:
-            return await self._own_reaction(number, content)
-
-        async def create() -> ReactionFacts:
-            made = await self._scope.send("POST", "issues", number, "reactions", json=json)
-            return ReactionFacts.model_validate(made)
-
-        await self._scope.once(find, create)
+        """Add our reaction to an issue; GitHub itself answers a second one with the first."""
+        await self.reactions(number).add(content)
 
     async def unreact(self, number: int, content: Reaction) -> None:
-        """Take our reaction back; fine when it is not there."""
-        found = await self._own_reaction(number, content)
-        if found is None:
-            return
-        try:
-            await self._scope.send("DELETE", "issues", number, "reactions", found.id)
-        except NotFound:
-            return
+        """Take our reaction to an issue back; fine when it is not there."""
+        await self.reactions(number).remove(content)
+
+    def reactions(self, *what: str | int) -> Reactions:
+        """Ours to an issue by its number, or to a comment by `"comments"` and its id."""
+        return Reactions(self._scope, self.is_own, "issues", *what)
+
+    async def add_labels(self, number: int, labels: Sequence[str]) -> None:
+        """GitHub makes those that the repository lacks; one that is on already stays."""
+        where = ("issues", number, "labels")
+        await self._scope.send("POST", *where, json={"labels": list(labels)})
 
     async def remove_label(self, number: int, label: str) -> None:
         """Fine when the label is not on the issue."""
@@ -127,6 +129,45 @@ class Issues:
             if found.pull_request is None:
                 yield found
 
+    async def changed(self, cursor: Cursor) -> tuple[list[IssueFacts], Cursor]:
+        """Issues and pull requests, open or closed, touched since; where to go on the next time.
+
+        Where nothing was touched this costs nothing of the rate limit.
+        """
+        items, etag = await self._touched(cursor.since, cursor.etag, "issues", state="all")
+        found = [IssueFacts.model_validate(item) for item in items]
+        latest = max((f.updated_at for f in found if f.updated_at), default=cursor.since)
+        # The ETag is of this very question: with another `since` it names nothing.
+        later = {"since": latest, "etag": etag if latest == cursor.since else ""}
+        return found, cursor.model_copy(update=later)
+
+    async def commented(self, cursor: Cursor, since: datetime) -> tuple[list[CommentFacts], Cursor]:
+        """As `changed`, of the comments on all issues and pull requests; from `since` on."""
+        etag = cursor.comments_etag if since == cursor.comments_since else ""
+        items, etag = await self._touched(since, etag, "issues", "comments")
+        found = [CommentFacts.model_validate(item) for item in items]
+        latest = max((f.updated_at for f in found), default=since)
+        later = {"comments_since": latest, "comments_etag": etag if latest == since else ""}
+        return found, cursor.model_copy(update=later)
+
+    async def _touched(
+        self, since: datetime, etag: str, *what: str, **query: str
+    ) -> tuple[list[dict[str, Any]], str]:
+        """Those last touched since, the longest ago first, and the ETag of the answer."""
+        query |= {
+            "sort": "updated",
+            "direction": "asc",
+            "since": since.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }
+        first = await self._scope.if_changed(etag, *what, **query, per_page=PER_PAGE, page=1)
+        if first.unchanged:
+            return [], etag
+        found: list[dict[str, Any]] = list(first.data)
+        if first.more:
+            more = self._scope.pages(*what, first=2, limit=CHANGED_PAGES, **query)
+            found += [item async for item in more]
+        return found, first.etag
+
     async def labelled_by(self, number: int, label: str) -> tuple[str, datetime] | None:
         """Login of who last put the label on the issue, and when; None when that was a bot."""
         last: tuple[str, datetime] | None = None
@@ -137,13 +178,18 @@ class Issues:
                 last = None if found.actor_type == "Bot" else (found.actor, found.created_at)
         return last
 
+    async def linked_pulls(self, number: int) -> AsyncIterator[LinkedPull]:
+        """Pull requests that mention the issue, oldest first, each once.
+
+        docs.github.com/rest/issues/timeline: "cross-referenced" events.
+        """
+        seen: set[str] = set()
+        async for event in self._scope.pages("issues", number, "timeline", limit=COMMENT_PAGES):
+            found = TimelineFacts.model_validate(event)
+            pull = found.source if found.event == "cross-referenced" else None
+            if pull is not None and pull.pull_request is not None and pull.html_url not in seen:
+                seen.add(pull.html_url)
+                yield pull
+
     def is_own(self, login: str) -> bool:
         return login.lower() == self._own_login
-
-    async def _own_reaction(self, number: int, content: Reaction) -> ReactionFacts | None:
-        listed = self._scope.pages("issues", number, "reactions", content=content)
-        async for item in listed:
-            found = ReactionFacts.model_validate(item)
-            if found.content == content and self.is_own(found.author):
-                return found
-        return None

@@ -1,15 +1,20 @@
-"""Pull requests and check runs."""
+"""Pull requests."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import AsyncIterator, Callable
+from typing import Final
 
 from bot.github.errors import Forbidden, NotFound, Unprocessable
-from bot.github.facts import CheckRunFacts, PullRequestFacts
+from bot.github.facts import LineCommentFacts, PullRequestFacts, ReviewFacts
 from bot.github.scope import Scope
 
-CHECK_TEXT_CHARACTERS = 65_535
-"""GitHub's limit for each text of a check run (docs.github.com/rest/checks/runs)."""
+COMMENT_PAGES: Final = 5
+"""At most 500 comments or reviews of a pull request are read."""
+READY: Final = (
+    "mutation($id: ID!) { markPullRequestReadyForReview(input: {pullRequestId: $id}) "
+    "{ pullRequest { isDraft } } }"
+)
 
 
 class Pulls:
@@ -18,6 +23,28 @@ class Pulls:
     def __init__(self, scope: Scope, owner: str) -> None:
         self._scope = scope
         self._owner = owner
+
+    async def get(self, number: int) -> PullRequestFacts | None:
+        """None when there is no pull request of this number."""
+        try:
+            return PullRequestFacts.model_validate(await self._scope.get("pulls", number))
+        except NotFound:
+            return None
+
+    async def describe(self, number: int, body: str) -> None:
+        """Replace what its description says."""
+        await self._scope.send("PATCH", "pulls", number, json={"body": body})
+
+    async def forked_at(self, base: str, head: str) -> str | None:
+        """The commit where the history of `head` left that of `base`; None where they share none.
+
+        Both are branches or commits that the repository, or a fork of it, has.
+        """
+        try:
+            found = await self._scope.get("compare", f"{base}...{head}")
+        except NotFound:
+            return None
+        return str(found["merge_base_commit"]["sha"])
 
     async def find(self, branch: str, marker: str) -> PullRequestFacts | None:
         """Our pull request from `branch`: an open one, or a closed one that holds `marker`.
@@ -56,6 +83,52 @@ class Pulls:
 
         return await self._scope.once(find, create)
 
+    async def close(self, number: int) -> None:
+        """Close it without merging; fine when it is closed."""
+        await self._scope.send("PATCH", "pulls", number, json={"state": "closed"})
+
+    async def mark_ready(self, node_id: str) -> None:
+        """No draft any more; fine when it is none.
+
+        docs.github.com/graphql/reference/mutations#markpullrequestreadyforreview
+        """
+        await self._scope.mutate(READY, {"id": node_id})
+
+    async def reviews(self, number: int) -> AsyncIterator[ReviewFacts]:
+        """Oldest first."""
+        async for item in self._scope.pages("pulls", number, "reviews", limit=COMMENT_PAGES):
+            yield ReviewFacts.model_validate(item)
+
+    async def line_comments(self, number: int) -> AsyncIterator[LineCommentFacts]:
+        """Comments on lines, oldest first."""
+        async for item in self._scope.pages("pulls", number, "comments", limit=COMMENT_PAGES):
+            yield LineCommentFacts.model_validate(item)
+
+    async def reply_once(
+        self, number: int, thread: int, marker: str, body: str, own: Callable[[str], bool]
+    ) -> None:
+        """Our answer that holds `marker` in a thread of a line, made when there is none yet.
+
+        Fine when the thread was deleted. `own` knows our login.
+        """
+        assert marker in body
+
+        async def find() -> LineCommentFacts | None:
+            async for comment in self.line_comments(number):
+                if own(comment.author) and marker in (comment.body or ""):
+                    return comment
+            return None
+
+        async def create() -> LineCommentFacts:
+            where = ("pulls", number, "comments", thread, "replies")
+            made = await self._scope.send("POST", *where, json={"body": body})
+            return LineCommentFacts.model_validate(made)
+
+        try:
+            await self._scope.once(find, create)
+        except NotFound:
+            return
+
     async def request_review(self, number: int, login: str) -> bool:
         """False when GitHub will not: its author cannot review it, or a bot was named."""
         where = ("pulls", number, "requested_reviewers")
@@ -65,43 +138,21 @@ class Pulls:
             return False
         return True
 
-    async def check_once(
-        self,
-        *,
-        name: str,
-        head_sha: str,
-        external_id: str,
-        conclusion: Literal["success", "failure", "neutral"],
-        title: str,
-        summary: str,
-        text: str,
-    ) -> CheckRunFacts:
-        """The completed check run on a commit, made when there is none with this external id."""
-        output = {
-            "title": title[:255],
-            "summary": summary[:CHECK_TEXT_CHARACTERS],
-            "text": text[:CHECK_TEXT_CHARACTERS],
-        }
-        body: dict[str, Any] = {
-            "name": name,
-            "head_sha": head_sha,
-            "external_id": external_id,
-            "status": "completed",
-            "conclusion": conclusion,
-            "output": output,
-        }
-
-        async def find() -> CheckRunFacts | None:
-            listed = self._scope.pages(
-                "commits", head_sha, "check-runs", items="check_runs", check_name=name
-            )
-            async for item in listed:
-                if item.get("external_id") == external_id:
-                    return CheckRunFacts.model_validate(item)
+    async def head(self, number: int) -> str | None:
+        """The full SHA of its head; None when there is no such pull request (any more)."""
+        try:
+            found = await self._scope.get("pulls", number)
+        except NotFound:
             return None
+        return PullRequestFacts.model_validate(found).head_sha
 
-        async def create() -> CheckRunFacts:
-            made = await self._scope.send("POST", "check-runs", json=body)
-            return CheckRunFacts.model_validate(made)
+    async def edited(self, number: int) -> set[str]:
+        """The paths that a pull request adds, changes or moves something to; at most 3000.
 
-        return await self._scope.once(find, create)
+        Nothing when there is no such pull request (any more).
+        """
+        listed = self._scope.pages("pulls", number, "files", limit=30)
+        try:
+            return {str(item["filename"]) async for item in listed if item["status"] != "removed"}
+        except NotFound:
+            return set()

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from bot.github.errors import NotFound, Unprocessable
+from bot.github.checks import Checks
+from bot.github.errors import Forbidden, NotFound, Unprocessable
 from bot.github.facts import FileFacts, RepositoryFacts
 from bot.github.issues import Issues
 from bot.github.pulls import Pulls
 from bot.github.scope import Scope
 from bot.types import RepoRef
+
+DEFAULTS_REPOSITORY = ".github"
+"""Its files stand for those that the owner's other repositories do not have:
+https://docs.github.com/communities/setting-up-your-project-for-healthy-contributions"""
 
 
 @dataclass(frozen=True)
@@ -27,12 +33,17 @@ class Identity:
 class Repository:
     """What the bot does with one repository. Raises as `Wire.send` does unless said otherwise."""
 
-    def __init__(self, scope: Scope, ref: RepoRef, identity: Identity) -> None:
+    def __init__(
+        self, scope: Scope, ref: RepoRef, identity: Identity, *, defaults: Scope | None = None
+    ) -> None:
+        """`defaults` is the owner's `.github` repository, to be read only."""
         self._scope = scope
+        self._defaults = defaults
         self.ref = ref
         self.identity = identity
         self.issues = Issues(scope, identity.login)
         self.pulls = Pulls(scope, ref.owner)
+        self.checks = Checks(scope)
 
     async def token(self) -> str:
         """An installation token for git, good for the next five minutes at least."""
@@ -57,24 +68,24 @@ class Repository:
         known = ("admin", "maintain", "write", "triage", "read")
         return role if role in known else str(found.get("permission") or "none")
 
-    async def file_text(self, *segments: str) -> str | None:
+    async def file_text(self, *segments: str, ref: str | None = None) -> str | None:
         """A file at the head of the default branch; None when there is none, or of over a MiB.
 
-        What is not UTF-8 comes as replacement characters, so that its reader can complain.
+        `ref` names another commit. What is not UTF-8 comes as replacement characters, so that its
+        reader can complain.
         """
-        try:
-            found = await self._scope.get("contents", *segments)
-        except NotFound:
-            return None
-        if isinstance(found, list):  # a folder
-            return None
-        file = FileFacts.model_validate(found)
-        if file.type != "file" or file.encoding != "base64":
+        return await _file_text(self._scope, *segments, ref=ref)
+
+    async def defaults_text(self, *segments: str) -> str | None:
+        """As `file_text`, of the owner's `.github` repository; None where we may not read it."""
+        if self._defaults is None:
             return None
         try:
-            return base64.b64decode(file.content).decode("utf-8", "replace")
-        except binascii.Error:
+            await self._defaults.credential.token()
+        except (NotFound, Forbidden):  # not among the repositories of the installation
+            self._defaults = None
             return None
+        return await _file_text(self._defaults, *segments)
 
     async def branch_head(self, branch: str) -> str | None:
         """The full SHA that a branch points at, or None when there is no such branch."""
@@ -86,9 +97,39 @@ class Repository:
             return None
         return str(found["object"]["sha"])
 
+    async def branches(self) -> AsyncIterator[str]:
+        """Names of branches, the first few hundred."""
+        async for branch in self._scope.pages("branches", limit=3):
+            yield str(branch["name"])
+
+    async def recent_messages(self) -> list[str]:
+        """The messages of the latest hundred commits on the default branch."""
+        listed = self._scope.pages("commits", limit=1)
+        try:
+            return [str(item["commit"]["message"]) async for item in listed]
+        except Unprocessable:  # GitHub's 409 for a repository without a commit
+            return []
+
     async def delete_branch(self, branch: str) -> None:
         """Delete a branch; fine when it is already gone."""
         try:
             await self._scope.send("DELETE", "git", "refs", "heads", *branch.split("/"))
         except (NotFound, Unprocessable):  # GitHub answers 422 for a missing reference
             return
+
+
+async def _file_text(scope: Scope, *segments: str, ref: str | None = None) -> str | None:
+    query = {} if ref is None else {"ref": ref}
+    try:
+        found = await scope.get("contents", *segments, **query)
+    except NotFound:
+        return None
+    if isinstance(found, list):  # a folder
+        return None
+    file = FileFacts.model_validate(found)
+    if file.type != "file" or file.encoding != "base64":
+        return None
+    try:
+        return base64.b64decode(file.content).decode("utf-8", "replace")
+    except binascii.Error:
+        return None

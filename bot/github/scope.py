@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 from bot.github.tokens import InstallationCredential
-from bot.github.wire import Wire, find_or_create, path
+from bot.github.wire import Answer, Wire, find_or_create, path
 
 T = TypeVar("T")
 
@@ -40,6 +40,15 @@ class Scope:
             params=params or None,
         )
         return answer.data
+
+    async def mutate(self, query: str, variables: Mapping[str, Any]) -> None:
+        """A GraphQL mutation that may be repeated. Raises as `send`."""
+        await self._wire.graphql(query, variables, self.credential)
+
+    async def if_changed(self, etag: str, *segments: str | int, **params: Any) -> Answer:
+        """A GET that is answered only if it is no longer what `etag` names. Raises as `send`."""
+        where = path(*self._root, *segments)
+        return await self._wire.send("GET", where, self.credential, params=params, etag=etag)
 
     async def once(
         self, find: Callable[[], Awaitable[T | None]], create: Callable[[], Awaitable[T]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -24,18 +24,25 @@ PERMISSIONS = {
 }
 """What a run needs of a repository; `workflows` is not among it, so no edit can reach them."""
 
+READING = {"metadata": "read", "contents": "read"}
+"""What reading an owner's defaults needs."""
+
 
 class AppCredential:
     """Signs as the App itself: a JWT of at most ten minutes (docs.github.com/apps)."""
 
     def __init__(self, app_id: str, private_key: str) -> None:
         self._app_id = app_id
-        self._key = private_key
+        self.private_key = private_key
+        self._key: Any = None
+        """The parsed key: parsing takes thirty times as long as signing."""
 
     async def value(self) -> str:
         now = int(time.time())
         claims = {"iss": self._app_id, "iat": now - 60, "exp": now + 9 * 60}
         try:
+            if self._key is None:
+                self._key = jwt.get_algorithm_by_name("RS256").prepare_key(self.private_key)
             return "Bearer " + jwt.encode(claims, self._key, algorithm="RS256")
         except (ValueError, TypeError, jwt.PyJWTError):
             raise GitHubMisconfigured("the App's private key is not an RSA key") from None
@@ -78,11 +85,15 @@ class InstallationCredential:
 
 
 async def mint(
-    wire: Wire, app: AppCredential, installation: int, repository: str | None
+    wire: Wire,
+    app: AppCredential,
+    installation: int,
+    repository: str | None,
+    permissions: Mapping[str, str] = PERMISSIONS,
 ) -> tuple[str, float]:
     """A fresh token and when it expires (seconds since the epoch).
 
-    Scoped to `repository` (its bare name) with `PERMISSIONS`, or to the whole installation,
+    Scoped to `repository` (its bare name) with `permissions`, or to the whole installation,
     reading only, when None.
 
     Raises:
@@ -92,7 +103,7 @@ async def mint(
     """
     body: dict[str, Any] = {"permissions": {"metadata": "read", "issues": "read"}}
     if repository is not None:
-        body = {"repositories": [repository], "permissions": PERMISSIONS}
+        body = {"repositories": [repository], "permissions": dict(permissions)}
     where = path("app", "installations", installation, "access_tokens")
     try:
         answer = await wire.send("POST", where, app, json=body)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, cast
 from urllib.parse import quote
 
+import httpx
 from githubkit import GitHub, UnauthAuthStrategy
 from githubkit.cache import MemCacheStrategy
 from githubkit.exception import (
@@ -42,7 +43,7 @@ class Credential(Protocol):
     """What a request is signed with."""
 
     async def value(self) -> str:
-        """The Authorization header's value."""
+        """The Authorization header's value; empty to send none."""
         ...
 
     def rejected(self, value: str) -> bool:
@@ -68,6 +69,13 @@ def api_root(github_url: str) -> str:
     return "https://api.github.com" if is_github_com(url) else f"{url}/api/v3"
 
 
+def graphql_url(github_url: str) -> str:
+    """Where the GraphQL API is; on an Enterprise Server it is not below the REST API."""
+    if is_github_com(github_url):
+        return f"{api_root(github_url)}/graphql"
+    return f"{github_url.rstrip('/')}/api/graphql"
+
+
 def is_github_com(github_url: str) -> bool:
     return re.fullmatch(r"https://(www\.)?github\.com/?", github_url) is not None
 
@@ -79,12 +87,25 @@ class Answer:
     status: int
     data: Any
     more: bool
+    etag: str = ""
+    """Names what was answered, for asking again only if it has changed."""
+
+    @property
+    def unchanged(self) -> bool:
+        return self.status == 304
 
 
 class Wire:
     """A connection pool to one GitHub; use as `async with`, in one task and its children."""
 
-    def __init__(self, github_url: str, *, tls: ssl.SSLContext, pause: float = 0.5) -> None:
+    def __init__(
+        self,
+        github_url: str,
+        *,
+        tls: ssl.SSLContext,
+        pause: float = 0.5,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
         self._github = GitHub(
             UnauthAuthStrategy(),
             base_url=api_root(github_url),
@@ -92,10 +113,12 @@ class Wire:
             ssl_verify=tls,
             user_agent="capuchin",
             auto_retry=False,
+            async_transport=transport,
             http_cache=False,
             cache_strategy=MemCacheStrategy(),
         )
         version = "2026-03-10" if is_github_com(github_url) else "2022-11-28"
+        self._graphql = graphql_url(github_url)
         self._headers = {"X-GitHub-Api-Version": version}
         self.pause = pause
 
@@ -114,8 +137,11 @@ class Wire:
         *,
         json: Mapping[str, Any] | None = None,
         params: Mapping[str, Any] | None = None,
+        etag: str = "",
     ) -> Answer:
         """Send once, or up to `TRIES` times where a repetition is harmless.
+
+        With an `etag` the answer may be that nothing has changed, which GitHub does not count.
 
         Raises:
             GitHubUnavailable, NotFound, Forbidden, Unprocessable: see `errors.py`.
@@ -123,7 +149,7 @@ class Wire:
         tries = TRIES if method in SAFE_TO_REPEAT else 1
         for attempt in range(1, tries + 1):
             try:
-                return await self._signed(method, path, credential, json, params)
+                return await self._signed(method, path, credential, json, params, etag)
             except GitHubUnavailable as error:
                 wait = error.retry_after
                 if attempt == tries or (wait is not None and wait > PATIENCE_SECONDS):
@@ -133,6 +159,21 @@ class Wire:
                     wait if wait is not None else self.pause * 2 ** (attempt - 1) * jitter
                 )
         raise AssertionError("every try returns or raises")
+
+    async def graphql(
+        self, query: str, variables: Mapping[str, Any], credential: Credential
+    ) -> None:
+        """A mutation whose repetition is harmless; what it answers is not read.
+
+        Raises:
+            Forbidden: GitHub refuses it. GitHubUnavailable: see `errors.py`.
+        """
+        answer = await self.send(
+            "POST", self._graphql, credential, json={"query": query, "variables": variables}
+        )
+        if answer.data.get("errors"):
+            kinds = ", ".join(str(error.get("type")) for error in answer.data["errors"])
+            raise Forbidden(f"POST {self._graphql}: {kinds}")
 
     async def pages(
         self,
@@ -164,7 +205,9 @@ class Wire:
         credential: Credential,
         json: Mapping[str, Any] | None,
         params: Mapping[str, Any] | None,
+        etag: str,
     ) -> Answer:
+        condition = {"If-None-Match": etag} if etag else {}
         for last in (False, True):
             value = await credential.value()
             try:
@@ -173,7 +216,7 @@ class Wire:
                     path,
                     json=dict(json) if json is not None else None,
                     params=dict(params) if params is not None else None,
-                    headers={**self._headers, "Authorization": value},
+                    headers=self._headers | condition | ({"Authorization": value} if value else {}),
                 )
             except RequestFailed as error:
                 # A 401 had no effect, so even a POST may be sent again under a fresh token.
@@ -184,7 +227,8 @@ class Wire:
                 raise GitHubUnavailable(f"{method} {path}: no answer") from None
             body = response.json() if response.content else None
             more = 'rel="next"' in response.headers.get("link", "")
-            return Answer(status=response.status_code, data=body, more=more)
+            named = response.headers.get("etag", "")
+            return Answer(status=response.status_code, data=body, more=more, etag=named)
         raise AssertionError("the last try returns or raises")
 
 

@@ -6,9 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 from bot.localhub.git_types import Commit
 from bot.localhub.shapes import people, pulls, repositories
-from bot.localhub.shapes.checks import check_run
+from bot.localhub.shapes.checks import check_run, check_suite
 from bot.localhub.shapes.issues import issue as issue_shape
-from bot.localhub.state import CheckRun, Installation, Issue, Pull, Repo, User, node_id, stamp
+from bot.localhub.state import (
+    CheckRun,
+    CheckSuite,
+    Installation,
+    Issue,
+    Pull,
+    Repo,
+    User,
+    node_id,
+    stamp,
+)
 
 if TYPE_CHECKING:
     from bot.localhub.hub import LocalHub
@@ -33,6 +43,7 @@ def about_check(hub: LocalHub, repo: Repo, run: CheckRun, action: str, by: User)
     """`check_run`, created or completed."""
     app = people.app(hub.url, hub.app, repo.owner)
     shape = check_run(hub.url, repo, run, app)
+    app = shape["app"]
     shape["check_suite"] = {
         "id": run.suite.id,
         "node_id": node_id("CS", run.suite.id),
@@ -49,6 +60,14 @@ def about_check(hub: LocalHub, repo: Repo, run: CheckRun, action: str, by: User)
         "updated_at": stamp(run.suite.updated_at),
     }
     emit(hub, "check_run", repo, by, {"action": action, "check_run": shape})
+
+
+def about_suite(hub: LocalHub, repo: Repo, suite: CheckSuite, action: str, by: User) -> None:
+    """`check_suite`, completed."""
+    runs = [run for run in repo.check_runs if run.suite is suite]
+    app = check_run(hub.url, repo, runs[0], people.app(hub.url, hub.app, repo.owner))["app"]
+    shape = check_suite(hub.url, repo, suite, runs, repo.git.commits([suite.head_sha])[0], app)
+    emit(hub, "check_suite", repo, by, {"action": action, "check_suite": shape})
 
 
 def push(hub: LocalHub, repo: Repo, ref: str, before: str, after: str, by: User) -> Json:

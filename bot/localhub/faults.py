@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from bot.localhub.errors import Refusal
@@ -32,9 +33,13 @@ class Fault:
 
 
 class Faults:
-    """Faults that wait for their call. Each strikes once, in the order given."""
+    """Faults that wait for their call. Each strikes once, in the order given.
+
+    While `down`, every call is answered 503.
+    """
 
     def __init__(self) -> None:
+        self.down = False
         self._waiting: list[Fault] = []
 
     def fail_next(
@@ -59,6 +64,8 @@ class Faults:
 
     def take(self, method: str, path: str) -> Fault | None:
         """The fault that strikes this call, which is then spent."""
+        if self.down:
+            return Fault(method, path, 503, message="Service unavailable")
         fault = next((fault for fault in self._waiting if fault.matches(method, path)), None)
         if fault is not None:
             self._waiting.remove(fault)
@@ -75,21 +82,23 @@ class RateLimit:
 
     limit = 5000
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self.clock = clock
+        """Seconds since the epoch."""
         self.remaining = self.limit
-        self.reset_at = time.time() + 3600
+        self.reset_at = self.clock() + 3600
         self._secondary: str | None = None
 
     def allow(self, requests: int, reset_in: float, *, secondary: bool = False) -> None:
         """After `requests` more calls, refuse until `reset_in` seconds from now."""
         self.remaining = requests
-        self.reset_at = time.time() + reset_in
+        self.reset_at = self.clock() + reset_in
         self._secondary = str(max(1, round(reset_in))) if secondary else None
 
     def spend(self) -> None:
         """Counts a call. Raises Refusal (403; 429 for the secondary limit) when none is left."""
-        if time.time() >= self.reset_at:
-            self.remaining, self.reset_at, self._secondary = self.limit, time.time() + 3600, None
+        if self.clock() >= self.reset_at:
+            self.remaining, self.reset_at, self._secondary = self.limit, self.clock() + 3600, None
         if self.remaining > 0:
             self.remaining -= 1
             return
@@ -101,6 +110,10 @@ class RateLimit:
                 headers={"retry-after": self._secondary},
             )
         raise Refusal(403, "API rate limit exceeded for installation.")
+
+    def give_back(self) -> None:
+        """A call that turned out to cost nothing."""
+        self.remaining = min(self.remaining + 1, self.limit)
 
     def facts(self) -> dict[str, int]:
         """As `GET /rate_limit` shows it."""

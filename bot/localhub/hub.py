@@ -7,16 +7,26 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from bot.localhub import events, git_diff
+from bot.localhub import events
 from bot.localhub.actions import comments, issues, pulls, refs
-from bot.localhub.errors import GitFailed
 from bot.localhub.faults import Faults, RateLimit
 from bot.localhub.identity import AppIdentity
+from bot.localhub.pull_facts import facts_of
+from bot.localhub.registration import Registrations
 from bot.localhub.registry import Registry
 from bot.localhub.seed import commit_tree
 from bot.localhub.serve import create_app, serving
 from bot.localhub.shapes.pulls import PullFacts
-from bot.localhub.state import Comment, Exchange, Issue, Pull, Repo
+from bot.localhub.state import (
+    Comment,
+    Exchange,
+    Issue,
+    Pull,
+    Repo,
+    Review,
+    ReviewComment,
+    User,
+)
 from bot.localhub.tokens import Tokens
 from bot.localhub.webhooks import Delivery, Webhooks
 
@@ -36,15 +46,24 @@ class LocalHub(Registry):
         self.faults = Faults()
         self.limit = RateLimit()
         self.webhooks = Webhooks(webhook_secret, app.app_id)
+        self.registrations = Registrations()
         self.requests: list[Exchange] = []
         self.unexpected: list[str] = []
         self.on_exchange: Callable[[Exchange], None] | None = None
         self._facts: dict[tuple[int, str, str], PullFacts] = {}
 
     @asynccontextmanager
-    async def serve(self, port: int = 0, host: str = "127.0.0.1") -> AsyncGenerator[str, None]:
-        """Answers on `host:port` (0: any free one) and yields the address, which `url` keeps."""
+    async def serve(
+        self, port: int = 0, host: str = "127.0.0.1", enterprise: str = ""
+    ) -> AsyncGenerator[str, None]:
+        """Answers on `host:port` (0: any free one) and yields the address, which `url` keeps.
+
+        `enterprise` is the name of an Enterprise Server that it is to be, and that leads here.
+        """
         async with serving(create_app(self), host, port) as address:
+            if enterprise:
+                address = address.replace(host, enterprise, 1)
+                self.webhooks.enterprise_host = enterprise
             self.url = address
             try:
                 yield address
@@ -127,6 +146,12 @@ class LocalHub(Registry):
         issues.delete(self, issue, self.add_user(by))
         await self.settled()
 
+    async def transfer_issue(self, issue: Issue, to: Repo, by: str) -> Issue:
+        """The issue in its new repository."""
+        moved = issues.transfer(self, issue, to, self.add_user(by))
+        await self.settled()
+        return moved
+
     async def comment(self, issue: Issue, body: str, author: str) -> Comment:
         comment = comments.add(self, issue, body, self.add_user(author))
         await self.settled()
@@ -140,11 +165,36 @@ class LocalHub(Registry):
         comments.delete(self, comment, self.add_user(by))
         await self.settled()
 
+    async def open_pull(self, repo: Repo, head: str, title: str, by: str) -> Pull:
+        """A pull request from a branch into the default branch."""
+        asked = pulls.NewPull(title, None, head, repo.default_branch)
+        pull = await pulls.open_pull(self, repo, asked, self.add_user(by))
+        await self.settled()
+        return pull
+
     async def merge(self, pull: Pull, by: str) -> str:
         """The merge commit's id; closes the issues that the pull request fixes."""
         sha = await pulls.merge(self, pull, self.add_user(by))
         await self.settled()
         return sha
+
+    async def review(
+        self,
+        pull: Pull,
+        by: str,
+        body: str = "",
+        state: str = "COMMENTED",
+        lines: Iterable[tuple[str, int, str]] = (),
+    ) -> Review:
+        """Someone's review, with comments on lines: path, line, text."""
+        made = Review(self.next_id(), self.add_user(by), body, state, pull.head_sha)
+        made.comments += [
+            ReviewComment(self.next_id(), made, path, line, "RIGHT", text, "@@ -1 +1 @@\n x")
+            for path, line, text in lines
+        ]
+        pulls.add_review(self, pull, made)
+        await self.settled()
+        return made
 
     # Repositories and installations
 
@@ -198,6 +248,13 @@ class LocalHub(Registry):
         del self.repos[repo.full_name.lower()]
         shutil.rmtree(repo.git.path)
 
+    def become(self, app: AppIdentity, webhook_secret: str) -> None:
+        """From now on `app` is the App that this hub knows: there is one at a time."""
+        self.app = app
+        self.tokens = Tokens(app)
+        self.webhooks = Webhooks(webhook_secret, app.app_id)
+        self.bot = self.users[app.bot_login.lower()] = User(self.next_id(), app.bot_login, "Bot")
+
     # Tokens and limits
 
     def personal_token(self, login: str) -> str:
@@ -224,22 +281,5 @@ class LocalHub(Registry):
         """What git says of the pull request, kept for each pair of commits."""
         key = (pull.repo.id, pull.base_sha, pull.head_sha)
         if key not in self._facts:
-            self._facts[key] = _facts(pull)
+            self._facts[key] = facts_of(pull)
         return self._facts[key]
-
-
-def _facts(pull: Pull) -> PullFacts:
-    git = pull.repo.git
-    compared = git_diff.compare(git, pull.base_sha, pull.head_sha)
-    changed = git_diff.changes(git, compared.merge_base or pull.base_sha, pull.head_sha)
-    try:
-        clean = git_diff.mergeable(git, pull.base_sha, pull.head_sha)
-    except GitFailed:
-        clean = False
-    return PullFacts(
-        compared.ahead,
-        sum(change.additions for change in changed),
-        sum(change.deletions for change in changed),
-        len(changed),
-        clean,
-    )

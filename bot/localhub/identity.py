@@ -19,10 +19,12 @@ PERMISSIONS: Mapping[str, str] = {
 
 EVENTS = (
     "check_run",
+    "check_suite",
     "issue_comment",
     "issues",
     "pull_request",
     "pull_request_review",
+    "pull_request_review_comment",
     "push",
 )
 """What the App subscribes to. `installation*` and `ping` reach every App unasked."""

@@ -13,7 +13,9 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from bot.localhub.git_http import GitDoor
+from bot.localhub.graphql import GraphQLDoor
 from bot.localhub.pages import PageDoor
+from bot.localhub.registration import RegistrationDoor
 from bot.localhub.rest.door import PREFIX, RestDoor
 
 if TYPE_CHECKING:
@@ -23,14 +25,19 @@ METHODS = ["GET", "POST", "PATCH", "PUT", "DELETE"]
 
 
 def create_app(hub: LocalHub) -> Starlette:
-    """The three doors. Anything else is 404."""
+    """The doors. Anything else is 404."""
     pages = PageDoor(hub)
     rest = RestDoor(hub)
     git = GitDoor(hub)
+    registration = RegistrationDoor(hub)
+    graphql = GraphQLDoor(hub)
     return Starlette(
         routes=[
+            Route("/api/graphql", graphql.answer, methods=["POST"]),
             Route(PREFIX + "/{rest:path}", rest.answer, methods=METHODS),
             Route(PREFIX, rest.answer, methods=METHODS),
+            Route("/settings/apps/new", registration.answer, methods=["POST"]),
+            Route("/organizations/{org}/settings/apps/new", registration.answer, methods=["POST"]),
             Route("/{owner}/{repo}.git/{service:path}", git.answer, methods=["GET", "POST"]),
             Route("/{owner}/{repo}/{service:path}", git.or_page(pages.answer),
                   methods=["GET", "POST"]),

@@ -6,7 +6,6 @@ Git content is not here: it is read from the bare repository each time (`git_rep
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -151,17 +150,20 @@ class ReviewComment:
     side: str
     body: str
     diff_hunk: str
+    in_reply_to: int | None = None
+    """The comment that its thread begins with; None for that one itself."""
     created_at: datetime = field(default_factory=now)
 
 
 @dataclass(eq=False)
 class Pull(Issue):
-    """A pull request within one repository. The shas are the last ones its branches had."""
+    """A pull request within one repository, or from a fork. The shas are its branches' last."""
 
     head_ref: str = ""
     head_sha: str = ""
     base_ref: str = ""
     base_sha: str = ""
+    fork: Repo | None = None
     draft: bool = False
     maintainer_can_modify: bool = False
     merged_at: datetime | None = None
@@ -199,6 +201,8 @@ class CheckRun:
     annotations: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     started_at: datetime | None = None
     completed_at: datetime | None = None
+    app: str = ""
+    """Slug of the App that made it; empty for the App that the hub is for."""
 
 
 @dataclass(eq=False)
@@ -278,7 +282,7 @@ class Repo:
 class Exchange:
     """One request that the hub answered. `path` has no `/api/v3` and no query."""
 
-    door: Literal["rest", "git"]
+    door: Literal["rest", "git", "graphql"]
     method: str
     path: str
     query: tuple[tuple[str, str], ...]
@@ -294,10 +298,3 @@ class Exchange:
 def node_id(kind: str, number: int) -> str:
     """An opaque id in GitHub's style; equal for equal arguments."""
     return f"{kind}_{hashlib.sha256(f'{kind}{number}'.encode()).hexdigest()[:16]}"
-
-
-def reaction_counts(reactions: Iterable[Reaction]) -> dict[str, int]:
-    """How many of each of GitHub's eight reactions."""
-    names = ("+1", "-1", "laugh", "hooray", "confused", "heart", "rocket", "eyes")
-    given = [reaction.content for reaction in reactions]
-    return {name: given.count(name) for name in names}

@@ -14,6 +14,7 @@ import httpx
 
 PATIENCE_S = 10.0
 """https://docs.github.com/webhooks: a receiver has ten seconds to answer."""
+ENTERPRISE_VERSION = "3.17.0"
 
 
 @dataclass(eq=False)
@@ -45,6 +46,8 @@ class Webhooks:
 
     def __init__(self, secret: str, app_id: int) -> None:
         self.url: str | None = None
+        self.enterprise_host = ""
+        """The name of the Enterprise Server that this is; empty for github.com."""
         self.deliveries: list[Delivery] = []
         self._secret = secret
         self._app_id = app_id
@@ -104,7 +107,12 @@ class Webhooks:
 
     def _headers(self, event: str, guid: str, body: bytes) -> dict[str, str]:
         sha1 = hmac.new(self._secret.encode(), body, hashlib.sha1).hexdigest()
+        enterprise = {
+            "X-GitHub-Enterprise-Host": self.enterprise_host,
+            "X-GitHub-Enterprise-Version": ENTERPRISE_VERSION,
+        }
         return {
+            **(enterprise if self.enterprise_host else {}),
             "Accept": "*/*",
             "Content-Type": "application/json",
             "User-Agent": f"GitHub-Hookshot/{hashlib.sha256(guid.encode()).hexdigest()[:7]}",

@@ -34,22 +34,27 @@ class AnthropicWire:
     def whole(self, told: Told) -> dict[str, Any]:
         return {
             **_message(told),
-            "content": [{"type": "text", "text": told.text}] if told.text else [],
+            "content": [
+                *_thought(told),
+                *([{"type": "text", "text": told.text}] if told.text else []),
+            ],
             "stop_reason": _STOP[told.stop],
             "usage": _usage(told, told.usage.output),
         }
 
     def streamed(self, told: Told) -> Streamed:
         start = {"type": "message_start", "message": _message(told)}
+        at = 1 if told.thinking else 0
         block = {"type": "text", "text": ""}
         finish = {"stop_reason": _STOP[told.stop], "stop_sequence": None}
         begin = [
             start,
-            {"type": "content_block_start", "index": 0, "content_block": block},
+            *_thinking(told),
+            {"type": "content_block_start", "index": at, "content_block": block},
             {"type": "ping"},
         ]
         end = [
-            {"type": "content_block_stop", "index": 0},
+            {"type": "content_block_stop", "index": at},
             {
                 "type": "message_delta",
                 "delta": finish,
@@ -60,7 +65,7 @@ class AnthropicWire:
         pieces = [
             {
                 "type": "content_block_delta",
-                "index": 0,
+                "index": at,
                 "delta": {"type": "text_delta", "text": piece},
             }
             for piece in told.pieces()
@@ -73,6 +78,26 @@ class AnthropicWire:
 
     def event(self, data: dict[str, Any]) -> bytes:
         return f"event: {data['type']}\ndata: {json.dumps(data)}\n\n".encode()
+
+
+def _thought(told: Told) -> list[dict[str, Any]]:
+    block = {"type": "thinking", "thinking": told.thinking, "signature": "recorded"}
+    return [block] if told.thinking else []
+
+
+def _thinking(told: Told) -> list[dict[str, Any]]:
+    """The events of the block that comes before the text."""
+    block = {"type": "thinking", "thinking": "", "signature": ""}
+    deltas: list[dict[str, Any]] = [
+        {"type": "thinking_delta", "thinking": told.thinking},
+        {"type": "signature_delta", "signature": "recorded"},
+    ]
+    events: list[dict[str, Any]] = [
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        *({"type": "content_block_delta", "index": 0, "delta": delta} for delta in deltas),
+        {"type": "content_block_stop", "index": 0},
+    ]
+    return events if told.thinking else []
 
 
 def _message(told: Told) -> dict[str, Any]:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from pipeline.models.base import Message
 from pipeline.models.wire import CALL_HEADER
@@ -44,11 +51,17 @@ class _Turn(_Wire):
     content: Blocks = Field(min_length=1)
 
 
+class _Thinking(_Wire):
+    type: Literal["enabled", "disabled", "adaptive", "between_tools"]
+    budget_tokens: int | None = Field(default=None, ge=1024)
+
+
 class _AnthropicBody(_Wire):
     model: str = Field(min_length=1)
     messages: tuple[_Turn, ...] = Field(min_length=1)
     system: Blocks = ()
     max_tokens: int | None = Field(default=None, ge=0)
+    thinking: _Thinking | None = None
     stream: bool = False
     temperature: float | None = None
 
@@ -70,6 +83,23 @@ class _ChatBody(_Wire):
     stream: bool = False
     stream_options: _StreamOptions | None = None
     temperature: float | None = Field(default=None, ge=0, le=2)
+    response_format: Mapping[str, Any] | None = None
+    logprobs: bool = False
+    top_logprobs: int | None = Field(default=None, ge=0, le=20)
+    prompt_logprobs: int | None = Field(default=None, ge=0)
+    add_generation_prompt: bool = True
+    continue_final_message: bool = False
+
+    @model_validator(mode="after")
+    def _agrees(self) -> _ChatBody:
+        """What vLLM refuses: `ChatCompletionRequest` of its protocol."""
+        if self.top_logprobs and not self.logprobs:
+            raise ValueError("when using `top_logprobs`, `logprobs` must be set to true")
+        if self.prompt_logprobs is not None and self.stream:
+            raise ValueError("`prompt_logprobs` are not available when `stream=True`")
+        if self.continue_final_message and self.add_generation_prompt:
+            raise ValueError("cannot set both `continue_final_message` and `add_generation_prompt`")
+        return self
 
 
 class Part(_Wire):
@@ -94,18 +124,33 @@ class Asked(BaseModel):
     messages: tuple[Message, ...]
     max_tokens: int | None
     temperature: float | None
+    thinks: bool = True
+    """Whether thinking is told; over chat completions a server of reasoning models always does."""
+    thinking_tokens: int = 0
+    """How many tokens of it were allowed; Anthropic's protocol only."""
     stream: bool
     stream_usage: bool
     parts: tuple[Part, ...]
     marks: tuple[Mapping[str, Any], ...] = ()
     """What is asked of the cache, at each marked part in turn; Anthropic's protocol only."""
+    response_format: Mapping[str, Any] | None = None
+    alternatives: int = 0
+    """How many candidates for each token are asked for; chat completions only."""
     headers: Mapping[str, str]
     """Lower-case names; without those that hold a secret."""
+    prompt_logprobs: bool = False
+    """Whether the prompt's tokens do; vLLM's own."""
 
     @property
     def turn(self) -> int:
         """How many assistant messages came before."""
         return sum(message.role == "assistant" for message in self.messages)
+
+    @property
+    def answered(self) -> str:
+        """The text of an assistant's message at the end, which the prompt goes on with."""
+        last = self.messages[-1]
+        return last.text if last.role == "assistant" else ""
 
     @property
     def last(self) -> str:
@@ -120,11 +165,14 @@ def anthropic_question(body: bytes, headers: Mapping[str, str], *, counting: boo
     Raises:
         BadQuestion: Anthropic's service would answer 400.
     """
-    sent = _parsed(_AnthropicBody, body)
+    sent = parsed(_AnthropicBody, body)
     blocks = [("system", block) for block in sent.system]
     blocks += [(turn.role, block) for turn in sent.messages for block in turn.content]
     if not counting and sent.max_tokens is None:
         raise BadQuestion("max_tokens: Field required")
+    budget = (sent.thinking.budget_tokens if sent.thinking else None) or 0
+    if sent.max_tokens is not None and sent.max_tokens <= budget:
+        raise BadQuestion("`max_tokens` must be greater than `thinking.budget_tokens`.")
     if sent.temperature is not None:
         raise BadQuestion("temperature: Extra inputs are not permitted")
     if sum(block.cache_control is not None for _, block in blocks) > MARKS_ALLOWED:
@@ -142,6 +190,8 @@ def anthropic_question(body: bytes, headers: Mapping[str, str], *, counting: boo
         ),
         max_tokens=sent.max_tokens,
         temperature=None,
+        thinks=sent.thinking is not None and sent.thinking.type != "disabled",
+        thinking_tokens=budget,
         stream=sent.stream,
         stream_usage=True,
         parts=tuple(
@@ -149,7 +199,7 @@ def anthropic_question(body: bytes, headers: Mapping[str, str], *, counting: boo
             for role, block in blocks
         ),
         marks=tuple(block.cache_control for _, block in blocks if block.cache_control is not None),
-        headers=_shown(headers),
+        headers=shown(headers),
     )
 
 
@@ -159,7 +209,7 @@ def chat_question(body: bytes, headers: Mapping[str, str]) -> Asked:
     Raises:
         BadQuestion: a real server would answer 400.
     """
-    sent = _parsed(_ChatBody, body)
+    sent = parsed(_ChatBody, body)
     said = [turn for turn in sent.messages if turn.role != "system"]
     return Asked(
         protocol="openai",
@@ -177,18 +227,23 @@ def chat_question(body: bytes, headers: Mapping[str, str]) -> Asked:
         parts=tuple(
             Part(text=f"{turn.role}\n{turn.content}", marked=True) for turn in sent.messages
         ),
-        headers=_shown(headers),
+        response_format=sent.response_format,
+        alternatives=(sent.top_logprobs or 0) if sent.logprobs else 0,
+        prompt_logprobs=sent.prompt_logprobs is not None,
+        headers=shown(headers),
     )
 
 
-def _shown(headers: Mapping[str, str]) -> dict[str, str]:
+def shown(headers: Mapping[str, str]) -> dict[str, str]:
+    """Those that hold no secret."""
     return {name: value for name, value in headers.items() if name not in _SECRET_HEADERS}
 
 
 B = TypeVar("B", bound=BaseModel)
 
 
-def _parsed(kind: type[B], body: bytes) -> B:
+def parsed(kind: type[B], body: bytes) -> B:
+    """`body` as one of these; raises BadQuestion with the field that is wrong."""
     try:
         return kind.model_validate_json(body)
     except ValidationError as error:

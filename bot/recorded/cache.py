@@ -18,6 +18,9 @@ MINIMUM_TOKENS = 1024
 https://platform.claude.com/docs/en/build-with-claude/prompt-caching
 """
 
+BLOCK_TOKENS = 16
+"""vLLM's default."""
+
 KEPT_SECONDS = 300.0
 """From the last use."""
 
@@ -53,6 +56,31 @@ class PromptCache:
             self._until[prefix.digest] = now + KEPT_SECONDS
         total = prefixes[-1].tokens if prefixes else 0
         return Usage(input=total - reach, cache_read=read, cache_write=reach - read)
+
+
+class BlockCache:
+    """The automatic prefix cache of vLLM: whole blocks of a prompt, each known by all before it.
+
+    https://docs.vllm.ai/en/latest/design/prefix_caching.html
+    """
+
+    def __init__(self) -> None:
+        self.queries = 0
+        """Tokens of all prompts so far."""
+        self.hits = 0
+        """How many of them were in known blocks."""
+        self._known: set[bytes] = set()
+
+    def count(self, model: str, parts: Sequence[Part]) -> None:
+        """Afterwards the blocks of the prompt are known."""
+        text = "".join(part.text for part in parts).encode()
+        self.queries += -(-len(text) // CHARACTERS_PER_TOKEN)
+        digest = hashlib.sha256(model.encode()).digest()
+        step = BLOCK_TOKENS * CHARACTERS_PER_TOKEN
+        for start in range(0, len(text) - step + 1, step):
+            digest = hashlib.sha256(digest + text[start : start + step]).digest()
+            self.hits += BLOCK_TOKENS * (digest in self._known)
+            self._known.add(digest)
 
 
 def _prefixes(model: str, parts: Sequence[Part]) -> list[_Prefix]:

@@ -26,8 +26,18 @@ class OpenAIWire:
             "content": None if refused else told.text,
             "refusal": told.text if refused else None,
         }
-        choice = {"index": 0, "message": message, "finish_reason": _FINISH[told.stop]}
-        return {**_base(told, "chat.completion"), "choices": [choice], "usage": _usage(told)}
+        choice = {
+            "index": 0,
+            "message": message,
+            "logprobs": _logprobs(told),
+            "finish_reason": _FINISH[told.stop],
+        }
+        return {
+            **_base(told, "chat.completion"),
+            "choices": [choice],
+            "usage": _usage(told),
+            "prompt_logprobs": _prompt_logprobs(told),
+        }
 
     def streamed(self, told: Told) -> Streamed:
         said = "refusal" if told.stop == "refusal" else "content"
@@ -37,6 +47,8 @@ class OpenAIWire:
         begin = [self.event(_chunk(told, {"role": "assistant", "content": ""}))]
         if told.thinking:
             begin.append(self.event(_chunk(told, {"reasoning_content": told.thinking})))
+        if told.logprobs:
+            begin.append(self.event(_chunk(told, {"content": ""}, logprobs=_logprobs(told))))
         return Streamed(
             begin=begin,
             pieces=[self.event(_chunk(told, {said: piece})) for piece in told.pieces()],
@@ -55,9 +67,36 @@ def _base(told: Told, kind: str) -> dict[str, Any]:
     return {"id": f"chatcmpl-{told.id}", "object": kind, "created": _CREATED, "model": told.model}
 
 
-def _chunk(told: Told, delta: dict[str, str], finish: str | None = None) -> dict[str, Any]:
-    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+def _chunk(
+    told: Told,
+    delta: dict[str, str],
+    finish: str | None = None,
+    *,
+    logprobs: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    choice = {"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": finish}
     return {**_base(told, "chat.completion.chunk"), "choices": [choice]}
+
+
+def _logprobs(told: Told) -> dict[str, Any] | None:
+    """The first token with the likeliest ones in its place."""
+    if not told.logprobs:
+        return None
+    top = [
+        {"token": token, "logprob": value, "bytes": list(token.encode())}
+        for token, value in told.logprobs
+    ]
+    return {"content": [{**top[0], "top_logprobs": top}]}
+
+
+def _prompt_logprobs(told: Told) -> list[dict[str, Any] | None] | None:
+    """By token id, as vLLM's `PromptLogprobs`: nothing comes before the first token."""
+    if told.prompt_logprobs is None:
+        return None
+    return [
+        {str(at): {"logprob": value, "rank": 1, "decoded_token": ""}} if at else None
+        for at, value in enumerate(told.prompt_logprobs)
+    ]
 
 
 def _usage(told: Told) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Literal
@@ -51,10 +52,16 @@ class Answer(BaseModel):
     """Each must occur in the last user message."""
     when_system: Texts = ()
     """Each must occur in the system prompt."""
+    when_answer: Texts = ()
+    """Each must occur in an assistant's message at the end of the prompt."""
 
     reply: str = ""
     thinking: str = ""
-    """What a reasoning model says apart from its reply; over chat completions only."""
+    """What a reasoning model says apart from its reply; over Anthropic's protocol if asked to."""
+    logprobs: Mapping[str, float] = {}
+    """Of the likeliest first tokens, for those who ask; empty: the service gives none."""
+    prompt_logprob: float | None = None
+    """Of every token of the prompt, for those who ask; None: the service gives none."""
     stop: Literal["end", "length", "refusal", "context"] = "end"
     """Why the model stopped; `context` means that its window was full."""
     delay: float = Field(default=0, ge=0, le=60)
@@ -95,6 +102,7 @@ class Answer(BaseModel):
             and self.turn in (None, asked.turn)
             and all(words in asked.last for words in self.when)
             and all(words in asked.system for words in self.when_system)
+            and all(words in asked.answered for words in self.when_answer)
         )
 
 

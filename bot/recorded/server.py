@@ -12,14 +12,18 @@ from typing import Any, NamedTuple
 
 import uvicorn
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 
 from bot.recorded.anthropic_wire import AnthropicWire
 from bot.recorded.asked import Asked, BadQuestion, anthropic_question, chat_question
-from bot.recorded.cache import PromptCache
+from bot.recorded.batches import MessageBatches
+from bot.recorded.cache import BlockCache, PromptCache
+from bot.recorded.embeddings import embeddings_answer, embeddings_question
 from bot.recorded.openai_wire import OpenAIWire
 from bot.recorded.recording import Answer, Recording
 from bot.recorded.told import Told, Wire, named, tell
+from pipeline.models.batched import call_of
+from pipeline.models.wire import CALL_HEADER
 
 MODELS = ("recorded-claude-sonnet-4-6",)
 """What `GET /v1/models` lists; every other name is answered too."""
@@ -46,16 +50,21 @@ class RecordedServer:
         *,
         key: str | None = None,
         clock: Callable[[], float] = time.monotonic,
+        forms: bool = True,
     ) -> None:
-        """With a `key`, every other one is refused with 401."""
+        """With a `key`, every other one is refused with 401. Without `forms` it does not know
+        `response_format` and `logprobs`, as many a server, and answers 400."""
         self.recording = recording
         self.requests: list[Asked] = []
         """Every question that could be read, oldest first, those answered with errors too."""
         self.unexpected: list[Unexpected] = []
         self._key = key
+        self._forms = forms
         self._cache = PromptCache(clock)
+        self._blocks = BlockCache()
         self._given: Counter[int] = Counter()
         self._failed: Counter[int] = Counter()
+        self._batches = MessageBatches(self._in_batch)
 
     @property
     def unused(self) -> tuple[Answer, ...]:
@@ -67,8 +76,13 @@ class RecordedServer:
         app = FastAPI(openapi_url=None)
         app.post("/v1/messages")(self._messages)
         app.post("/v1/messages/count_tokens")(self._count_tokens)
+        app.post("/v1/messages/batches")(self._new_batch)
+        app.get("/v1/messages/batches/{batch_id}")(self._one_batch)
+        app.get("/v1/messages/batches/{batch_id}/results")(self._batch_results)
         app.post("/v1/chat/completions")(self._chat)
+        app.post("/v1/embeddings")(self._embeddings)
         app.get("/v1/models")(self._models)
+        app.get("/metrics")(self._metrics)
         return app
 
     @asynccontextmanager
@@ -90,6 +104,26 @@ class RecordedServer:
     async def _chat(self, request: Request) -> Response:
         return await self._answer(OpenAIWire(), request, chat_question)
 
+    async def _embeddings(self, request: Request) -> Response:
+        """An answer for the call `embedding` is sent as it stands; without one, vectors are."""
+        wire = OpenAIWire()
+        if not self._is_allowed(request):
+            return _error(wire, 401, "invalid x-api-key")
+        try:
+            asked = embeddings_question(await request.body(), request.headers)
+        except BadQuestion as bad:
+            return _error(wire, 400, str(bad))
+        self.requests.append(asked)
+        chosen = self.recording.choose(asked)
+        # `*` is said of chats.
+        if chosen is not None and self.recording.answers[chosen].call != "*":
+            answer = self._as_now(chosen)
+            if answer.status is not None:
+                return _error(wire, answer.status, answer.error)
+            if answer.reply:
+                return Response(answer.reply, media_type="application/json")
+        return JSONResponse(embeddings_answer(asked))
+
     async def _count_tokens(self, request: Request) -> Response:
         wire = AnthropicWire()
         if not self._is_allowed(request):
@@ -101,6 +135,32 @@ class RecordedServer:
         counted = PromptCache(time.monotonic).count(asked.model, asked.parts)
         return JSONResponse({"input_tokens": counted.input + counted.cache_write})
 
+    async def _new_batch(self, request: Request) -> Response:
+        return await self._batches.create(request) if self._is_allowed(request) else _not_allowed()
+
+    async def _one_batch(self, request: Request, batch_id: str) -> Response:
+        allowed = self._is_allowed(request)
+        return self._batches.retrieve(request, batch_id) if allowed else _not_allowed()
+
+    async def _batch_results(self, request: Request, batch_id: str) -> Response:
+        return self._batches.results(batch_id) if self._is_allowed(request) else _not_allowed()
+
+    def _in_batch(self, body: bytes, name: str) -> dict[str, Any]:
+        """What comes of one request of a batch. `cut` means that the batch expired before it."""
+        wire = AnthropicWire()
+        try:
+            asked = anthropic_question(body, {CALL_HEADER.lower(): call_of(name)})
+        except BadQuestion as bad:
+            return {"type": "errored", "error": wire.error(400, str(bad))}
+        answer = self._chosen(asked)
+        if answer is None:
+            return {"type": "errored", "error": wire.error(400, _nothing(asked))}
+        if answer.status is not None:
+            return {"type": "errored", "error": wire.error(answer.status, answer.error)}
+        if answer.cut is not None:
+            return {"type": "expired"}
+        return {"type": "succeeded", "message": wire.whole(self._told(answer, asked))}
+
     async def _models(self, request: Request) -> Response:
         anthropic = "anthropic-version" in request.headers
         if not self._is_allowed(request):
@@ -108,6 +168,12 @@ class RecordedServer:
         asked = {named(question.model) for question in self.requests}
         names = [*MODELS, *sorted(asked.difference(MODELS))]
         return JSONResponse(_anthropic_models(names) if anthropic else _openai_models(names))
+
+    async def _metrics(self) -> Response:
+        """The two counters of vLLM's that tell what its prefix cache is worth."""
+        counts = {"queries": self._blocks.queries, "hits": self._blocks.hits}
+        lines = [f'vllm:prefix_cache_{name}_total{{engine="0"}} {n}' for name, n in counts.items()]
+        return PlainTextResponse("\n".join(lines) + "\n")
 
     def _is_allowed(self, request: Request) -> bool:
         shown = request.headers.get("x-api-key", request.headers.get("authorization", ""))
@@ -122,18 +188,29 @@ class RecordedServer:
             asked = read(await request.body(), request.headers)
         except BadQuestion as bad:
             return _error(wire, 400, str(bad))
+        if (asked.response_format or asked.alternatives) and not self._forms:
+            self.requests.append(asked)
+            return _error(wire, 400, "Unrecognized request argument supplied")
+        answer = self._chosen(asked)
+        if answer is None:
+            return _error(wire, 400, _nothing(asked))
+        await asyncio.sleep(answer.delay)
+        if answer.status is not None and not answer.late:
+            return _error(wire, answer.status, answer.error)
+        return _response(wire, self._told(answer, asked), answer, stream=asked.stream)
+
+    def _chosen(self, asked: Asked) -> Answer | None:
+        """The answer to give now; None, and remembered, where the recording has none."""
         self.requests.append(asked)
         chosen = self.recording.choose(asked)
         if chosen is None:
             self.unexpected.append(Unexpected(asked.call, asked.turn, asked.last))
-            nothing = f"The recording has no answer for call {asked.call!r}, turn {asked.turn}."
-            return _error(wire, 400, nothing)
-        answer = self._as_now(chosen)
-        await asyncio.sleep(answer.delay)
-        if answer.status is not None and not answer.late:
-            return _error(wire, answer.status, answer.error)
-        told = tell(answer, asked, self._cache.count(asked.model, asked.parts), len(self.requests))
-        return _response(wire, told, answer, stream=asked.stream)
+            return None
+        return self._as_now(chosen)
+
+    def _told(self, answer: Answer, asked: Asked) -> Told:
+        self._blocks.count(asked.model, asked.parts)
+        return tell(answer, asked, self._cache.count(asked.model, asked.parts), len(self.requests))
 
     def _as_now(self, chosen: int) -> Answer:
         """The answer with its fault, or without when that has happened often enough."""
@@ -182,8 +259,16 @@ async def _paced(chunks: list[bytes], answer: Answer) -> AsyncGenerator[bytes]:
         raise _Dropped
 
 
+def _nothing(asked: Asked) -> str:
+    return f"The recording has no answer for call {asked.call!r}, turn {asked.turn}."
+
+
 def _error(wire: Wire, status: int, message: str) -> Response:
     return JSONResponse(wire.error(status, message), status_code=status, headers=_AT_ONCE)
+
+
+def _not_allowed() -> Response:
+    return _error(AnthropicWire(), 401, "invalid x-api-key")
 
 
 def _anthropic_models(names: list[str]) -> dict[str, Any]:

@@ -24,6 +24,10 @@ class Told(NamedTuple):
     usage: Usage
     stream_usage: bool
     thinking: str = ""
+    logprobs: tuple[tuple[str, float], ...] = ()
+    """Of the likeliest first tokens, the likeliest first; empty: not asked for, or not given."""
+    prompt_logprobs: tuple[float, ...] | None = None
+    """Of each token of the prompt; None: not asked for, or not given."""
 
     def pieces(self) -> list[str]:
         """The text cut up for a stream: at least two pieces, so that a reader must join them."""
@@ -67,7 +71,21 @@ def tell(answer: Answer, asked: Asked, prompt: Usage, number: int) -> Told:
     text, stop = answer.reply, answer.stop
     if asked.max_tokens is not None and tokens(text) > asked.max_tokens:
         text, stop = text[: asked.max_tokens * CHARACTERS_PER_TOKEN], "length"
-    usage = prompt.model_copy(update={"output": tokens(text)})
+    thinking = answer.thinking if asked.thinks else ""
+    usage = prompt.model_copy(update={"output": tokens(text) + tokens(thinking)})
     name = named(asked.model)
     identity = f"recorded_{number}"
-    return Told(identity, name, text, stop, usage, asked.stream_usage, answer.thinking)
+    prompted = asked.prompt_logprobs and answer.prompt_logprob is not None
+    total = usage.input + usage.cache_read + usage.cache_write
+    likely = sorted(answer.logprobs.items(), key=lambda item: -item[1])[: asked.alternatives]
+    return Told(
+        identity,
+        name,
+        text,
+        stop,
+        usage,
+        asked.stream_usage,
+        thinking,
+        logprobs=tuple(likely),
+        prompt_logprobs=(answer.prompt_logprob or 0.0,) * total if prompted else None,
+    )

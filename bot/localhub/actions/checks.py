@@ -39,6 +39,18 @@ def create(hub: LocalHub, repo: Repo, sha: str, asked: Json, by: User) -> CheckR
     return run
 
 
+def foreign(hub: LocalHub, repo: Repo, sha: str, app: str, asked: Json, by: User) -> CheckRun:
+    """The one check of another App's suite on a commit; told of as the suite's completion."""
+    suite = CheckSuite(hub.next_id(), sha)
+    run = CheckRun(hub.next_id(), suite, "", sha, started_at=now(), app=app)
+    _apply(run, asked)
+    repo.check_suites.append(suite)
+    repo.check_runs.append(run)
+    if run.status == "completed":
+        events.about_suite(hub, repo, suite, "completed", by)
+    return run
+
+
 def update(hub: LocalHub, repo: Repo, run: CheckRun, asked: Json, by: User) -> None:
     """Raises Refusal (422)."""
     before = run.status

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from bot.localhub import events
 from bot.localhub.errors import Refusal, custom, invalid
+from bot.localhub.shapes import issues as shapes
 from bot.localhub.shapes import people, repositories
 from bot.localhub.state import Issue, Repo, User, now
 
@@ -155,3 +156,17 @@ def delete(hub: LocalHub, issue: Issue, by: User) -> None:
     del issue.repo.issues[issue.number]
     issue.repo.deleted_numbers.add(issue.number)
     events.about_issue(hub, issue, "deleted", by)
+
+
+def transfer(hub: LocalHub, issue: Issue, to: Repo, by: User) -> Issue:
+    """Its copy in the other repository; its number here is gone."""
+    to.last_number += 1
+    moved = Issue(hub.next_id(), to.last_number, to, issue.title, issue.body, issue.author)
+    to.issues[moved.number] = moved
+    changes = {
+        "new_issue": shapes.issue(hub.url, moved),
+        "new_repository": repositories.repository(hub.url, to),
+    }
+    del issue.repo.issues[issue.number]
+    events.about_issue(hub, issue, "transferred", by, changes=changes)
+    return moved

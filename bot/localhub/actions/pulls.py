@@ -13,7 +13,7 @@ from bot.localhub.errors import Refusal, custom, invalid, unprocessable
 from bot.localhub.git_run import run_git
 from bot.localhub.git_types import Signature
 from bot.localhub.shapes import people, pulls
-from bot.localhub.state import Pull, Repo, Review, User, now
+from bot.localhub.state import Pull, Repo, Review, ReviewComment, User, now
 
 if TYPE_CHECKING:
     from bot.localhub.hub import LocalHub
@@ -24,7 +24,7 @@ CLOSES = re.compile(r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+#(\d+)", r
 
 @dataclass(frozen=True)
 class NewPull:
-    """What is asked for. Both branches are of the same repository."""
+    """What is asked for. Both branches are of the same repository, unless `fork` is given."""
 
     title: str
     body: str | None
@@ -32,6 +32,8 @@ class NewPull:
     base: str
     draft: bool = False
     maintainer_can_modify: bool = True
+    fork: tuple[Repo, str] | None = None
+    """The fork that `head` is a branch of, and its commit: forks share their objects."""
 
 
 async def open_pull(hub: LocalHub, repo: Repo, asked: NewPull, by: User) -> Pull:
@@ -39,8 +41,8 @@ async def open_pull(hub: LocalHub, repo: Repo, asked: NewPull, by: User) -> Pull
     issues.check_title(asked.title, "PullRequest")
     issues.check_body(asked.body, "PullRequest")
     head_sha, base_sha = await asyncio.to_thread(_ends, repo, asked)
-    if any(p.state == "open" and p.head_ref == asked.head and p.base_ref == asked.base
-           for p in repo.pulls):  # fmt: skip
+    ends = (asked.fork[0] if asked.fork else None, asked.head, asked.base)
+    if any(p.state == "open" and (p.fork, p.head_ref, p.base_ref) == ends for p in repo.pulls):
         label = f"{repo.owner.login}:{asked.head}"
         raise custom("PullRequest", f"A pull request already exists for {label}.")
     repo.last_number += 1
@@ -57,6 +59,7 @@ async def open_pull(hub: LocalHub, repo: Repo, asked: NewPull, by: User) -> Pull
         base_sha=base_sha,
         draft=asked.draft,
         maintainer_can_modify=asked.maintainer_can_modify,
+        fork=asked.fork[0] if asked.fork else None,
     )
     repo.issues[pull.number] = pull
     await asyncio.to_thread(repo.git.point, f"refs/pull/{pull.number}/head", head_sha)
@@ -107,6 +110,38 @@ def add_review(hub: LocalHub, pull: Pull, review: Review) -> None:
         "pull_request": pulls.simple(hub.url, pull),
     }
     events.emit(hub, "pull_request_review", pull.repo, review.author, payload)
+    for comment in review.comments:
+        payload = {
+            "action": "created",
+            "comment": pulls.review_comment(hub.url, pull, comment),
+            "pull_request": pulls.simple(hub.url, pull),
+        }
+        events.emit(hub, "pull_request_review_comment", pull.repo, review.author, payload)
+
+
+def review_comment(pull: Pull, number: int) -> ReviewComment | None:
+    """The comment on a line that has this id."""
+    every = (comment for review in pull.reviews for comment in review.comments)
+    return next((comment for comment in every if comment.id == number), None)
+
+
+def reply(hub: LocalHub, pull: Pull, first: ReviewComment, text: str, by: User) -> ReviewComment:
+    """An answer in the thread that `first` begins."""
+    review = Review(hub.next_id(), by, "", "COMMENTED", pull.head_sha)
+    made = ReviewComment(
+        hub.next_id(), review, first.path, first.line, first.side, text, first.diff_hunk, first.id
+    )
+    review.comments.append(made)
+    add_review(hub, pull, review)
+    return made
+
+
+def mark_ready(hub: LocalHub, pull: Pull, by: User) -> None:
+    """No draft any more; does nothing to what is none."""
+    if pull.draft:
+        pull.draft = False
+        pull.happened(by, "marked this pull request as ready for review")
+        events.about_issue(hub, pull, "ready_for_review", by)
 
 
 async def merge(hub: LocalHub, pull: Pull, by: User) -> str:
@@ -140,9 +175,10 @@ def _close_fixed(hub: LocalHub, pull: Pull, by: User) -> None:
 def _ends(repo: Repo, asked: NewPull) -> tuple[str, str]:
     heads = repo.git.refs("refs/heads/")
     for field, name in (("base", asked.base), ("head", asked.head)):
-        if name not in heads:
+        if name not in heads and not (field == "head" and asked.fork):
             raise invalid("PullRequest", field)
-    head, base = heads[asked.head], heads[asked.base]
+    base = heads[asked.base]
+    head = asked.fork[1] if asked.fork else heads[asked.head]
     compared = git_diff.compare(repo.git, base, head)
     if compared.merge_base is None:
         raise custom("PullRequest", f"The {asked.head} branch has no history in common with "

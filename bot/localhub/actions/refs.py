@@ -34,7 +34,7 @@ async def _follow(hub: LocalHub, repo: Repo, branch: str, new: str, by: User) ->
     for pull in [pull for pull in repo.pulls if pull.state == "open"]:
         if pull.base_ref == branch and new != events.NO_COMMIT:
             pull.base_sha = new
-        if pull.head_ref != branch:
+        if pull.head_ref != branch or pull.fork is not None:
             continue
         if new == events.NO_COMMIT:
             issues.close(hub, pull, by)

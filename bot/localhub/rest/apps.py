@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import Any, cast
 
 from bot.localhub.errors import Refusal, not_found
@@ -102,7 +103,25 @@ def _permissions(call: Call, one: Installation) -> dict[str, str]:
     return {"metadata": "read", **asked}
 
 
+async def convert(call: Call) -> Answer:
+    """The keys of an App just registered, once."""
+    made = call.hub.registrations.take(call.parts["code"])
+    if made is None:
+        raise not_found()
+    identity, secret = made
+    return Answer(
+        201,
+        {
+            **people.app(call.hub.url, identity, call.hub.bot),
+            "client_secret": secrets.token_hex(20),
+            "webhook_secret": secret,
+            "pem": identity.private_key_pem,
+        },
+    )
+
+
 OPERATIONS = (
+    operation("POST", "/app-manifests/{code}/conversions", convert, "open"),
     operation("GET", "/app", show_app, "app"),
     operation("GET", "/app/installations", list_installations, "app"),
     operation("POST", "/app/installations/{id}/access_tokens", create_token, "app"),

@@ -109,19 +109,23 @@ Handler = Callable[[Call], Awaitable[Answer]]
 
 @dataclass(frozen=True)
 class Operation:
-    """One line of the table. `needs` as in `Token.may`; `app` for calls of the App itself (JWT)."""
+    """One line of the table. `needs` as in `Token.may`; `app` for calls of the App itself (JWT).
+
+    `open`: needs no credentials at all.
+    """
 
     method: str
     path: re.Pattern[str]
     handler: Handler
     needs: str
     app: bool
+    open: bool
 
 
 def operation(method: str, path: str, handler: Handler, needs: str = "") -> Operation:
     """`{name}` matches one segment, `{name...}` the rest. `needs="app"` wants the App's JWT."""
     pattern = re.sub(r"\\\{(\w+)(\\\.\\\.\\\.)?\\\}", _group, re.escape(path))
-    return Operation(method, re.compile(pattern), handler, needs, needs == "app")
+    return Operation(method, re.compile(pattern), handler, needs, needs == "app", needs == "open")
 
 
 def match(

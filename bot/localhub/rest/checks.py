@@ -54,6 +54,20 @@ async def of_commit(call: Call) -> Answer:
     return paginate(call, [_shape(call, run) for run in found], wrap="check_runs")
 
 
+async def notes(call: Call) -> Answer:
+    """As they were given."""
+    here = f"{call.hub.url}/{call.repo.full_name}/blob"
+    empty = {"start_column": None, "end_column": None, "title": None, "raw_details": None}
+    run = _found(call)
+    return paginate(
+        call,
+        [
+            {**empty, "blob_href": f"{here}/{run.head_sha}/{one['path']}", **one}
+            for one in run.annotations
+        ],
+    )
+
+
 async def suites(call: Call) -> Answer:
     sha = await _commit(call)
     head = await asyncio.to_thread(call.repo.git.commit, sha)
@@ -98,6 +112,7 @@ OPERATIONS = (
     operation("POST", REPO + "/check-runs", create, WRITE),
     operation("GET", REPO + "/check-runs/{run}", show, READ),
     operation("PATCH", REPO + "/check-runs/{run}", change, WRITE),
+    operation("GET", REPO + "/check-runs/{run}/annotations", notes, READ),
     operation("GET", REPO + "/commits/{ref...}/check-runs", of_commit, READ),
     operation("GET", REPO + "/commits/{ref...}/check-suites", suites, READ),
 )

@@ -25,6 +25,23 @@ async def list_comments(call: Call) -> Answer:
     return paginate(call, [shapes.comment(call.hub.url, comment) for comment in shown])
 
 
+async def list_all(call: Call) -> Answer:
+    """Of all issues and pull requests of the repository; GitHub sorts by id unless told."""
+    since = call.query.get("since", "")
+    found = [c for one in call.repo.issues.values() for c in one.comments]
+    shown = [c for c in found if stamp(c.updated_at) >= since]
+    shown.sort(
+        key=lambda c: (_moment(call, c), c.id), reverse=call.query.get("direction") == "desc"
+    )
+    return paginate(call, [shapes.comment(call.hub.url, comment) for comment in shown])
+
+
+def _moment(call: Call, comment: Comment) -> str:
+    orders = {"created": comment.created_at, "updated": comment.updated_at}
+    moment = orders.get(call.query.get("sort", ""))
+    return stamp(moment) if moment else ""
+
+
 async def create(call: Call) -> Answer:
     issue = call.issue()
     comment = actions.add(call.hub, issue, call.text("body", "IssueComment"), call.who.actor)
@@ -58,6 +75,7 @@ def _own(call: Call, comment: Comment) -> None:
 
 
 OPERATIONS = (
+    operation("GET", REPO + "/issues/comments", list_all, READ),
     operation("GET", REPO + "/issues/comments/{comment}", show, READ),
     operation("PATCH", REPO + "/issues/comments/{comment}", change, WRITE),
     operation("DELETE", REPO + "/issues/comments/{comment}", remove, WRITE),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import secrets
 from collections.abc import Mapping
 from email.utils import formatdate
@@ -52,7 +53,7 @@ class RestDoor:
         finally:
             if not answered:
                 self._hub.unexpected.append(f"{request.method} {path} broke the hub")
-        answer = self._dressed(answer)
+        answer = self._dressed(_conditional(request, answer, self._hub))
         self._record(request, path, raw, answer, token)
         return Response(answer.content(), answer.status, dict(answer.headers))
 
@@ -82,6 +83,8 @@ class RestDoor:
     async def _serve(self, entry: Operation, call: Call) -> Answer:
         if entry.app:
             self._hub.tokens.check_app(_credentials(call.headers.get("authorization", "")))
+            return await entry.handler(call)
+        if entry.open:
             return await entry.handler(call)
         if call.token is None:
             raise Refusal(401, "Requires authentication")
@@ -118,7 +121,7 @@ class RestDoor:
             **self._hub.limit.headers(),
             **answer.headers,
         }
-        if answer.status == 204:
+        if answer.status in (204, 304):
             del headers["content-type"]
         return Answer(answer.status, answer.body, headers)
 
@@ -141,6 +144,20 @@ class RestDoor:
                 installation,
             )
         )
+
+
+def _conditional(request: Request, answer: Answer, hub: LocalHub) -> Answer:
+    """What has not changed since the caller's ETag is a 304, and costs nothing of the rate limit.
+
+    docs.github.com/rest/using-the-rest-api/best-practices-for-using-the-rest-api
+    """
+    if request.method != "GET" or answer.status != 200:
+        return answer
+    etag = f'W/"{hashlib.sha256(answer.content()).hexdigest()}"'
+    if request.headers.get("if-none-match") == etag:
+        hub.limit.give_back()
+        return Answer(304, None, {"etag": etag})
+    return Answer(200, answer.body, {**answer.headers, "etag": etag})
 
 
 def refused(needs: str) -> Refusal:

@@ -41,7 +41,7 @@ async def list_pulls(call: Call) -> Answer:
         pull
         for pull in call.repo.pulls
         if state in ("all", pull.state)
-        and head in (None, "", f"{owner}:{pull.head_ref}")
+        and head in (None, "", f"{pull.fork.owner.login if pull.fork else owner}:{pull.head_ref}")
         and base in (None, "", pull.base_ref)
     ]
     if asked.get("direction", "desc") != "asc":

@@ -9,7 +9,7 @@ from typing import Any, cast
 from bot.localhub import git_diff
 from bot.localhub.actions import pulls as actions
 from bot.localhub.actions.issues import check_body
-from bot.localhub.errors import invalid, unprocessable
+from bot.localhub.errors import invalid, not_found, unprocessable
 from bot.localhub.rest.call import Answer, Call, operation, paginate
 from bot.localhub.rest.pulls import ONE, READ, WRITE, found
 from bot.localhub.shapes import pulls as shapes
@@ -53,6 +53,19 @@ async def create(call: Call) -> Answer:
     return Answer(200, shapes.review(call.hub.url, pull, review))
 
 
+async def reply(call: Call) -> Answer:
+    """To the comment that begins a thread; GitHub makes a review of its own of each reply."""
+    pull, number = found(call), call.number("comment")
+    first = actions.review_comment(pull, number)
+    if first is None or first.in_reply_to is not None:
+        raise not_found()
+    text = call.text("body", "PullRequestReviewComment")
+    check_body(text, "PullRequestReviewComment")
+    made = actions.reply(call.hub, pull, first, text, call.who.actor)
+    shape = shapes.review_comment(call.hub.url, pull, made)
+    return Answer(201, shape, {"location": shape["url"]})
+
+
 def _comment(
     call: Call, review: Review, asked: dict[str, Any], hunks: dict[str, str]
 ) -> ReviewComment:
@@ -90,4 +103,5 @@ OPERATIONS = (
     operation("GET", ONE + "/reviews", list_reviews, READ),
     operation("POST", ONE + "/reviews", create, WRITE),
     operation("GET", ONE + "/comments", list_comments, READ),
+    operation("POST", ONE + "/comments/{comment}/replies", reply, WRITE),
 )

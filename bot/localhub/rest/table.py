@@ -15,6 +15,7 @@ from bot.localhub.rest import (
     reactions,
     repositories,
     reviews,
+    timeline,
 )
 from bot.localhub.rest.call import Operation
 
@@ -25,6 +26,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *labels.OPERATIONS,
     *reactions.OPERATIONS,
     *issues.OPERATIONS,
+    *timeline.OPERATIONS,
     *pulls.OPERATIONS,
     *reviews.OPERATIONS,
     *gitdata.OPERATIONS,

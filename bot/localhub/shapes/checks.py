@@ -16,6 +16,8 @@ def check_run(url: str, repo: Repo, one: CheckRun, app: Json) -> Json:
     """`check-run`."""
     here = f"{api(url, repo)}/check-runs/{one.id}"
     page = f"{url}/{repo.full_name}/runs/{one.id}"
+    if one.app:
+        app = {**app, "id": app["id"] + 1, "slug": one.app, "name": one.app}
     return {
         "id": one.id,
         "node_id": node_id("CR", one.id),

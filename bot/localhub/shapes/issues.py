@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from bot.localhub.shapes import repositories
@@ -13,7 +14,6 @@ from bot.localhub.state import (
     Pull,
     Reaction,
     node_id,
-    reaction_counts,
     stamp,
 )
 
@@ -113,6 +113,18 @@ def label_event(url: str, one: Issue, happening: Happening) -> Json:
     }
 
 
+def cross_reference(url: str, by: Issue) -> Json:
+    """`timeline-cross-referenced-event`: `by` mentions the issue whose timeline it is in."""
+    source = {**issue(url, by), "repository": repositories.repository(url, by.repo)}
+    return {
+        "event": "cross-referenced",
+        "actor": user(url, by.author),
+        "created_at": stamp(by.created_at),
+        "updated_at": stamp(by.created_at),
+        "source": {"type": "issue", "issue": source},
+    }
+
+
 def rollup(api: str, reactions: list[Reaction]) -> Json:
     """`reaction-rollup`: the counts that issues and comments carry."""
     return {"url": api, "total_count": len(reactions), **reaction_counts(reactions)}
@@ -128,3 +140,10 @@ def _pull_part(url: str, one: Pull) -> Json:
         "merged_at": stamp(one.merged_at) if one.merged_at else None,
     }
     return {"draft": one.draft, "pull_request": links}
+
+
+def reaction_counts(reactions: Iterable[Reaction]) -> dict[str, int]:
+    """How many of each of GitHub's eight reactions."""
+    names = ("+1", "-1", "laugh", "hooray", "confused", "heart", "rocket", "eyes")
+    given = [reaction.content for reaction in reactions]
+    return {name: given.count(name) for name in names}

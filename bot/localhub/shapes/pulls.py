@@ -52,7 +52,7 @@ def simple(url: str, one: Pull) -> Json:
         "merge_commit_sha": one.merge_commit_sha,
         "requested_reviewers": [user(url, account) for account in one.requested_reviewers],
         "requested_teams": [],
-        "head": _end(url, one.repo, one.head_ref, one.head_sha),
+        "head": _end(url, one.fork or one.repo, one.head_ref, one.head_sha),
         "base": _end(url, one.repo, one.base_ref, one.base_sha),
         "_links": _links(url, one),
         "auto_merge": None,
@@ -137,6 +137,7 @@ def review_comment(url: str, one: Pull, made: ReviewComment) -> Json:
             "pull_request": {"href": f"{pulls}/{one.number}"},
         },
         "reactions": issues.rollup(f"{here}/reactions", []),
+        **({"in_reply_to_id": made.in_reply_to} if made.in_reply_to else {}),
     }
 
 

@@ -1,0 +1,23 @@
+"""A run that a label or an assignment asks for, whatever tells of it: a webhook, or the sweep."""
+
+from __future__ import annotations
+
+from bot.inbox import Inbox
+from bot.runs import Asked, Outcome, Runs
+from bot.wishes import Start
+
+
+async def ask(wish: Start, runs: Runs, inbox: Inbox) -> Asked:
+    """Begin the run, join the one that the issue has, or let the wish wait for that one's end.
+
+    It waits where that is no answer: a plan, where a fix is wanted. Raises redis-py's errors;
+    asked again it does what is left to do.
+    """
+    under_way = await runs.current(wish.repo, wish.issue)
+    if under_way is not None and under_way.mode is not wish.mode:
+        if await runs.was_answered(wish):
+            return Asked(Outcome.REPEATED, under_way.id)
+        await inbox.put(wish)
+        await runs.answered(wish)
+        return Asked(Outcome.RUNNING, under_way.id)
+    return await runs.start(wish)

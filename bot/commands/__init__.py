@@ -1,0 +1,1 @@
+"""What people tell us in comments: the grammar, the verbs, and what each does."""

@@ -1,0 +1,65 @@
+r"""A comment to a command: `/capuchin VERB …` or `@capuchin VERB …` as the very first words.
+
+Only the beginning counts, so that what stands in quotes, in code or in the middle of a sentence is
+never a command: a quote begins with `>`, a block of code with a fence or four spaces.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from bot.types import Frozen
+
+LONGEST_VERB: Final = 40
+NEAR: Final = 0.6
+"""How alike a word must be to a verb to be taken for its misspelling; difflib's own measure."""
+
+_WORD = r"(?:[ \t]+(?P<rest>[^\r\n]*))?(?=[\r\n]|\Z)"
+_NUMBER = re.compile(r"#?(\d{1,9})[.,;]?")
+_ANYWAY: Final = frozenset({"anyway", "--anyway", "--force", "force"})
+
+
+class Command(Frozen):
+    """What somebody told us to do. All of it is untrusted text."""
+
+    verb: str
+    """Lower case; empty when nothing followed our name."""
+    words: tuple[str, ...] = ()
+    """What follows the verb on its line."""
+    by_slash: bool = True
+    """`/capuchin`, which is meant for nobody else; not `@capuchin`, which may be talk."""
+
+    @property
+    def anyway(self) -> bool:
+        """Whoever says so knows that somebody else seems to work on the issue."""
+        return any(word.lower() in _ANYWAY for word in self.words)
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers among the words, `#` or not: candidates, pull requests."""
+        found = (_NUMBER.fullmatch(word) for word in self.words)
+        return tuple(int(one[1]) for one in found if one)
+
+
+def parse(text: str, name: str) -> Command | None:
+    """The command that `text` begins with, or None. `name` is ours; case does not count.
+
+    `@name[bot]`, as GitHub writes an App's login, is the same as `@name`.
+    """
+    bot = r"(?:\[bot\])?"
+    ours = rf"(?:(?P<slash>/){re.escape(name)}|@{re.escape(name)}{bot})[:,]?"
+    found = re.match(rf"\s*?^ {{0,3}}{ours}{_WORD}", text, re.I | re.M)
+    if found is None:
+        return None
+    words = (found["rest"] or "").split()
+    verb = words[0].rstrip(".,!:;?").lower()[:LONGEST_VERB] if words else ""
+    return Command(verb=verb, words=tuple(words[1:]), by_slash=found["slash"] is not None)
+
+
+def nearest(verb: str, verbs: Iterable[str]) -> str | None:
+    """The verb that was probably meant, or None when none is near."""
+    close = difflib.get_close_matches(verb, sorted(verbs), n=1, cutoff=NEAR)
+    return close[0] if close else None

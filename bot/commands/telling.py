@@ -1,0 +1,67 @@
+"""The verbs that only answer."""
+
+from __future__ import annotations
+
+from bot import replies
+from bot.clerk import Later
+from bot.commands.verbs import Bench
+from bot.config_layers import LayerProblem
+from bot.config_told import as_comment
+from bot.store import RedisStore
+from bot.types import Run, RunStatus, changed
+from pipeline.models.metered import LEDGER_KEY, Ledger
+from pipeline.solve import OUTCOME_KEY, Solved
+
+
+async def status(bench: Bench) -> Later | None:
+    """How the issue's latest run stands, now."""
+    run = await _latest(bench)
+    if run is None:
+        await bench.reply(replies.no_run(bench.settings.app_name))
+        return None
+    ahead = await bench.office.runs.ahead(run) if run.status is RunStatus.QUEUED else 0
+    await bench.reply(replies.status(run, ahead))
+    return None
+
+
+async def explain(bench: Bench) -> Later | None:
+    """Why the latest run ended as it did: what was voted, what was learnt."""
+    run = await _latest(bench)
+    if run is None:
+        await bench.reply(replies.no_run(bench.settings.app_name))
+        return None
+    solved = await _store(bench, run).load(OUTCOME_KEY, Solved)
+    name = bench.settings.app_name
+    await bench.reply(replies.explained(run, solved.result if solved else None, name))
+    return None
+
+
+async def config(bench: Bench) -> Later | None:
+    """The settings that are in force here, and where each is from."""
+    found = bench.found
+    if isinstance(found, LayerProblem):
+        await bench.reply(replies.config_invalid(found))
+    else:
+        await bench.reply(as_comment(found))
+    return None
+
+
+async def show_help(bench: Bench) -> Later | None:
+    """Every verb."""
+    rows = [(f"{name} {verb.words}".strip(), verb.does) for name, verb in bench.verbs.items()]
+    await bench.reply(replies.helped(bench.settings.app_name, rows, bench.settings.label))
+    return None
+
+
+async def _latest(bench: Bench) -> Run | None:
+    """The latest run with what it has spent by now."""
+    run = await bench.office.runs.last_readable(bench.order.repo, bench.order.issue)
+    if run is None:
+        return None
+    ledger = await _store(bench, run).load(LEDGER_KEY, Ledger)
+    return changed(run, dollars=max(run.dollars, ledger.dollars if ledger else 0.0))
+
+
+def _store(bench: Bench, run: Run) -> RedisStore:
+    runs = bench.office.runs
+    return RedisStore(runs.redis, runs.keys, run.id)

@@ -1,0 +1,116 @@
+"""The verbs that begin and end runs."""
+
+from __future__ import annotations
+
+from bot import replies
+from bot.clerk import Later
+from bot.commands.verbs import Bench, CarryOutVerb
+from bot.queue import Nudges
+from bot.runs import Asked, Outcome, Runs
+from bot.tend.begin import begin as begin_tending
+from bot.tend.record import Records
+from bot.types import Mode, Place, Stop, StopReason
+from bot.wishes import Order, Pace, Start, Tend
+
+WAIT_SECONDS = 2.0
+"""How often a command that waits for a run looks whether it is over."""
+
+
+def beginning(mode: Mode) -> CarryOutVerb:
+    """The verb that asks for a run; it never disturbs the one that the issue has, but waits."""
+
+    async def begin(bench: Bench) -> Later | None:
+        order, office = bench.order, bench.office
+        at = await office.runs.stopped_at(order.repo, order.issue)
+        if at is not None and at > order.at:  # it comes late: whoever stopped knew of it
+            return None
+        return await waiting(bench, await begun(order, mode, office.runs, office.nudges))
+
+    return begin
+
+
+async def waiting(bench: Bench, outcome: Outcome) -> Later | None:
+    """Come up again while the issue has a run; whoever asked is told that once."""
+    if outcome is not Outcome.RUNNING:
+        return None  # the run says the rest
+    if not bench.item.waits:
+        await bench.reply(replies.waits(bench.settings.app_name))
+    return Later(bench.item.model_copy(update={"waits": True}), WAIT_SECONDS)
+
+
+async def fix(bench: Bench) -> Later | None:
+    """A run of the issue; on a pull request of ours the comment is followed like a review."""
+    order = bench.order
+    if order.place is Place.ISSUE:
+        return await beginning(Mode.FIX)(bench)
+    runs = bench.office.runs
+    if await Records(runs.redis, runs.keys).get(order.repo, order.issue) is None:
+        await bench.reply(replies.not_mine())
+        return None
+    wish = Tend(
+        repo=order.repo,
+        about="pull",
+        number=order.issue,
+        pace=Pace.QUIET,
+        by=order.by,
+        delivery=order.id,
+    )
+    return await begin_tending(bench.item, wish, bench.office, bench.settings)
+
+
+async def begun(wish: Order | Start, mode: Mode, runs: Runs, nudges: Nudges) -> Outcome:
+    """Begin the run that is wanted, unless the issue has one; a worker is told."""
+    if isinstance(wish, Order):
+        asked = await runs.create(
+            wish.repo,
+            wish.issue,
+            asked_by=wish.by,
+            delivery=wish.id,
+            version=wish.version,
+            join=False,
+            mode=mode,
+            asked_at=wish.at,
+            confirmed=wish.command.anyway,
+            pulls=tuple(dict.fromkeys(wish.command.numbers)) if mode is Mode.JUDGE else (),
+        )
+    else:
+        asked = await _again(wish, mode, runs)
+    if asked.outcome is Outcome.CREATED:
+        await nudges.send(asked.run_id, 0)
+    return asked.outcome
+
+
+async def _again(wish: Start, mode: Mode, runs: Runs) -> Asked:
+    """Of a label that came during another run; its delivery itself was answered with that run."""
+    return await runs.create(
+        wish.repo,
+        wish.issue,
+        asked_by=wish.asked_by,
+        delivery=wish.id,
+        version=wish.version,
+        join=False,
+        mode=mode,
+        label=wish.label,
+        asked_at=wish.at,
+    )
+
+
+async def stop(bench: Bench) -> Later | None:
+    """Have the issue's run stopped, and forget what waits for its end.
+
+    A run that was asked for later is none of those: comments come late and out of order.
+    """
+    order, runs = bench.order, bench.office.runs
+    run = await runs.current(order.repo, order.issue)
+    if run is not None and run.asked_at is not None and run.asked_at > order.at:
+        return None
+    wish = Stop(by=order.by, why=StopReason.COMMAND, at=order.at)
+    if await runs.ask_stop(order.repo, order.issue, wish) is None:
+        await bench.reply(replies.nothing_runs())
+    return None
+
+
+async def stopped(wish: Order | Start, runs: Runs) -> bool:
+    """Whether people wanted the issue's work to stop since then: that ends what waits, too."""
+    at = await runs.stopped_at(wish.repo, wish.issue)
+    return at is not None and wish.at is not None and at >= wish.at

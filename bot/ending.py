@@ -1,0 +1,135 @@
+"""How a run ends that comes to no answer: failed, stopped or refused; told, and nothing half made.
+
+A pull request that is open by then is an answer, whatever came after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from bot import comments
+from bot.admission import Refused
+from bot.errors import TryLater
+from bot.github.app import GitHubApp
+from bot.github.errors import Forbidden, GitHubError, GitHubUnavailable
+from bot.github.facts import PullRequestFacts
+from bot.github.repository import Repository
+from bot.lease import Lease
+from bot.publish import withdraw
+from bot.settings import Settings
+from bot.status import closed as last_word
+from bot.store import RedisStore
+from bot.types import Failure, Run, RunStatus, Stop, StopReason, changed
+from pipeline.models.metered import LEDGER_KEY, Ledger
+
+Told = Callable[[Run], str]
+
+
+@dataclass(frozen=True)
+class Ending:
+    """Every effect asks for the lease, and finds what an earlier try did."""
+
+    settings: Settings
+    github: GitHubApp
+
+    async def failed(self, run: Run, lease: Lease) -> Run:
+        """Tell the maintainer of `run.failure`, as far as GitHub lets us.
+
+        Raises:
+            TryLater: GitHub does not answer. LeaseLost: another worker goes on.
+        """
+        run = changed(run, status=RunStatus.FAILED)
+        return await self._over(
+            run, lease, lambda r: comments.failed(r, r.failure or Failure.INTERNAL, r.detail)
+        )
+
+    async def stopped(self, run: Run, lease: Lease) -> Run:
+        """Tell who set `run.stop` that it is over and what it cost. Raises as `failed`.
+
+        A run that nobody was told of ends without a word. Until the pull request is open a stop
+        takes back what was pushed; after that it comes too late, and is told so.
+        """
+        run = changed(run, status=RunStatus.STOPPED)
+        return await self._over(run, lease, comments.stopped)
+
+    async def refused(self, run: Run, lease: Lease, refused: Refused) -> Run:
+        """Raises as `failed`."""
+        run = changed(run, status=refused.status)
+        if not refused.told:
+            return run
+        return await self._over(run, lease, lambda _: refused.told)
+
+    async def holds(self, run: Run, stop: Stop) -> bool:
+        """Whether the issue is still as the hint says: webhooks come late and out of order."""
+        try:
+            async with self.github.repository(run.repo) as repo:
+                issue = await repo.issues.get(run.issue)
+        except GitHubError:  # to stop is the safe side
+            return True
+        if issue is None or issue.state != "open":
+            return True
+        label_off = run.label != "" and not issue.wears(run.label)
+        return stop.why is StopReason.UNLABELED and label_off
+
+    async def closed(self, repo: Repository, lease: Lease, run: Run, told: str) -> Run:
+        """The last word on the issue; see `bot.status.closed`."""
+        settings = self.settings
+        return await last_word(
+            repo, lease, run, told, label=settings.label, every=settings.status_seconds
+        )
+
+    async def _over(self, run: Run, lease: Lease, say: Told) -> Run:
+        spent = await RedisStore.of(lease).load(LEDGER_KEY, Ledger)
+        run = changed(run, dollars=spent.dollars if spent else run.dollars)
+        try:
+            async with self.github.repository(run.repo) as repo:
+                pull = await _opened(run, repo)
+                if pull is not None:
+                    return await self._answered(run, repo, lease, pull)
+                await withdraw(run, repo=repo, lease=lease)
+                if _silent(run):
+                    await self._label_off(run, repo, lease)
+                    return run
+                return await self.closed(repo, lease, run, say(run))
+        except GitHubUnavailable as error:
+            raise TryLater(Failure.GITHUB_UNAVAILABLE, error.retry_after or 30) from error
+        except GitHubError:  # the repository or issue is gone: the record alone says why
+            return run
+
+    async def _label_off(self, run: Run, repo: Repository, lease: Lease) -> None:
+        """It asks for what was just stopped, also when the issue is opened again."""
+        if run.stop is not None and run.stop.why in (StopReason.COMMAND, StopReason.CLOSED):
+            await lease.require()
+            with suppress(Forbidden):
+                await repo.issues.remove_label(run.issue, run.label or self.settings.label)
+
+    async def _answered(
+        self, run: Run, repo: Repository, lease: Lease, pull: PullRequestFacts
+    ) -> Run:
+        run = changed(
+            run,
+            status=RunStatus.OPENED_PULL_REQUEST,
+            failure=None,
+            detail="",
+            pull_request=pull.number,
+            pull_request_url=pull.html_url,
+        )
+        late = run.stop is not None
+        told = (
+            comments.stop_came_late(run, pull.number)
+            if late
+            else comments.opened(run, pull.number, draft=pull.draft)
+        )
+        return await self.closed(repo, lease, run, told)
+
+
+async def _opened(run: Run, repo: Repository) -> PullRequestFacts | None:
+    if not run.branch:
+        return None
+    return await repo.pulls.find(run.branch, comments.request_marker(run.id))
+
+
+def _silent(run: Run) -> bool:
+    return run.status is RunStatus.STOPPED and run.comment_id is None and not run.base_commit

@@ -1,0 +1,113 @@
+"""What all events share, and how a payload is read into one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from pydantic import BaseModel, Field, ValidationError
+
+from bot.types import Frozen, RepoRef
+
+M = TypeVar("M", bound=BaseModel)
+
+_DELIVERY: Final = re.compile(r"[0-9A-Za-z-]{1,64}")
+_NAME: Final = r"^[A-Za-z0-9._-]+$"
+
+
+class Malformed(Exception):
+    """An event that we handle is not as GitHub documents it; `str(error)` is a sentence."""
+
+
+class Happened(Frozen):
+    """Somebody did something in a repository."""
+
+    repo: RepoRef
+    actor: str
+    """Login of who did it."""
+    by_bot: bool
+    """The actor is an App, not a person."""
+    delivery: str
+    """X-GitHub-Delivery: the same for every delivery of this event."""
+
+
+class Ignored(Frozen):
+    """Nothing that we act on."""
+
+    reason: str
+
+
+Event = Happened | Ignored
+
+Reader = Callable[[str, bytes], Event]
+"""Reads a delivery's id and raw body. Raises Malformed."""
+
+
+class Owner(BaseModel):
+    login: str = Field(pattern=_NAME)
+
+
+class Repository(BaseModel):
+    name: str = Field(pattern=_NAME)
+    owner: Owner
+
+
+class Installation(BaseModel):
+    id: int
+
+
+class Account(BaseModel):
+    login: str
+    type: str = "User"
+
+    @property
+    def is_bot(self) -> bool:
+        return self.type == "Bot"
+
+
+class Payload(BaseModel):
+    """What every payload about a repository has."""
+
+    repository: Repository
+    installation: Installation
+    sender: Account
+
+    @property
+    def repo(self) -> RepoRef:
+        return RepoRef(
+            owner=self.repository.owner.login,
+            name=self.repository.name,
+            installation=self.installation.id,
+        )
+
+
+class _Action(BaseModel):
+    action: str
+
+
+def read(kind: type[M], name: str, body: bytes) -> M:
+    """The payload of an event `name`.
+
+    Raises:
+        Malformed: it is not as `kind` says.
+    """
+    try:
+        return kind.model_validate_json(body)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in fault["loc"])
+        what = f"{where}: {fault['msg']}" if where else fault["msg"]
+        article = "an" if name[:1] in "aeiou" else "a"
+        raise Malformed(f"Not {article} {name} event as GitHub documents it: {what}.") from None
+
+
+def read_action(name: str, body: bytes) -> str:
+    """The payload's `action`. Raises Malformed."""
+    return read(_Action, name, body).action
+
+
+def checked_delivery(delivery: str) -> None:
+    """Raises Malformed for what is no id of a delivery."""
+    if not _DELIVERY.fullmatch(delivery):
+        raise Malformed("X-GitHub-Delivery is missing or not an id.")

@@ -1,0 +1,76 @@
+"""What becomes of checks: a suite ends, and somebody presses the button beside one of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from pydantic import BaseModel, Field
+
+from bot.events.base import Event, Happened, Ignored, Payload, Reader, read
+
+
+class ChecksEnded(Happened):
+    """All checks of one App on the head of a pull request have ended."""
+
+    pull: int
+
+
+class CheckAgain(Happened):
+    """Somebody asks for a check of ours to be made again."""
+
+    pull: int
+
+
+class _Pull(BaseModel):
+    number: int = Field(gt=0)
+
+
+class _Suite(BaseModel):
+    pull_requests: tuple[_Pull, ...] = ()
+
+
+class _Run(BaseModel):
+    external_id: str | None = None
+    check_suite: _Suite
+    pull_requests: tuple[_Pull, ...] = ()
+
+
+class _AboutSuite(Payload):
+    check_suite: _Suite
+
+
+class _AboutRun(Payload):
+    check_run: _Run
+
+
+def _ended(delivery: str, body: bytes) -> Event:
+    facts = read(_AboutSuite, "check_suite", body)
+    pulls = facts.check_suite.pull_requests
+    if not pulls:
+        return Ignored(reason="no pull request's checks")
+    return ChecksEnded(
+        repo=facts.repo,
+        actor=facts.sender.login,
+        by_bot=facts.sender.is_bot,
+        delivery=delivery,
+        pull=pulls[0].number,
+    )
+
+
+def _again(delivery: str, body: bytes) -> Event:
+    facts = read(_AboutRun, "check_run", body)
+    pulls = facts.check_run.pull_requests or facts.check_run.check_suite.pull_requests
+    if not pulls:
+        return Ignored(reason="no pull request's check")
+    return CheckAgain(
+        repo=facts.repo,
+        actor=facts.sender.login,
+        by_bot=facts.sender.is_bot,
+        delivery=delivery,
+        pull=pulls[0].number,
+    )
+
+
+SUITES: Final[Mapping[str, Reader]] = {"completed": _ended}
+RUNS: Final[Mapping[str, Reader]] = {"rerequested": _again}

@@ -1,0 +1,35 @@
+"""Pushes, of which only those to the default branch tell us anything."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from bot.events.base import Event, Happened, Ignored, Payload, Repository, read
+
+NAME = "push"
+
+
+class BaseMoved(Happened):
+    """The default branch has a new head."""
+
+
+class _Repository(Repository):
+    default_branch: str = Field(min_length=1)
+
+
+class _Push(Payload):
+    repository: _Repository  # pyright: ignore[reportIncompatibleVariableOverride] - frozen enough
+    ref: str
+
+
+def pushed(delivery: str, body: bytes) -> Event:
+    """Raises Malformed."""
+    facts = read(_Push, NAME, body)
+    if facts.ref != f"refs/heads/{facts.repository.default_branch}":
+        return Ignored(reason="another branch")
+    return BaseMoved(
+        repo=facts.repo,
+        actor=facts.sender.login,
+        by_bot=facts.sender.is_bot,
+        delivery=delivery,
+    )

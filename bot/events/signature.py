@@ -1,0 +1,29 @@
+"""Whether a delivery is GitHub's: its size and its signature."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from typing import Final
+
+LARGEST_BYTES: Final = 25 * 1024 * 1024  # GitHub sends no larger payload
+
+_SIGNATURE: Final = re.compile(rb"sha256=[0-9a-f]{64}")
+
+
+class NotSigned(Exception):
+    """The signature is missing, of another kind, or not made with our secret over this body."""
+
+
+def check_signature(secret: str, body: bytes, signature: bytes | None) -> None:
+    """Compare `X-Hub-Signature-256` with ours over the raw body, in constant time.
+
+    Raises:
+        NotSigned: they differ, or `signature` is None or not of that form.
+    """
+    if signature is None or not _SIGNATURE.fullmatch(signature):
+        raise NotSigned
+    ours = "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+    if not hmac.compare_digest(ours.encode(), signature):
+        raise NotSigned

@@ -1,0 +1,135 @@
+"""Check runs: what an App says of a commit, with notes at lines of its files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from bot.github.facts import AnnotationFacts, CheckRunFacts
+from bot.github.scope import Scope
+
+TEXT_CHARACTERS: Final = 65_535
+"""GitHub's limit for each text of a check run (docs.github.com/rest/checks/runs)."""
+TITLE_CHARACTERS: Final = 255
+MESSAGE_CHARACTERS: Final = 4_000
+"""An annotation may hold 64 KB; nobody reads that at a line."""
+BATCH: Final = 50
+"""Annotations in one request; more are added by further ones (docs.github.com/rest/checks/runs)."""
+
+Conclusion = Literal["success", "failure", "neutral", "action_required"]
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """A note at a line of a file, from 1; shown in the diff where the line is part of it."""
+
+    path: str
+    line: int
+    message: str
+    """Plain text."""
+    column: int | None = None
+    """From 1."""
+    level: Literal["notice", "warning", "failure"] = "failure"
+
+    def json(self) -> dict[str, Any]:
+        """As GitHub wants it."""
+        said: dict[str, Any] = {
+            "path": self.path,
+            "start_line": self.line,
+            "end_line": self.line,
+            "annotation_level": self.level,
+            "message": self.message[:MESSAGE_CHARACTERS],
+        }
+        if self.column is not None:
+            said |= {"start_column": self.column, "end_column": self.column}
+        return said
+
+
+@dataclass(frozen=True)
+class Check:
+    """A completed check run. Its `external_id` is found again on the same commit."""
+
+    name: str
+    head_sha: str
+    external_id: str
+    conclusion: Conclusion
+    title: str
+    summary: str
+    """Markdown."""
+    text: str = ""
+    """Markdown."""
+    annotations: Sequence[Annotation] = ()
+
+
+class Checks:
+    """Raises as `Wire.send` does."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    async def once(self, check: Check) -> CheckRunFacts:
+        """The check run, made when there is none with this external id, with all its notes.
+
+        A first try that broke off is found again, and the notes that it lacks are added.
+        """
+
+        async def find() -> CheckRunFacts | None:
+            return await self.find(check.name, check.head_sha, check.external_id)
+
+        async def create() -> CheckRunFacts:
+            body = {
+                "name": check.name,
+                "head_sha": check.head_sha,
+                "external_id": check.external_id,
+                "status": "completed",
+                "conclusion": check.conclusion,
+                "output": _output(check, 0),
+            }
+            return await self._sent("POST", "check-runs", json=body)
+
+        made = await self._scope.once(find, create)
+        while made.annotations < len(check.annotations):
+            more = {"output": _output(check, made.annotations)}
+            after = await self._sent("PATCH", "check-runs", made.id, json=more)
+            if after.annotations <= made.annotations:  # GitHub would not take them
+                break
+            made = after
+        return made
+
+    async def find(self, name: str, head_sha: str, external_id: str) -> CheckRunFacts | None:
+        """The latest check run of that name on a commit, if it is the one we mean."""
+        listed = self._scope.pages(
+            "commits", head_sha, "check-runs", items="check_runs", check_name=name
+        )
+        async for item in listed:
+            found = CheckRunFacts.model_validate(item)
+            if found.external_id == external_id:
+                return found
+        return None
+
+    async def of_others(self, sha: str, own_slug: str) -> list[CheckRunFacts]:
+        """The latest check runs on a commit that other Apps made, such as the repository's CI."""
+        listed = self._scope.pages("commits", sha, "check-runs", items="check_runs", limit=5)
+        found = [CheckRunFacts.model_validate(item) async for item in listed]
+        return [run for run in found if run.app != own_slug]
+
+    async def annotations(self, run: int) -> list[AnnotationFacts]:
+        """The first hundred notes of a check run."""
+        listed = self._scope.pages("check-runs", run, "annotations", limit=1)
+        return [AnnotationFacts.model_validate(item) async for item in listed]
+
+    async def _sent(self, method: str, *segments: str | int, json: dict[str, Any]) -> CheckRunFacts:
+        return CheckRunFacts.model_validate(await self._scope.send(method, *segments, json=json))
+
+
+def _output(check: Check, sent: int) -> dict[str, Any]:
+    output: dict[str, Any] = {
+        "title": check.title[:TITLE_CHARACTERS],
+        "summary": check.summary[:TEXT_CHARACTERS],
+    }
+    if check.text:
+        output["text"] = check.text[:TEXT_CHARACTERS]
+    if batch := check.annotations[sent : sent + BATCH]:
+        output["annotations"] = [annotation.json() for annotation in batch]
+    return output

@@ -1,0 +1,29 @@
+"""The address of a run's page, which opens it to whoever was given the address."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import Final
+
+from bot.settings import Settings
+
+KEY_CHARACTERS: Final = 32
+"""128 bits: nobody guesses one."""
+
+
+def page_key(settings: Settings, run_id: str) -> str:
+    """What opens the page of this one run; empty where there is no secret to make it from."""
+    secret = settings.webhook_secret.get_secret_value()
+    if not secret:
+        return ""
+    said = f"capuchin run page {run_id}".encode()
+    return hmac.new(secret.encode(), said, hashlib.sha256).hexdigest()[:KEY_CHARACTERS]
+
+
+def run_page(settings: Settings, run_id: str) -> str:
+    """The page's address for the status comment; empty without a public address."""
+    key = page_key(settings, run_id)
+    if not settings.public_url or not key:
+        return ""
+    return f"{settings.public_url.rstrip('/')}/runs/{run_id}?key={key}"

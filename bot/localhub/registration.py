@@ -1,0 +1,98 @@
+"""Where a person creates a GitHub App from a manifest, as if they pressed the button at once.
+
+https://docs.github.com/apps/sharing-github-apps/registering-a-github-app-from-a-manifest
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import parse_qs, urlencode
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+
+from bot.localhub.identity import AppIdentity, generate_app
+from bot.localhub.tokens import LEVELS
+
+if TYPE_CHECKING:
+    from bot.localhub.hub import LocalHub
+
+KNOWN = frozenset(
+    {"name", "url", "hook_attributes", "redirect_url", "callback_urls", "setup_url", "description",
+     "public", "default_events", "default_permissions", "request_oauth_on_install",
+     "setup_on_update"}
+)  # fmt: skip
+LONGEST_NAME = 34
+
+
+class Registrations:
+    """Apps whose keys nobody has fetched yet, by code."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, tuple[AppIdentity, str]] = {}
+        self.accounts: list[str] = []
+        """For which organisation each was created; empty for a person."""
+
+    def put(self, app: AppIdentity, secret: str, account: str) -> str:
+        """The code."""
+        code = secrets.token_hex(20)
+        self._made[code] = app, secret
+        self.accounts.append(account)
+        return code
+
+    def take(self, code: str) -> tuple[AppIdentity, str] | None:
+        """The App and its webhook secret, the first time."""
+        return self._made.pop(code, None)
+
+
+class RegistrationDoor:
+    """Takes the form that a set-up page posts."""
+
+    def __init__(self, hub: LocalHub) -> None:
+        self._hub = hub
+
+    async def answer(self, request: Request) -> Response:
+        """Creates the App and sends the browser back, or says what is wrong with the manifest."""
+        form = parse_qs((await request.body()).decode("utf-8", "replace"))
+        try:
+            asked: Any = json.loads(form.get("manifest", [""])[0])
+        except ValueError:
+            asked = None
+        wrong = _wrong(asked)
+        if wrong:
+            return PlainTextResponse(f"Invalid GitHub App configuration: {wrong}", 422)
+        slug = re.sub(r"[^a-z0-9]+", "-", asked["name"].lower()).strip("-")
+        app = replace(
+            generate_app(self._hub.next_id(), slug),
+            permissions=asked["default_permissions"],
+            events=tuple(asked["default_events"]),
+        )
+        secret = secrets.token_hex(20)
+        self._hub.become(app, secret)
+        account = request.path_params.get("org", "")
+        code = self._hub.registrations.put(app, secret, account)
+        state = request.query_params.get("state")
+        query = urlencode({"code": code} | ({"state": state} if state is not None else {}))
+        return RedirectResponse(f"{asked['redirect_url']}?{query}", 302)
+
+
+def _wrong(asked: Any) -> str:
+    """What GitHub would refuse; empty for nothing."""
+    if not isinstance(asked, dict):
+        return "not a JSON object"
+    given = cast("dict[str, Any]", asked)
+    if unknown := given.keys() - KNOWN:
+        return f"unknown {min(unknown)}"
+    for key in ("name", "url", "redirect_url"):
+        if not given.get(key):
+            return f"{key} is missing"
+    if len(given["name"]) > LONGEST_NAME:
+        return "name is too long"
+    if not given.get("hook_attributes", {}).get("url"):
+        return "hook_attributes.url is missing"
+    levels = given.get("default_permissions", {}).values()
+    return "" if set(levels) <= set(LEVELS) else "no such permission"

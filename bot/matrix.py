@@ -1,0 +1,69 @@
+"""Edits × tests as a Markdown table, the unedited code first, and how each edit stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from bot.markdown import code
+from pipeline.types import Candidate, Standing, VoteTable
+from sandbox.base import Ending, Execution
+
+CELLS = 600
+"""The results of a table with more cells than this are summed up instead."""
+
+
+def matrix(table: VoteTable, chosen: Candidate | None, standings: Sequence[Standing] = ()) -> str:
+    """Candidates by tests, `chosen` in bold, and those that do not apply under it.
+
+    `standings`, one for each candidate, add how many edits are equal, how many of the repository's
+    tests break, the reward model's score and the score in log-odds, as far as they are known.
+    """
+    count = len(table.tests)
+    shown = range(count if (len(table.candidates) + 1) * count <= CELLS else 0)
+    columns = _columns(table, standings)
+    heads = ["", *(_test(table, t) for t in shown), "passes", *columns]
+    rows = [
+        f"|{' |'.join(f' {head}'.rstrip() for head in heads)} |",
+        "|---|" + ":-:|" * (len(heads) - 1),
+        _row("unedited code", table.base, shown, ["" for _ in columns]),
+    ]
+    for c, candidate in enumerate(table.candidates):
+        name = code(candidate.source, 80) if candidate.source else candidate.name
+        bold = f"**{name} (chosen)**" if candidate == chosen else name
+        rows.append(_row(bold, table.runs[c], shown, [cells[c] for cells in columns.values()]))
+    rejected = [f"- {code(r.name, 80)} does not apply: {code(r.why, 300)}" for r in table.rejected]
+    return "\n".join([*rows, *([""] if rejected else []), *rejected])
+
+
+def _columns(table: VoteTable, standings: Sequence[Standing]) -> dict[str, list[str]]:
+    """What is known beside the tests, by heading; what is not known of any has no column."""
+
+    def equal(s: Standing) -> str:
+        return f"{s.support}: {table.candidates[s.same_as].sample + 1}" if s.support > 1 else ""
+
+    found: dict[str, Callable[[Standing], str]] = {
+        "equal edits (first)": equal,
+        "breaks": lambda s: "" if s.broken is None else str(len(s.broken)),
+        "reward": lambda s: "" if s.reward is None else f"{s.reward:.2f}",
+        "log-odds": lambda s: f"{s.score:+.2f}",
+    }
+    columns = {head: [cell(s) for s in standings] for head, cell in found.items()}
+    return {head: cells for head, cells in columns.items() if any(cells)}
+
+
+def _test(table: VoteTable, test: int) -> str:
+    return f"test {test + 1}{' (unsteady)' if test in table.flaky else ''}"
+
+
+def _row(name: str, runs: Sequence[Execution], shown: range, more: Sequence[str]) -> str:
+    passes = sum(run.passed for run in runs)
+    return f"| {' | '.join([name, *(_mark(runs[t]) for t in shown), str(passes), *more])} |"
+
+
+def _mark(run: Execution) -> str:
+    if run.passed:
+        return "✅"
+    if run.ending is Ending.TIMEOUT:
+        return "⏱"
+    # Exit code 2 is "the issue is still there"; anything else means that the test broke.
+    return "❌" if run.exit_code == 2 else "💥"

@@ -1,0 +1,115 @@
+"""Anthropic's Message Batches: taken at once, ended when they have been asked about once.
+
+https://platform.claude.com/docs/en/api/creating-message-batches
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from bot.recorded.anthropic_wire import AnthropicWire
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_WHEN = "2026-01-01T00:00:00Z"
+"""A recording has no clock."""
+
+Result = dict[str, Any]
+Judge = Callable[[bytes, str], Result]
+"""Of one request's parameters and its name: the `result` of its line."""
+
+
+class _Asked(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    custom_id: str
+    params: dict[str, Any]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    requests: tuple[_Asked, ...] = Field(min_length=1, max_length=100_000)
+
+
+@dataclass
+class _Batch:
+    id: str
+    lines: list[Result]
+    polls: int = 0
+    counts: Counter[str] = field(default_factory=Counter[str])
+
+    def shown(self, base_url: str) -> dict[str, Any]:
+        ended = self.polls > 1
+        kinds = ("canceled", "errored", "expired", "succeeded")
+        counts = {kind: self.counts[kind] if ended else 0 for kind in kinds}
+        return {
+            "id": self.id,
+            "type": "message_batch",
+            "processing_status": "ended" if ended else "in_progress",
+            "request_counts": {**counts, "processing": 0 if ended else len(self.lines)},
+            "created_at": _WHEN,
+            "expires_at": _WHEN,
+            "ended_at": _WHEN if ended else None,
+            "archived_at": None,
+            "cancel_initiated_at": None,
+            "results_url": f"{base_url}v1/messages/batches/{self.id}/results" if ended else None,
+        }
+
+
+class MessageBatches:
+    """The batches of one service. `judge` answers a request when its batch is taken."""
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        self._batches: dict[str, _Batch] = {}
+
+    async def create(self, request: Request) -> Response:
+        """`POST /v1/messages/batches`"""
+        try:
+            body = _Body.model_validate_json(await request.body())
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"])
+            return _refused(400, f"{where}: {first['msg']}")
+        names = [asked.custom_id for asked in body.requests]
+        if not all(_NAME.fullmatch(name) for name in names):
+            return _refused(400, "requests.custom_id: String should match '^[a-zA-Z0-9_-]{1,64}$'")
+        if len(set(names)) < len(names):
+            return _refused(400, "requests: custom_id must be unique within a batch")
+        batch = _Batch(f"msgbatch_recorded_{len(self._batches) + 1}", [])
+        for asked in body.requests:
+            result = self._judge(json.dumps(asked.params).encode(), asked.custom_id)
+            batch.lines.append({"custom_id": asked.custom_id, "result": result})
+            batch.counts[result["type"]] += 1
+        batch.lines.reverse()  # in no order that anybody may rely on
+        self._batches[batch.id] = batch
+        return JSONResponse(batch.shown(str(request.base_url)))
+
+    def retrieve(self, request: Request, batch_id: str) -> Response:
+        """`GET /v1/messages/batches/{batch_id}`"""
+        batch = self._batches.get(batch_id)
+        if batch is None:
+            return _refused(404, "batch not found")
+        batch.polls += 1
+        return JSONResponse(batch.shown(str(request.base_url)))
+
+    def results(self, batch_id: str) -> Response:
+        """`GET /v1/messages/batches/{batch_id}/results`"""
+        batch = self._batches.get(batch_id)
+        if batch is None or batch.polls < 2:
+            return _refused(404, "results not found")
+        lines = "".join(json.dumps(line) + "\n" for line in batch.lines)
+        return Response(lines, media_type="application/x-jsonl")
+
+
+def _refused(status: int, message: str) -> Response:
+    return JSONResponse(AnthropicWire().error(status, message), status_code=status)

@@ -1,0 +1,81 @@
+"""`POST /v1/embeddings` without a model: texts with the same groups of letters lie near each other.
+
+https://platform.openai.com/docs/api-reference/embeddings/create
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from math import sqrt
+from typing import Annotated, Any, Literal
+from zlib import crc32
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from bot.recorded.asked import Asked, parsed, shown
+from bot.recorded.cache import tokens
+from bot.recorded.told import named
+from pipeline.models.base import Message
+from pipeline.models.wire import CALL_HEADER
+
+LENGTH = 64
+"""Numbers of a vector."""
+_WORD = re.compile(r"\w+")
+
+
+def _as_list(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    model: str = Field(min_length=1)
+    input: Annotated[tuple[str, ...], BeforeValidator(_as_list)] = Field(min_length=1)
+    encoding_format: Literal["float"] = "float"
+
+
+def embeddings_question(body: bytes, headers: Mapping[str, str]) -> Asked:
+    """Read the request; each text becomes a message of the user.
+
+    Raises:
+        BadQuestion: a real server would answer 400; or base64 is asked for, which is not offered.
+    """
+    sent = parsed(_Body, body)
+    return Asked(
+        protocol="openai",
+        call=headers.get(CALL_HEADER.lower(), ""),
+        model=sent.model,
+        system="",
+        messages=tuple(Message(role="user", text=text) for text in sent.input),
+        max_tokens=None,
+        temperature=None,
+        stream=False,
+        stream_usage=False,
+        parts=(),
+        headers=shown(headers),
+    )
+
+
+def embeddings_answer(asked: Asked) -> dict[str, Any]:
+    """The body of the answer; equal texts get equal vectors, always and everywhere."""
+    texts = [message.text for message in asked.messages]
+    data = [
+        {"object": "embedding", "index": index, "embedding": vector_of(text)}
+        for index, text in enumerate(texts)
+    ]
+    count = sum(map(tokens, texts))
+    usage = {"prompt_tokens": count, "total_tokens": count}
+    return {"object": "list", "data": data, "model": named(asked.model), "usage": usage}
+
+
+def vector_of(text: str) -> Sequence[float]:
+    """Of length 1, by how often each group of three letters of a word is in `text`."""
+    vector = [0.0] * LENGTH
+    for word in _WORD.findall(text.lower()):
+        for at in range(max(1, len(word) - 2)):
+            place = crc32(word[at : at + 3].encode("utf-8", "replace"))
+            vector[place % LENGTH] += 1 if place >> 16 & 1 else -1
+    length = sqrt(sum(number * number for number in vector)) or 1.0
+    return [number / length for number in vector]

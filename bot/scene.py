@@ -1,0 +1,59 @@
+"""Where a run stands once it may begin: what its modes other than a fix are carried out with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot.admission import Admitted
+from bot.budget import DayPurse
+from bot.checkout import Checkout, Mirrors
+from bot.ending import Ending
+from bot.github.repository import Repository
+from bot.lease import Lease
+from bot.remote import Remote
+from bot.status import Status
+from bot.types import Run, RunStatus, changed
+from bot.workshop import Job, Workshop
+from pipeline.codebase import Codebase
+from pipeline.types import Issue
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A run that is admitted, its comment begun, its base commit fetched."""
+
+    repo: Repository
+    run: Run
+    lease: Lease
+    may: Admitted
+    checkout: Checkout
+    remote: Remote
+    mirrors: Mirrors
+    workshop: Workshop
+    status: Status
+    ending: Ending
+
+    async def fetched(self, commit: str) -> Checkout:
+        """The same mirror with another commit in it. Raises as `Mirrors.checkout`."""
+        return await self.mirrors.checkout(
+            self.remote, self.may.facts.full_name, self.checkout.branch, base=commit
+        )
+
+    async def job(self, issue: Issue) -> Job:
+        """What the workshop needs, at the run's base commit."""
+        config = self.may.config
+        return Job(
+            run_id=self.run.id,
+            issue=issue,
+            codebase=await Codebase.open(self.checkout.git_dir, self.checkout.base),
+            options=config.options(),
+            setup=config.setup,
+            purse=await DayPurse.open(self.lease, self.ending.settings, config.budget.day),
+            dockerfile=config.dockerfile,
+            python=config.python,
+        )
+
+    async def closed(self, status: RunStatus, told: str, **fields: object) -> Run:
+        """The run as it ends with the last word on its issue."""
+        run = changed(self.lease.run, status=status, **fields)
+        return await self.ending.closed(self.repo, self.lease, run, told)

@@ -1,0 +1,93 @@
+"""The local web server that sends the browser to GitHub, and that GitHub sends it back to."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import re
+import secrets
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from html import escape
+from typing import Any, Final
+from urllib.parse import quote
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from bot.localhub.serve import serving
+
+HOST: Final = "127.0.0.1"
+_CODE: Final = re.compile(r"[A-Za-z0-9_-]{1,200}")
+_HEADERS: Final = {
+    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
+    "frame-ancestors 'none'",
+    "cache-control": "no-store",
+    "referrer-policy": "no-referrer",
+}
+
+Describe = Callable[[str], dict[str, Any]]
+"""The manifest for a redirect address."""
+
+
+class Journey:
+    """One person's way to GitHub and back. Whoever does not know `state` is not heard."""
+
+    def __init__(self, github_url: str, organization: str, describe: Describe) -> None:
+        self.state = secrets.token_urlsafe(32)
+        self.url = ""
+        """Where the browser begins."""
+        self._describe = describe
+        self._code: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        root = github_url.rstrip("/")
+        account = f"/organizations/{quote(organization, safe='')}" if organization else ""
+        self._target = f"{root}{account}/settings/apps/new?state={self.state}"
+
+    async def code(self) -> str:
+        """What GitHub gave for the App, once it did."""
+        return await self._code
+
+    @asynccontextmanager
+    async def open(self, port: int) -> AsyncGenerator[None, None]:
+        """Answers on the loopback at `port` (0: any free one) until the block is left.
+
+        Raises:
+            OSError: the port is taken.
+        """
+        routes = [Route("/", self._begin), Route("/created", self._created)]
+        async with serving(Starlette(routes=routes), HOST, port) as url:
+            self.url = f"{url}/"
+            yield
+
+    async def _begin(self, request: Request) -> Response:
+        del request
+        said = escape(json.dumps(self._describe(f"{self.url}created")))
+        return _page(
+            f'<form action="{escape(self._target)}" method="post">'
+            f'<input type="hidden" name="manifest" value="{said}">'
+            "<p>GitHub asks you for the App's name next, and creates it.</p>"
+            '<p><button type="submit">Go on to GitHub</button></p></form>'
+        )
+
+    async def _created(self, request: Request) -> Response:
+        state, code = (request.query_params.get(name, "") for name in ("state", "code"))
+        if not hmac.compare_digest(state.encode("utf-8", "replace"), self.state.encode()):
+            return _page("<p>This is not the answer to what was asked here. Begin anew.</p>", 400)
+        if not _CODE.fullmatch(code):
+            return _page("<p>GitHub sent no code. Begin anew.</p>", 400)
+        if not self._code.done():
+            self._code.set_result(code)
+        return _page("<p>The App is created. The terminal says how to go on.</p>")
+
+
+def _page(body: str, status: int = 200) -> Response:
+    head = (
+        '<!doctype html><html lang="en"><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        "<title>Capuchin</title>"
+        '<body style="font: 1rem/1.5 sans-serif; margin: 2rem auto; max-width: 36rem">'
+    )
+    return HTMLResponse(f"{head}<h1>Capuchin</h1>{body}", status, _HEADERS)

@@ -1,0 +1,127 @@
+"""What we know of each of our open pull requests, kept in Redis until it is closed."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Final, cast
+
+from pydantic import Field, ValidationError
+from redis.asyncio import Redis
+
+from bot.keys import Keys
+from bot.manners import Manners
+from bot.types import Frozen, RepoRef
+from pipeline.types import Issue
+
+
+class PullRecord(Frozen):
+    """One pull request of ours. Plain data, written by whoever has the lease of a run on it."""
+
+    repo: RepoRef
+    pull: int
+    issue: int
+    """What it fixes."""
+    about: Issue
+    """The same as text, as it was when the fix was asked for. Untrusted."""
+    asked_by: str
+    """Who asked for the fix."""
+    manners: Manners = Manners()
+    """How commits are written in this repository."""
+    branch: str
+    base: str
+    """Full SHA that our commits stand on."""
+    head: str
+    """Full SHA that we last pushed to the branch; another one there is a person's."""
+    about_to_push: str = ""
+    """Full SHA that a worker was about to push when it was last heard of."""
+    test_path: str
+    """The reproduction test's."""
+    command: tuple[str, ...]
+    """Runs it."""
+    ready_when_green: bool = False
+    """It is a draft until the repository's own checks pass."""
+    handed_over: bool = False
+    """A person pushed to the branch: it is theirs, and we push no more."""
+    verified: str = ""
+    """The base and head that the evidence was last gathered on."""
+    shown: bool = False
+    """Whether it was then as evidence should be."""
+    refused: str = ""
+    """The head for which we gave up mending a conflict."""
+    answered: tuple[str, ...] = Field(default=())
+    """Ids of what people wrote that needs no answer any more; the latest `MOST_ANSWERED`."""
+
+    def ours(self, sha: str) -> bool:
+        """Whether a head of the branch is what we pushed, or were about to."""
+        return sha in (self.head, self.about_to_push)
+
+
+MOST_ANSWERED: Final = 500
+MOST_DUE: Final = 20
+"""Looked after in one turn of the sweep."""
+
+
+class Records:
+    """All records under one Redis prefix. Every method raises redis-py's errors.
+
+    `put` and `drop` are for whoever has just renewed the lease of a run on the pull request.
+    """
+
+    def __init__(self, redis: Redis, keys: Keys) -> None:
+        self._redis = redis
+        self._keys = keys
+
+    async def get(self, repo: RepoRef, pull: int) -> PullRecord | None:
+        """None for a pull request that is not ours, or closed."""
+        asked = self._redis.hget(self._keys.pulls(repo), str(pull))
+        found = await cast("Awaitable[bytes | None]", asked)
+        return None if found is None else _read(found)
+
+    async def of(self, repo: RepoRef) -> list[PullRecord]:
+        """All of a repository."""
+        place = self._keys.pulls(repo)
+        found = await cast("Awaitable[list[bytes]]", self._redis.hvals(place))
+        return [record for one in found if (record := _read(one)) is not None]
+
+    async def put(self, record: PullRecord, *, look_in: float) -> None:
+        """Keep the record, and have it looked after in `look_in` seconds at the latest."""
+        place = self._keys.pulls(record.repo)
+        kept = self._redis.hset(place, str(record.pull), record.model_dump_json())
+        await cast("Awaitable[int]", kept)
+        await self._look(_member(record.repo, record.pull), look_in)
+
+    async def drop(self, repo: RepoRef, pull: int) -> None:
+        """Forget a pull request that is closed, or whose repository is gone."""
+        await cast("Awaitable[int]", self._redis.hdel(self._keys.pulls(repo), str(pull)))
+        await self._redis.zrem(self._keys.pulls_due, _member(repo, pull))
+
+    async def due(self, *, again_in: float) -> list[tuple[RepoRef, int]]:
+        """Whose time to be looked after has come; each comes up again in `again_in` seconds."""
+        time = (await self._redis.time())[0]
+        found = cast(
+            "list[bytes]",
+            await self._redis.zrangebyscore(
+                self._keys.pulls_due, "-inf", time, start=0, num=MOST_DUE
+            ),
+        )
+        listed: list[tuple[RepoRef, int]] = []
+        for member in found:
+            await self._look(member.decode(), again_in)
+            repo, _, pull = member.decode().rpartition("#")
+            listed.append((RepoRef.model_validate_json(repo), int(pull)))
+        return listed
+
+    async def _look(self, member: str, seconds: float) -> None:
+        time = (await self._redis.time())[0]
+        await self._redis.zadd(self._keys.pulls_due, {member: time + seconds})
+
+
+def _member(repo: RepoRef, pull: int) -> str:
+    return f"{repo.model_dump_json()}#{pull}"
+
+
+def _read(found: bytes) -> PullRecord | None:
+    try:
+        return PullRecord.model_validate_json(found)
+    except ValidationError:  # a newer Capuchin's: what we cannot read we do not touch
+        return None

@@ -1,0 +1,165 @@
+"""Every sentence the bot says on its own pull requests. Untrusted values are made inert."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bot.comments import failure_reason
+from bot.markdown import block, code, details, prose
+from bot.types import Failure
+from pipeline.verify import Verdict, Verification
+from sandbox.base import Ending, Execution
+
+CHECK_NAME = "Capuchin: reproduction test"
+LOG_CHARACTERS = 28_000
+"""Of each side's log, so that both fit into a check run."""
+
+
+def note_marker(kind: str, key: str) -> str:
+    """What a remark that is made once is found by."""
+    return f"<!-- capuchin:{kind} {key} -->"
+
+
+def answer_marker(said: str) -> str:
+    """What the answer to one comment or review is found by."""
+    return f"<!-- capuchin:answer to={said} -->"
+
+
+def check_title(found: Verification) -> str:
+    """The check run's title."""
+    times = len(found.before)
+    titles: dict[Verdict, str] = {
+        "shown": f"Fails before, passes after ({times} of {times} runs)",
+        "flaky": "Flaky: the test does not always end alike",
+        "passes without": "Not shown: the test does not fail without the change",
+        "fails with": "The test does not pass with the change",
+    }
+    return titles[found.verdict]
+
+
+def check_summary(found: Verification, base: str, branch: str) -> str:
+    """The check run's first paragraph, with what a maintainer may do."""
+    said = (
+        f"{code(found.path)}, run {len(found.before)} times on each side, each time in a fresh "
+        f"sandbox without network.\n\n"
+        f"| | passed | failed |\n|---|--:|--:|\n"
+        f"| without the change ({code(branch, 100)} at {code(base[:7])}) | {_counts(found.before)} "
+        f"|\n| with the change | {_counts(found.after)} |"
+    )
+    hints: dict[Verdict, str] = {
+        "shown": "",
+        "flaky": (
+            "A test that ends now so, now so proves nothing, so I do not count it as evidence. "
+            "What makes it vary (time, order, chance) should be taken out of it."
+        ),
+        "passes without": "Perhaps the issue was fixed on the base branch meanwhile.",
+        "fails with": "The log below shows why. Somebody has to look at the change again.",
+    }
+    hint = hints[found.verdict]
+    return f"{said}\n\n{hint}" if hint else said
+
+
+def check_text(found: Verification) -> str:
+    """Both logs; of several runs the first that ended unlike the others, or else the first."""
+    return (
+        f"Command: {code(' '.join(found.command), 500)}\n\n"
+        f"### Without the change\n\n{_log(found.before)}\n\n"
+        f"### With the change\n\n{_log(found.after)}\n"
+    )
+
+
+def clash_title() -> str:
+    """Of the check run on a head that clashes with its base."""
+    return "Clashes with the base branch"
+
+
+def clash_summary(branch: str) -> str:
+    """Nothing could be run."""
+    return (
+        f"The change no longer fits {code(branch, 100)}: both touched the same lines. "
+        "Nothing could be run."
+    )
+
+
+def answered(answer: str, head: str, markers: Sequence[str]) -> str:
+    """To reviewers: what was done, or why nothing was. `head` is empty when nothing was pushed."""
+    done = f"Done in {head}." if head else "I changed nothing."
+    return _with_markers(f"{done} {prose(answer, 2000)}", markers)
+
+
+def not_managed(markers: Sequence[str]) -> str:
+    """To reviewers, when no edit came to pass the test."""
+    return _with_markers(
+        "I tried, but did not find an edit that does this and passes the reproduction test. "
+        "The branch is as it was; a person has to.",
+        markers,
+    )
+
+
+def handed_over(number: int) -> str:
+    """Said once, when a person has pushed to the branch."""
+    return (
+        "Somebody else has pushed to this branch, so it is yours now: I push no more to it and "
+        f"answer no more reviews.\n\n{note_marker('handed-over', str(number))}\n"
+    )
+
+
+def rebased(head: str, marker: str) -> str:
+    """After a conflict was mended."""
+    return (
+        f"The base branch had changed in the same places, so I wrote the change anew upon it "
+        f"({head}). The test fails there without the change and passes with it.\n\n{marker}\n"
+    )
+
+
+def conflict(branch: str, marker: str) -> str:
+    """When a conflict could not be mended."""
+    return (
+        f"This no longer fits {code(branch, 100)}: both changed the same lines, and I did not "
+        "manage to write the change anew so that the test passes. A person has to resolve it, or "
+        f"close this.\n\n{marker}\n"
+    )
+
+
+def closed_with_issue(issue: int, number: int) -> str:
+    """The last word when the issue was closed by other means."""
+    return (
+        f"#{issue} is closed, so this is not needed any more. Thank you for looking at it; I have "
+        f"closed this.\n\n{note_marker('closed', str(number))}\n"
+    )
+
+
+def retired(days: int, number: int) -> str:
+    """The last word on a pull request that nobody touched."""
+    return (
+        f"Nobody has touched this for {days} days, so I have closed it. If it is still wanted, "
+        f"reopen it, or put the label on the issue again.\n\n{note_marker('closed', str(number))}\n"
+    )
+
+
+def failed(failure: Failure, detail: str, marker: str) -> str:
+    """When the pull request could not be looked after."""
+    return f"I could not follow up on this: {failure_reason(failure, detail)}\n\n{marker}\n"
+
+
+def _with_markers(said: str, markers: Sequence[str]) -> str:
+    return f"{said}\n\n" + "\n".join(markers) + "\n"
+
+
+def _counts(runs: Sequence[Execution]) -> str:
+    passed = sum(run.passed for run in runs)
+    return f"{passed} | {len(runs) - passed}"
+
+
+def _log(runs: Sequence[Execution]) -> str:
+    ends = [run.passed for run in runs]
+    odd = min(range(len(runs)), key=lambda i: ends.count(ends[i]))
+    shown = block(runs[odd].output, LOG_CHARACTERS)
+    ended = _ended(runs[odd])
+    return f"Run {odd + 1} of {len(runs)}: {ended}.\n\n{details('Output', shown)}"
+
+
+def _ended(run: Execution) -> str:
+    if run.ending is not Ending.EXIT:
+        return f"killed ({run.ending.value}) after {run.seconds:.1f} s"
+    return f"exit code {run.exit_code} after {run.seconds:.1f} s"

@@ -1,0 +1,136 @@
+"""Looks at a pull request of ours as it is now, and does what is due: the worker's other work."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from bot.admission import configured
+from bot.attempt import Work
+from bot.checkout import Checkout, Mirrors
+from bot.errors import TryLater
+from bot.github.app import GitHubApp
+from bot.github.errors import GitHubError, GitHubUnavailable
+from bot.github.repository import Repository
+from bot.lease import Lease
+from bot.redis_client import patiently
+from bot.repo_config import RepoConfig
+from bot.settings import Settings
+from bot.store import RedisStore
+from bot.tend import words
+from bot.tend.care import Care
+from bot.tend.closing import over
+from bot.tend.evidence import gathered
+from bot.tend.feedback import Batch
+from bot.tend.follow import BATCH_KEY, followed, handed_over, mended, settled, unfinished
+from bot.tend.ready import made_ready
+from bot.tend.record import Records
+from bot.trouble import Ended, judged
+from bot.types import Failure, Run, RunStatus, changed
+from bot.workshop import Workshop
+from pipeline.models.metered import LEDGER_KEY, Ledger
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class TendPull:
+    """Every effect asks for the lease, and finds what an earlier start did."""
+
+    settings: Settings
+    github: GitHubApp
+    mirrors: Mirrors
+    workshop: Workshop
+
+    async def __call__(self, run: Run, lease: Lease) -> Run:
+        """The run as it ended.
+
+        Raises:
+            TryLater: what it needs does not answer. LeaseLost: another worker goes on.
+        """
+        try:
+            with judged():
+                async with self.github.repository(run.repo) as repo:
+                    await self._tended(repo, run, lease)
+        except Ended as ended:
+            failed = changed(lease.run, failure=ended.failure, detail=ended.detail)
+            return await self.give_up(failed, lease)
+        return await _ended(lease, changed(lease.run, status=RunStatus.TENDED))
+
+    async def give_up(self, run: Run, lease: Lease) -> Run:
+        """Tell those who wait for an answer; nobody else is disturbed. Raises as `GiveUp`."""
+        run = changed(run, status=RunStatus.FAILED)
+        try:
+            async with self.github.repository(run.repo) as repo:
+                care = await self._care(repo, run, lease)
+                batch = await RedisStore.of(lease).load(BATCH_KEY, Batch)
+                if care is not None and batch is not None and run.failure is not None:
+                    marker = words.note_marker("failed", run.id)
+                    told = words.failed(run.failure, run.detail, marker)
+                    await care.say_once(marker, told)
+                    await settled(care, batch)
+        except GitHubUnavailable as error:
+            raise TryLater(Failure.GITHUB_UNAVAILABLE, error.retry_after or 30) from error
+        except GitHubError:  # the repository is gone
+            records = Records(lease.redis, lease.keys)
+            await patiently(lambda: records.drop(run.repo, run.issue))
+        return await _ended(lease, run)
+
+    async def _tended(self, repo: Repository, run: Run, lease: Lease) -> None:
+        care = await self._care(repo, run, lease)
+        if care is None or await over(care):
+            return
+        if not care.record.handed_over and not care.record.ours(care.pull.head_sha):
+            care = await handed_over(care)
+        tip = await care.fetched()
+        if care.config.follow_up:
+            care = await _followed(care, tip)
+        care = await gathered(care, tip)
+        await made_ready(care)
+
+    async def _care(self, repo: Repository, run: Run, lease: Lease) -> Care | None:
+        """None when there is nothing to look after, or we are not to."""
+        records = Records(lease.redis, lease.keys)
+        record = await patiently(lambda: records.get(run.repo, run.issue))
+        facts = await repo.facts()
+        pull = await repo.pulls.get(run.issue)
+        config = await configured(repo)
+        if record is None or facts is None or pull is None:
+            return None
+        if not isinstance(config, RepoConfig) or not config.enabled:
+            return None
+        return Care(
+            run=run,
+            lease=lease,
+            repo=repo,
+            facts=facts,
+            pull=pull,
+            issue=await repo.issues.get(record.issue),
+            record=record,
+            config=config,
+            settings=self.settings,
+            mirrors=self.mirrors,
+            workshop=self.workshop,
+        )
+
+
+async def _followed(care: Care, tip: Checkout) -> Care:
+    if not care.record.handed_over and await unfinished(care):
+        care = await mended(care, tip)
+    if not care.record.handed_over:
+        care = await followed(care)
+    return care if care.record.handed_over else await mended(care, tip)
+
+
+async def _ended(lease: Lease, run: Run) -> Run:
+    spent = await RedisStore.of(lease).load(LEDGER_KEY, Ledger)
+    return changed(run, dollars=spent.dollars if spent else run.dollars)
+
+
+def by_mode(of_issues: Work, of_pulls: Work) -> Work:
+    """Issues are solved, pull requests of ours looked after."""
+
+    async def work(run: Run, lease: Lease) -> Run:
+        return await (of_pulls if run.mode.tends else of_issues)(run, lease)
+
+    return work

@@ -1,0 +1,46 @@
+"""Who may look: whoever knows the operator's token, or for one run whoever has its address."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+
+from starlette.requests import Request
+
+from bot.links import page_key
+from bot.settings import Settings
+
+
+def may_see_all(settings: Settings, request: Request) -> bool:
+    """The token came as `Authorization: Bearer`, or as the password of `Basic` with any name.
+
+    Without a token set nobody may.
+    """
+    wanted = settings.dashboard_token.get_secret_value()
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "basic":
+        given = _password(given)
+    elif scheme.lower() != "bearer":
+        return False
+    return bool(wanted) and _same(given.strip(), wanted)
+
+
+def may_see_run(settings: Settings, request: Request, run_id: str) -> bool:
+    """As `may_see_all`, or the address is the one that the run's own issue shows."""
+    wanted = page_key(settings, run_id)
+    given = request.query_params.get("key", "")
+    return (bool(wanted) and _same(given, wanted)) or may_see_all(settings, request)
+
+
+def _password(credentials: str) -> str:
+    try:
+        decoded = base64.b64decode(credentials, validate=True).decode("utf-8")
+    except (binascii.Error, ValueError):
+        return ""
+    return decoded.partition(":")[2]
+
+
+def _same(given: str, wanted: str) -> bool:
+    """In constant time."""
+    return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), wanted.encode())
