@@ -1,3 +1,13 @@
 """Fixtures that every folder may use."""
 
+from __future__ import annotations
+
+import pytest
+
 pytest_plugins = ("tests.redis", "tests.hub", "tests.paid")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("sequences", "generated sequences of webhooks (tests/e2e/sequences)")
+    group.addoption("--sequences", type=int, default=100, help="how many are played")
+    group.addoption("--sequences-from", type=int, default=0, help="the seed of the first")

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,7 +21,7 @@ from sandbox.limits import Limits
 from sandbox.probe import Mode
 from sandbox.tree import Tree, tree_of_directory
 
-__all__ = ["ca_bundle", "daemon", "engine", "mode", "prepared", "run_id", "sandbox"]
+__all__ = ["any_engine", "ca_bundle", "daemon", "engine", "mode", "prepared", "run_id", "sandbox"]
 
 OWNER = f"tests-{uuid.uuid4().hex}"
 """Nobody else on this daemon reaps our containers, nor we theirs."""
@@ -75,20 +76,39 @@ def mode(request: pytest.FixtureRequest) -> Mode:
 
 @pytest.fixture(scope="session")
 def engine(ca_bundle: Path | None, mode: Mode) -> Iterator[DockerEngine]:
+    with engine_in(mode, ca_bundle) as made:
+        yield made
+
+
+@pytest.fixture(scope="session", name="engine")
+def any_engine(ca_bundle: Path | None) -> Iterator[DockerEngine]:
+    """For a module whose tests are the same in both modes: `engine` under another name there.
+
+    Overriding `mode` instead would leave an engine of the wrong mode to the modules after it.
+    """
+    with engine_in("auto", ca_bundle) as made:
+        yield made
+
+
+@contextmanager
+def engine_in(mode: Mode, ca_bundle: Path | None) -> Generator[DockerEngine]:
     limits = Limits(seconds=30, memory_mb=256, disk_mb=64, processes=64)
-    engine = DockerEngine(limits=limits, ca_bundle=ca_bundle, owner=OWNER, mode=mode)
-    yield engine
-    asyncio.run(engine.close())
+    made = DockerEngine(limits=limits, ca_bundle=ca_bundle, owner=OWNER, mode=mode)
+    yield made
+    asyncio.run(made.close())
+
+
+async def prepare_package(engine: DockerEngine, directory: Path) -> str:
+    """The image of `PACKAGE`, installed with pytest."""
+    make_tree(directory, PACKAGE)
+    (directory / "src/shop/link.py").symlink_to("total.py")
+    return await engine.prepare(tree_of_directory(directory))
 
 
 @pytest.fixture(scope="session")
 def prepared(engine: DockerEngine, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The image of `PACKAGE`, installed with pytest."""
-    directory = tmp_path_factory.mktemp("package")
-    tree = make_tree(directory, PACKAGE)
-    (directory / "src/shop/link.py").symlink_to("total.py")
-    tree = tree_of_directory(directory)
-    return asyncio.run(engine.prepare(tree))
+    """The image of `PACKAGE`."""
+    return asyncio.run(prepare_package(engine, tmp_path_factory.mktemp("package")))
 
 
 @pytest.fixture

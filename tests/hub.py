@@ -40,6 +40,7 @@ def settings_for(hub: LocalHub, **fields: object) -> Settings:
             "github_app_id": str(hub.app.app_id),
             "github_private_key": hub.app.private_key_pem,
             "webhook_secret": SECRET,
+            "status_seconds": 0,
             **fields,
         }
     )

@@ -14,7 +14,12 @@ from tests.benchmarks import (
     matrix,
     normalise,
     pickup,
+    reading,
+    regression,
+    scan,
     stopping,
+    table1,
+    tokens,
     webhook,
     whole_run,
 )
@@ -27,8 +32,13 @@ BENCHMARKS: dict[str, Callable[[], Coroutine[None, None, list[Row]]]] = {
     "normalise": normalise.measure,
     "edits": edits.measure,
     "stopping": stopping.measure,
+    "reading": reading.measure,
+    "tokens": tokens.measure,
+    "table1": table1.measure,
     "run": whole_run.measure,
     "matrix": matrix.measure,
+    "regression": regression.measure,
+    "scan": scan.measure,
 }
 
 

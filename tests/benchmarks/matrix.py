@@ -22,6 +22,7 @@ from sandbox.daemon import LABEL_RUN, connect
 from sandbox.docker import DockerEngine, DockerSandbox
 from sandbox.probe import Mode
 from tests.benchmarks.bare import Bare
+from tests.benchmarks.harness import HARNESS, Harness
 from tests.benchmarks.release import SETUP, edits, release, unpacked
 from tests.benchmarks.table import Row
 
@@ -91,10 +92,12 @@ async def against(
         limit.append(await asyncio.to_thread(bare.matrix, tests, len(diffs), PARALLEL))
         ours.append(await timed(warm, image, diffs, tests))
     one_each = await timed(cold, image, diffs, tests)
+    harness = await asyncio.to_thread(Harness(image).matrix, tests, ["", *diffs], PARALLEL)
     name = f"matrix of {(len(diffs) + 1) * len(tests)} {kind} executions, {PARALLEL} at a time"
     took = statistics.median(ours)
     return [
         Row(name, took, "s", CONTAINER_EACH, one_each),
+        Row(name, took, "s", HARNESS, harness),
         Row(name, took, "s", BARE, statistics.median(limit)),
     ]
 

@@ -10,6 +10,7 @@ as the others are, and do not count for the rule.
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 from typing import NamedTuple
 
 from pipeline.generation.direction import is_informed
@@ -22,6 +23,7 @@ ISSUES = 1000
 SAMPLES = 10
 FIRST = 4
 INFORMED = 0.3
+LEASTS = (2, 3)
 RIGHT = 0
 _PASSES = Execution(exit_code=0, output="", seconds=0)
 _FAILS = Execution(exit_code=2, output="", seconds=0)
@@ -36,18 +38,47 @@ class Drawn(NamedTuple):
 
 async def measure() -> list[Row]:
     source = random.Random(5)
-    used = first = paper = 0
-    for _ in range(ISSUES):
-        chance = source.random()
-        samples = [_draw(source, chance) for _ in range(SAMPLES)]
-        count = _adaptive(samples)
-        used += count
-        first += _chosen(samples[:count]) == RIGHT
-        paper += _chosen(samples) == RIGHT
+    issues = [_samples(source) for _ in range(ISSUES)]
+    paper = _right(issues, [SAMPLES] * ISSUES)
+    rows: list[Row] = []
+    for least in LEASTS:
+        counts = [_adaptive(samples, least) for samples in issues]
+        drawn, right = sum(counts) / ISSUES, _right(issues, counts)
+        named = f"if {least} must agree"
+        rows += [
+            Row(f"samples an issue, {named}", drawn, "samples", "all of them", SAMPLES),
+            Row(f"right edit chosen, {named}", right, "%", "all", paper),
+        ]
+    return [*rows, *_more_agreement(rows, paper)]
+
+
+def _more_agreement(rows: list[Row], paper: float) -> list[Row]:
+    """What one more issue solved costs, in samples, when more must agree; beside ten whole runs."""
+    steps = [(row.value, chosen.value) for row, chosen in zip(rows[::2], rows[1::2], strict=True)]
+    steps.append((SAMPLES, paper))
+    names = [*map(str, LEASTS), "all"]
     return [
-        Row("samples an issue, adaptive", used / ISSUES, "samples", "all of them", SAMPLES),
-        Row("right edit chosen, adaptive", 100 * first / ISSUES, "%", "all", 100 * paper / ISSUES),
+        Row(
+            f"samples for one more issue solved, {names[i]} to {names[i + 1]}",
+            100 * (more[0] - less[0]) / gained if gained > 0 else float("inf"),
+            "samples",
+            "ten whole runs",
+            10 * SAMPLES,
+        )
+        for i, (less, more) in enumerate(pairwise(steps))
+        for gained in [more[1] - less[1]]
     ]
+
+
+def _samples(source: random.Random) -> list[Drawn]:
+    chance = source.random()
+    return [_draw(source, chance) for _ in range(SAMPLES)]
+
+
+def _right(issues: list[list[Drawn]], counts: list[int]) -> float:
+    """Per cent of the issues for which a right edit is chosen of so many samples."""
+    right = [_chosen(samples[:n]) == RIGHT for samples, n in zip(issues, counts, strict=True)]
+    return 100 * sum(right) / len(issues)
 
 
 def _draw(source: random.Random, chance: float) -> Drawn:
@@ -59,11 +90,11 @@ def _draw(source: random.Random, chance: float) -> Drawn:
     return Drawn(RIGHT if right else wrong, frozenset(accepts))
 
 
-def _adaptive(samples: list[Drawn]) -> int:
+def _adaptive(samples: list[Drawn], least: int) -> int:
     """How many samples are drawn."""
     for wave in waves(SAMPLES, first=FIRST, adaptive=True):
         alone = [n for n in range(wave.stop) if not is_informed(n, INFORMED)]
-        if enough(_table(samples[: wave.stop]), alone, len(alone)):
+        if enough(_table(samples[: wave.stop]), alone, len(alone), least=least):
             return wave.stop
     return SAMPLES
 

@@ -27,8 +27,8 @@ async def test_an_issue_closed_before_the_run(bot: BotHarness) -> None:
     issue = await bot.open_issue(repo)
     await bot.hub.close_issue(issue, "alice")
     run = await bot.solved(issue)
-    assert run.failure is Failure.ISSUE_CLOSED
-    assert_told(repo, issue, run, "the issue is closed")
+    assert run.status is RunStatus.STOPPED
+    assert (repo.branches(), repo.pulls) == (["main"], [])
 
 
 async def test_an_issue_deleted_before_the_run(bot: BotHarness) -> None:
@@ -36,7 +36,7 @@ async def test_an_issue_deleted_before_the_run(bot: BotHarness) -> None:
     issue = await bot.open_issue(repo)
     await bot.hub.delete_issue(issue, "alice")
     run = await bot.solved(issue)
-    assert (run.status, run.failure) == (RunStatus.FAILED, Failure.ISSUE_GONE)
+    assert run.status is RunStatus.STOPPED
     assert (repo.branches(), repo.pulls, issue.comments) == (["main"], [], [])
 
 

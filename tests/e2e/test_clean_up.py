@@ -8,8 +8,9 @@ from uuid import uuid4
 import docker
 import pytest
 
+from bot.engine import engine_of
 from bot.settings import Settings
-from bot.workshop import Workshop, engine_of
+from bot.workshop import Workshop
 from sandbox.base_image import image_exists
 from tests.docker import make_tree
 

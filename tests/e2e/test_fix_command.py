@@ -14,11 +14,13 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from bot import cli_fix
+from bot import cli_fix, local_run
+from bot.engine import engine_of
 from bot.recorded.recording import Answer
 from bot.recorded.server import RecordedServer
 from bot.settings import Settings
-from bot.workshop import engine_of
+from bot.unbundle import read_bundle
+from pipeline.replaying import replay
 from tests.e2e import shop
 from tests.e2e.harness import host_certificates
 from tests.unit.bot_publish import local_git
@@ -70,7 +72,7 @@ async def test_a_fix_leaves_its_patch_test_report_and_bundle(
     desk: Desk, capsys: pytest.CaptureFixture[str]
 ) -> None:
     base = desk.commit(shop.FILES)
-    assert await desk.fix("--json") == cli_fix.FIXED
+    assert await desk.fix("--json") == local_run.FIXED
     report = json.loads(capsys.readouterr().out)
     assert (report["outcome"], report["base_commit"]) == ("fix", base)
     assert (report["title"], report["recorded"]) == ("Make total() add", True)
@@ -91,6 +93,8 @@ async def test_the_bundle_holds_every_document_and_its_digest(desk: Desk) -> Non
     assert manifest["files"] == {n: hashlib.sha256(d).hexdigest() for n, d in files.items()}
     assert manifest["format"] == 1
     assert {"patch.diff", "issue.json", "store/testing/0.json", "store/ledger.json"} <= set(files)
+    found = await replay(read_bundle(desk.out / "run.tar.zst").documents, None)
+    assert (found.equal, found.judged.chosen and found.judged.chosen.sample) == (True, 1)
 
 
 async def test_started_again_it_asks_no_model_and_ends_alike(desk: Desk) -> None:
@@ -98,7 +102,7 @@ async def test_started_again_it_asks_no_model_and_ends_alike(desk: Desk) -> None
     await desk.fix()
     before, asked = (desk.out / "report.json").read_bytes(), len(desk.llm.requests)
     local_git.committed(desk.repo, {"new.py": b"x = 1\n"})
-    assert await desk.fix() == cli_fix.FIXED
+    assert await desk.fix() == local_run.FIXED
     assert (desk.out / "report.json").read_bytes() == before
     assert len(desk.llm.requests) == asked
 
@@ -108,17 +112,17 @@ async def test_a_failed_run_goes_on_where_it_stopped(
 ) -> None:
     desk.commit(shop.FILES)
     desk.llm.recording = shop.answers(Answer(call="reproduction", status=401))
-    assert await desk.fix() == cli_fix.FAILED
+    assert await desk.fix() == local_run.FAILED
     assert "start again with the same --out" in capsys.readouterr().err
     asked = len(desk.llm.requests)
     desk.llm.recording = shop.answers()
-    assert await desk.fix() == cli_fix.FIXED
+    assert await desk.fix() == local_run.FIXED
     assert [question.call for question in desk.llm.requests[asked:]] == ["reproduction"]
 
 
 async def test_an_honest_no_has_its_own_exit_code(desk: Desk) -> None:
     desk.commit({"index.js": "x"})
-    assert await desk.fix() == cli_fix.NO_FIX
+    assert await desk.fix() == local_run.NO_FIX
     report = json.loads((desk.out / "report.json").read_text())
     assert (report["outcome"], report["reason"]) == ("no fix", "no source files")
     assert not (desk.out / "patch.diff").exists()
@@ -127,23 +131,23 @@ async def test_an_honest_no_has_its_own_exit_code(desk: Desk) -> None:
 
 async def test_a_spent_budget_has_its_own_exit_code(desk: Desk) -> None:
     desk.commit(shop.FILES)
-    assert await desk.fix("--budget", "0.000001") == cli_fix.OUT_OF_BUDGET
+    assert await desk.fix("--budget", "0.000001") == local_run.OUT_OF_BUDGET
     assert json.loads((desk.out / "report.json").read_text())["outcome"] == "out of budget"
 
 
 async def test_wrong_usage_is_told_in_a_sentence(
     desk: Desk, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert await desk.fix() == cli_fix.USAGE
+    assert await desk.fix() == local_run.USAGE
     assert "is no directory" in capsys.readouterr().err
     desk.repo.mkdir()
-    assert await desk.fix() == cli_fix.USAGE
+    assert await desk.fix() == local_run.USAGE
     assert "not a git repository" in capsys.readouterr().err
     desk.issue.write_text(" \n")
-    assert await desk.fix() == cli_fix.USAGE
+    assert await desk.fix() == local_run.USAGE
     assert "is empty" in capsys.readouterr().err
     desk.issue.unlink()
-    assert await desk.fix() == cli_fix.USAGE
+    assert await desk.fix() == local_run.USAGE
     assert "No such file" in capsys.readouterr().err
 
 
@@ -153,7 +157,7 @@ async def test_an_out_folder_of_another_run_is_refused(
     desk.commit({"index.js": "x"})
     await desk.fix()
     desk.issue.write_text("Another issue\n")
-    assert await desk.fix() == cli_fix.USAGE
+    assert await desk.fix() == local_run.USAGE
     assert "choose another --out" in capsys.readouterr().err
 
 
@@ -161,14 +165,14 @@ async def test_a_mistake_in_the_configuration_is_wrong_usage(
     desk: Desk, capsys: pytest.CaptureFixture[str]
 ) -> None:
     desk.commit({**shop.FILES, ".github/capuchin.yml": "sampels: 3\n"})
-    assert await desk.fix() == cli_fix.USAGE
+    assert await desk.fix() == local_run.USAGE
     assert ".github/capuchin.yml, line 1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [("--samples", "0"), ("--budget", "-1")])
 async def test_a_number_out_of_range_is_wrong_usage(desk: Desk, words: tuple[str, str]) -> None:
     desk.commit(shop.FILES)
-    assert await desk.fix(*words) == cli_fix.USAGE
+    assert await desk.fix(*words) == local_run.USAGE
 
 
 async def test_changes_that_are_not_committed_are_left_out_and_told(
@@ -176,18 +180,30 @@ async def test_changes_that_are_not_committed_are_left_out_and_told(
 ) -> None:
     desk.commit({"index.js": "x"})
     (desk.repo / "new.py").write_text("x = 1\n")
-    assert await desk.fix() == cli_fix.NO_FIX
+    assert await desk.fix() == local_run.NO_FIX
     assert "not committed are left out" in capsys.readouterr().err
+
+
+async def test_an_environment_that_fails_is_told_with_its_command_and_the_logs_end(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    step = "echo what went wrong; exit 7"
+    desk.commit({**shop.FILES, ".github/capuchin.yml": f"setup: ['{step}']\n"})
+    assert await desk.fix() == cli_fix.FAILED
+    said = capsys.readouterr().err
+    assert f"The command was: {step}\n" in said
+    assert "\nwhat went wrong\n" in said
+    assert desk.llm.requests == []
 
 
 async def test_a_commit_that_is_gone_is_told(
     desk: Desk, capsys: pytest.CaptureFixture[str]
 ) -> None:
     base = desk.commit({"index.js": "x"})
-    assert await desk.fix() == cli_fix.NO_FIX
+    assert await desk.fix() == local_run.NO_FIX
     start = desk.out / "run" / "start.json"
     start.write_text(start.read_text().replace(base, "1" * 40))
-    assert await desk.fix() == cli_fix.FAILED
+    assert await desk.fix() == local_run.FAILED
     assert "no longer has the commit" in capsys.readouterr().err
 
 
@@ -212,4 +228,36 @@ async def test_a_worker_on_the_same_machine_does_not_take_its_containers(desk: D
     finally:
         await fixing
         await workers.close()
-    assert fixing.result() == cli_fix.FIXED
+    assert fixing.result() == local_run.FIXED
+
+
+async def test_the_way_of_choosing_and_the_threshold_can_be_given(desk: Desk) -> None:
+    desk.commit(shop.FILES)
+    assert await desk.fix("--selection", "voting", "--confidence", "1") == local_run.NO_FIX
+    report = json.loads((desk.out / "report.json").read_text())
+    assert (report["reason"], report["suspects"]) == ("not sure enough", ["shop/till.py"])
+    assert "sys.exit(0 if total(1, 2) == 3 else 2)" in report["script"]
+    assert "## A script that fails on the code as it is" in (desk.out / "report.md").read_text()
+    # The same run, less cautious: only the regression test is left to be asked for.
+    asked = len(desk.llm.requests)
+    assert await desk.fix("--selection", "voting", "--confidence", "0.1") == local_run.FIXED
+    assert [q.call for q in desk.llm.requests[asked:]] == ["reproduction"]
+    report = json.loads((desk.out / "report.json").read_text())
+    assert (report["method"], report["confidence"] > 0.1) == ("voting", True)
+    assert report["order"] == ["edit 2", "edit 1"]
+    unedited, wrong, right = report["table"]
+    assert (unedited["support"], wrong["support"], right["support"]) == (None, 1, 1)
+    assert (wrong["broken"], right["broken"], right["chosen"]) == (None, [], True)
+    assert right["score"] > wrong["score"]
+    kept = unpacked(desk.out / "run.tar.zst")
+    assert json.loads(kept["store/verdict/voting.json"])["order"] == [1, 0]
+
+
+async def test_a_confidence_that_is_none_is_one_sentence(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk.commit(shop.FILES)
+    assert await desk.fix("--confidence", "60") == local_run.USAGE
+    assert "--confidence from 0 to 1" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        await desk.fix("--selection", "best")

@@ -79,6 +79,9 @@ async def test_a_killed_worker_is_replaced_and_one_call_of_a_sample_is_repeated_
                 assert time.monotonic() - killed < 30, "nobody went on"
                 await asyncio.sleep(0.05)
             run = await ended(bot, begun)
+            async with asyncio.timeout(60):
+                while await bot.runs.active():  # the evidence is gathered in a run of its own
+                    await asyncio.sleep(0.05)
             second.send_signal(signal.SIGTERM)
             assert await asyncio.to_thread(second.wait, 30) == 0
         assert run.status is RunStatus.OPENED_PULL_REQUEST, run

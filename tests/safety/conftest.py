@@ -1,25 +1,54 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import docker
 import pytest
 
+from sandbox.address import DockerAddress
+from sandbox.daemon import connect
 from sandbox.docker import DockerEngine, DockerSandbox
+from sandbox.limits import Limits
 from sandbox.probe import Mode
 from tests.docker import (
+    OWNER,
     ca_bundle,
     containers_of,
-    daemon,
-    engine,
     mode,
-    prepared,
+    prepare_package,
     processes_of,
     run_id,
 )
+from tests.own_docker import OwnDaemon, can_run
 
-__all__ = ["ca_bundle", "daemon", "engine", "mode", "prepared", "run_id"]
+__all__ = ["ca_bundle", "mode", "run_id"]
+
+RUNSC = shutil.which("runsc")
+# The platform that needs neither KVM nor a recent kernel.
+ARGUMENTS = ["--platform=ptrace", "--network=none"]
+
+SENTRY = "the kernel of gVisor answers this itself, within its own walls, with no filter of ours"
+BROUGHT_DOWN = "gVisor's kernel ends with all its programs: told as killed, whatever the cause was"
+OTHER_KERNEL = {
+    "test_no_host_path_socket_or_device_is_there": "gVisor has an empty /dev/fuse of its own",
+    "test_only_the_plain_families_of_sockets_open": SENTRY,
+    "test_no_dangerous_system_call_gets_through": SENTRY,
+    "test_no_new_namespace_of_any_kind": SENTRY,
+    "test_the_32_bit_door_is_shut": SENTRY,
+    "test_it_has_no_right_that_it_could_use_or_get_back": "its /proc/self/status has no CapAmb",
+    "test_walls_cannot_be_taken_down_from_inside": "a nice value means nothing to its scheduler",
+    "test_disks_and_inodes_have_an_end": "its tmpfs knows no limit of inodes, only of memory",
+    "test_a_sparse_file_fools_nobody": "its tmpfs counts blocks as if all were written",
+    "test_no_path_takes_a_write_but_the_three_that_are_its_own": "it has a /dev/net/tun of its own",
+    "test_filters_hooks_and_configuration_of_the_checkout_run_nowhere": "its `ls` says otherwise "
+    "that there is no file",
+    "test_a_fork_bomb_ends_with_its_time": BROUGHT_DOWN,
+    "test_the_number_of_processes_has_an_end": BROUGHT_DOWN,
+}
+"""What cannot hold under gVisor, and why; all else that fails there is a defect."""
 
 LOOK = """
 import glob, hashlib, os, shop
@@ -35,6 +64,83 @@ mine = ("/proc/1", f"/proc/{os.getpid()}")
 others = [pid for pid in glob.glob("/proc/[0-9]*") if pid not in mine]
 print(shop.total(3, 1), others, os.listdir("/tmp"), os.listdir("/dev/shm"), digest.hexdigest())
 """
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--gvisor", action="store_true", help="attack sandboxes under gVisor")
+    parser.addoption("--prepared", default="", help="attack this image of the package instead")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--gvisor", default=False):
+        return
+    for item in items:
+        reason = OTHER_KERNEL.get(getattr(item, "originalname", ""))
+        if reason:
+            item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
+
+
+@pytest.fixture(scope="session")
+def gvisor(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, mode: Mode
+) -> Iterator[OwnDaemon | None]:
+    """A daemon of our own with runsc, if `--gvisor` asks for it."""
+    if not request.config.getoption("--gvisor", default=False):
+        yield None
+        return
+    if mode == "warm":
+        pytest.skip("gVisor has no overlay for a world: each execution has its own container")
+    if RUNSC is None or not can_run():
+        pytest.fail("--gvisor needs runsc, dockerd and root")
+    runtimes = {"runsc": {"path": RUNSC, "runtimeArgs": ARGUMENTS}}
+    with OwnDaemon(tmp_path_factory.mktemp("gvisor"), runtimes=runtimes) as own:
+        yield own
+
+
+@pytest.fixture(scope="session")
+def daemon(gvisor: OwnDaemon | None) -> Iterator[docker.APIClient]:
+    """The daemon that holds what is attacked."""
+    client = connect(gvisor.url if gvisor else None)
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="session")
+def prepared(
+    request: pytest.FixtureRequest,
+    ca_bundle: Path | None,
+    gvisor: OwnDaemon | None,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> str:
+    """The image of the package, or the one that `--prepared` names."""
+    if given := request.config.getoption("--prepared", ""):
+        return str(given)
+    builder = DockerEngine(ca_bundle=ca_bundle, owner=OWNER)
+
+    async def build() -> str:
+        try:
+            return await prepare_package(builder, tmp_path_factory.mktemp("package"))
+        finally:
+            await builder.close()
+
+    image = asyncio.run(build())
+    if gvisor:
+        here = connect(None)
+        gvisor.take(image, here)
+        here.close()
+    return image
+
+
+@pytest.fixture(scope="session")
+def engine(ca_bundle: Path | None, mode: Mode, gvisor: OwnDaemon | None) -> Iterator[DockerEngine]:
+    address = DockerAddress(gvisor.url) if gvisor else None
+    runtime = "runsc" if gvisor else "auto"
+    limits = Limits(seconds=30, memory_mb=256, disk_mb=64, processes=64)
+    engine = DockerEngine(
+        limits=limits, ca_bundle=ca_bundle, owner=OWNER, mode=mode, address=address, runtime=runtime
+    )
+    yield engine
+    asyncio.run(engine.close())
 
 
 @pytest.fixture(scope="session")

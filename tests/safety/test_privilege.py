@@ -32,6 +32,20 @@ async def test_no_dangerous_system_call_gets_through(sandbox: DockerSandbox) -> 
     assert run.output == "done\n"
 
 
+async def test_it_has_no_right_that_it_could_use_or_get_back(sandbox: DockerSandbox) -> None:
+    run = await sandbox.run_script("""
+import os
+print(os.getresuid(), os.getresgid(), os.getgroups())
+names = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp")
+fields = dict(line.split(":", 1) for line in open("/proc/self/status"))
+print(*(f"{name} {int(fields[name], 16)}" for name in names))
+""")
+    assert run.output == (
+        "(10001, 10001, 10001) (10001, 10001, 10001) [10001]\n"
+        "CapInh 0 CapPrm 0 CapEff 0 CapBnd 0 CapAmb 0 NoNewPrivs 1 Seccomp 2\n"
+    )
+
+
 async def test_no_new_namespace_of_any_kind(sandbox: DockerSandbox) -> None:
     run = await sandbox.run_script("""
 import ctypes, os, platform

@@ -6,6 +6,7 @@ import pytest
 
 from sandbox.base import Ending
 from sandbox.docker import DockerSandbox
+from sandbox.probe import Mode
 
 MEMORY_BOMBS = {
     "one process": "hoard = []\nwhile True: hoard.append(bytearray(8 << 20))",
@@ -106,3 +107,15 @@ except OSError as error:
     print(error.errno)
 """)
     assert run.output == "28\n"
+
+
+async def test_a_file_has_a_largest_size(sandbox: DockerSandbox, mode: Mode) -> None:
+    if mode == "cold":
+        pytest.skip("in a container of its own the disk alone is the limit")
+    run = await sandbox.run_script("""
+import os
+with open("/tmp/sparse", "wb") as file:
+    try: file.truncate(1 << 40); print("MADE")
+    except OSError as error: print(error.errno)
+""")
+    assert run.output == "27\n"

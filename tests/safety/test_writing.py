@@ -86,17 +86,28 @@ async def test_a_diff_cannot_write_gits_own_files_or_outside(
 async def test_filters_hooks_and_configuration_of_the_checkout_run_nowhere(
     sandbox: DockerSandbox,
 ) -> None:
-    evil = "touch /testbed/ran /tmp/ran"
+    evil = "touch /testbed/ran /tmp/ran; cat"
+    # What git takes for a repository where it finds it, without a folder called .git.
+    config = f"""[core]
+bare = false
+worktree = /testbed
+fsmonitor = {evil}
+[filter "evil"]
+clean = "{evil}"
+smudge = "{evil}"
+"""
+    planted = {
+        ".gitattributes": "*.py filter=evil diff=evil\n",
+        "HEAD": "ref: refs/heads/main\n",
+        "objects/x": "\n",
+        "refs/x": "\n",
+        "config": config,
+        "hooks/applypatch-msg": evil + "\n",
+    }
     plant = "".join(
-        f"--- /dev/null\n+++ b/{name}\n@@ -0,0 +1 @@\n+{text}\n"
-        for name, text in (
-            (".gitattributes", "*.py filter=evil diff=evil"),
-            ("HEAD", "ref: refs/heads/main"),
-            ("objects/x", ""),
-            ("refs/x", ""),
-            ("config", f'[filter "evil"] clean = {evil} smudge = {evil}'),
-            ("hooks/applypatch-msg", evil),
-        )
+        f"--- /dev/null\n+++ b/{name}\n@@ -0,0 +1,{text.count(chr(10))} @@\n"
+        + "".join(f"+{line}\n" for line in text.splitlines())
+        for name, text in planted.items()
     )
     run = await sandbox.run_command(
         ["sh", "-c", "ls ran /tmp/ran; cat src/shop/total.py"], diffs=[plant, FIX]

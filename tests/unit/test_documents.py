@@ -8,6 +8,8 @@ from pathlib import Path
 import yaml
 
 from bot.cli import COMMANDS
+from bot.commands.desk import VERBS
+from bot.events import READERS
 from bot.github.tokens import PERMISSIONS
 from bot.localhub import generate_app
 from bot.settings_table import filled
@@ -23,7 +25,7 @@ def test_the_readme_names_every_setting_with_its_default() -> None:
 
 def test_the_manifest_asks_for_what_the_bot_uses_and_no_more() -> None:
     assert MANIFEST["default_permissions"] == PERMISSIONS
-    assert MANIFEST["default_events"] == ["issues"]
+    assert MANIFEST["default_events"] == list(READERS)
 
 
 def test_the_readme_gives_a_reason_for_each_permission() -> None:
@@ -37,11 +39,16 @@ def test_the_demo_hub_grants_what_the_manifest_asks_for() -> None:
 
 
 def test_every_command_the_readme_shows_exists() -> None:
-    shown = set(re.findall(r"capuchin ([a-z]+)(?= |`)", README))
+    shown = set(re.findall(r"(?<!/)capuchin ([a-z]+)(?= |`)", README))
     assert shown <= COMMANDS.keys() | {"worker", "serve"}
     assert {"serve", "worker", "fix", "config", "doctor"} <= shown
 
 
+def test_every_verb_the_readme_shows_exists() -> None:
+    shown = set(re.findall(r"/capuchin ([a-z]+)", README))
+    assert {"fix", "judge", "use"} <= shown <= VERBS.keys()
+
+
 def test_every_target_the_readme_shows_is_in_the_makefile() -> None:
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    assert set(re.findall(r"(?m)(?:^|`)make ([a-z]+)", README)) <= targets
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"(?m)(?:^|`)make ([a-z-]+)", README)) <= targets

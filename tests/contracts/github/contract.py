@@ -17,6 +17,7 @@ from urllib.parse import unquote
 from tests.contracts.github.document import COMPOSED, Document, Json
 
 UNDOCUMENTED: Mapping[int, str] = {
+    304: "answered to any conditional request (Best practices for using the REST API)",
     401: "answered by every operation, documented for few",
     403: "missing permission or spent rate limit: any operation",
     404: "a repository that the token cannot see: any operation",
@@ -189,6 +190,8 @@ def _undocumented(status: int, body: bytes) -> list[str]:
         return []
     if status not in UNDOCUMENTED:
         return [f"status {status} is not documented"]
+    if status == 304:
+        return ["has a body"] if body else []
     error = json.loads(body)
     return [] if {"message", "documentation_url"} <= error.keys() else ["is no error document"]
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import pytest
+from datetime import timedelta
 
+import pytest
+from redis.asyncio import Redis
+
+from bot.cursors import Cursors
 from bot.github.app import GitHubApp
 from bot.github.errors import NotFound
 from bot.github.repository import Repository
+from bot.keys import Keys
 from bot.labelled import find_labelled
 from bot.localhub import LocalHub, Repo
-from bot.types import RepoRef
+from bot.triggers import Names
+from bot.types import Labelled, Mode, RepoRef, Unwanted
 from tests.hub import ref_of
 
 
@@ -168,22 +174,64 @@ async def test_who_labelled_an_issue_last_is_found(
     assert found[0] == "alice"
 
 
+NAMES = Names(label="capuchin", app="capuchin")
+
+
+@pytest.fixture
+def cursors(redis: Redis, redis_prefix: str) -> Cursors:
+    return Cursors(redis, Keys(redis_prefix))
+
+
+async def found(app: GitHubApp, cursors: Cursors) -> list[tuple[object, ...]]:
+    """What a look finds: issues that ask for a run, and those that no longer do."""
+    return [
+        (one.issue, one.actor, one.label, one.mode)
+        if isinstance(one, Labelled)
+        else (one.issue, one.closed, one.labels)
+        async for one in find_labelled(app, NAMES, cursors)
+        if isinstance(one, Labelled | Unwanted)
+    ]
+
+
 async def test_a_label_that_a_bot_put_on_asks_for_nothing(
-    app: GitHubApp, hub: LocalHub, shop: Repo
+    app: GitHubApp, hub: LocalHub, shop: Repo, cursors: Cursors
 ) -> None:
     issue = await hub.open_issue(shop, "x", labels=["capuchin"], author="alice")
     await hub.remove_label(issue, "capuchin", "alice")
     await hub.add_label(issue, "capuchin", hub.app.bot_login)
-    assert [labelled async for labelled in find_labelled(app, "capuchin")] == []
+    assert await found(app, cursors) == []
 
 
-async def test_labelled_issues_of_all_repositories_are_found(
-    app: GitHubApp, hub: LocalHub, shop: Repo
+async def test_the_first_look_finds_every_label_of_ours_in_all_repositories(
+    app: GitHubApp, hub: LocalHub, shop: Repo, cursors: Cursors
 ) -> None:
-    issue = await hub.open_issue(shop, "x", labels=["capuchin"], author="alice")
+    await hub.open_issue(shop, "x", labels=["Capuchin"], author="alice")
     gone = hub.add_repo("other/gone", {"x": "y"})
     await hub.open_issue(gone, "x")
-    found = [labelled async for labelled in find_labelled(app, "capuchin")]
-    assert [(one.repo.full_name, one.issue, one.actor) for one in found] == [
-        ("acme/shop", issue.number, "alice")
+    await hub.open_issue(gone, "y", labels=["capuchin:dry-run"], author="bob")
+    assert await found(app, cursors) == [
+        (1, "alice", "Capuchin", Mode.FIX),
+        (2, "bob", "capuchin:dry-run", Mode.PLAN),
     ]
+
+
+async def test_a_later_look_finds_what_has_changed_and_is_free_where_nothing_has(
+    app: GitHubApp, hub: LocalHub, shop: Repo, cursors: Cursors
+) -> None:
+    old = await hub.open_issue(shop, "x", labels=["capuchin"], author="alice")
+    old.updated_at -= timedelta(days=2)
+    await found(app, cursors)
+    new = await hub.open_issue(shop, "y", labels=["capuchin"], author="alice")
+    expected = [
+        (new.number, "alice", "capuchin", Mode.FIX),
+        (new.number, False, ("capuchin",)),
+    ]
+    assert await found(app, cursors) == expected
+    assert await found(app, cursors) == expected  # within the same second more may have come
+    left = hub.limit.remaining
+    assert await found(app, cursors) == []
+    (listing,) = (one for one in hub.requests[-3:] if one.path.endswith("/issues"))
+    assert listing.status == 304
+    assert left - hub.limit.remaining <= 1  # the list of repositories
+    await hub.close_issue(new, "alice")
+    assert (await found(app, cursors))[-1] == (new.number, True, ("capuchin",))

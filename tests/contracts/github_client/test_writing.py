@@ -6,7 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from bot.github.errors import GitHubUnavailable, Unprocessable
+from bot.github.checks import Annotation, Check
+from bot.github.errors import Forbidden, GitHubUnavailable, Unprocessable
 from bot.github.repository import Repository
 from bot.localhub import Issue, LocalHub, Repo
 from bot.types import now
@@ -175,16 +176,35 @@ async def test_a_check_run_is_made_once(
 ) -> None:
     hub.faults.fail_next("POST", "/repos/*/check-runs", status=502, after_effect=after_effect)
     for _ in range(2):
-        await repo.pulls.check_once(
-            name="Capuchin: reproduction test",
-            head_sha=branch,
-            external_id="r1",
-            conclusion="success",
-            title="Fails before, passes after",
-            summary="s" * 100_000,
-            text="logs",
+        await repo.checks.once(
+            Check(
+                name="Capuchin: reproduction test",
+                head_sha=branch,
+                external_id="r1",
+                conclusion="success",
+                title="Fails before, passes after",
+                summary="s" * 100_000,
+                text="logs",
+            )
         )
     assert [(run.conclusion, run.external_id) for run in shop.check_runs] == [("success", "r1")]
+
+
+@pytest.mark.parametrize("lost", [None, "POST", "PATCH"])
+async def test_annotations_go_in_batches_and_a_try_that_broke_off_is_completed(
+    repo: Repository, hub: LocalHub, shop: Repo, branch: str, lost: str | None
+) -> None:
+    notes = [Annotation("shop.py", line, f"note {line}", column=2) for line in range(1, 121)]
+    check = Check("c", branch, "r1", "failure", "t", "s", annotations=notes)
+    if lost:
+        path = "/repos/*/check-runs" + ("/*" if lost == "PATCH" else "")
+        hub.faults.fail_next(lost, path, status=403, message="no", after_effect=lost == "POST")
+        with pytest.raises(Forbidden):
+            await repo.checks.once(check)
+    made = await repo.checks.once(check)
+    assert made.annotations == 120
+    (run,) = shop.check_runs
+    assert [note["message"] for note in run.annotations] == [f"note {n}" for n in range(1, 121)]
 
 
 @pytest.mark.usefixtures("branch")

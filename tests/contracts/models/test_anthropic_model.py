@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+
 import pytest
 
 from pipeline.models.anthropic import AnthropicModel
@@ -11,8 +14,15 @@ from pipeline.models.base import (
     ModelUnavailable,
     Usage,
 )
+from pipeline.models.metered import Meter, Metered
+from pipeline.store import DirStore
 from tests.contracts.models.support import KEY, assistant, profile, serving, user
 
+BEGUN = (
+    b'event: message_start\ndata: {"type": "message_start", "message": {"id": "m", "type": '
+    b'"message", "role": "assistant", "model": "m", "content": [], "stop_reason": null, '
+    b'"stop_sequence": null, "usage": {"input_tokens": 700, "output_tokens": 1}}}\n\n'
+)
 LONG = "The quick brown monkey jumps over the lazy dog. " * 200
 
 
@@ -68,3 +78,35 @@ async def test_a_temperature_that_the_service_does_not_take_is_the_operators_mis
         with pytest.raises(ModelMisconfigured):
             await model.complete("", [user("Hello?")], call="testing/0", temperature=0.5)
         await model.aclose()
+
+
+async def test_what_a_cancelled_call_had_used_by_then_is_counted(tmp_path: Path) -> None:
+    heard = asyncio.Event()
+
+    async def stream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n" + BEGUN)
+        await writer.drain()
+        heard.set()
+        await reader.read()  # until the other side hangs up
+        writer.close()
+
+    service = await asyncio.start_server(stream, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{service.sockets[0].getsockname()[1]}"
+    model = AnthropicModel(profile("anthropic"), api_key=KEY, base_url=url)
+    meter = await Meter.open(DirStore(tmp_path), 10)
+    asking = asyncio.ensure_future(
+        Metered(model, meter).complete("", [user("Hello?")], call="testing/0")
+    )
+    await heard.wait()
+    for _ in range(50):  # what was sent has to pass through the SDK
+        await asyncio.sleep(0.01)
+    asking.cancel()
+    await asyncio.wait([asking])
+    await model.aclose()
+    service.close()
+    await service.wait_closed()
+    assert asking.cancelled()
+    (account,) = meter.accounts()
+    assert account.usage == Usage(input=700, output=1)
+    assert meter.budget.spent == account.dollars > 0

@@ -14,6 +14,7 @@ import docker
 import pytest
 from docker.errors import APIError, NotFound
 
+from sandbox.address import DockerAddress
 from sandbox.base import PatchRejected, SandboxUnavailable
 from sandbox.daemon import LABEL_OWNER, LABEL_RUN
 from sandbox.docker import DockerEngine, DockerSandbox
@@ -26,7 +27,7 @@ SLEEP = ["sleep", "1000"]
 @pytest.fixture
 async def nowhere(tmp_path: Path) -> AsyncIterator[DockerEngine]:
     """An engine whose daemon is not there."""
-    engine = DockerEngine(docker_url=f"unix://{tmp_path}/docker.sock")
+    engine = DockerEngine(address=DockerAddress(f"unix://{tmp_path}/docker.sock"))
     yield engine
     await engine.close()
 

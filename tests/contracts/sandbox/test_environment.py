@@ -11,17 +11,15 @@ import docker
 import pytest
 
 from pipeline.together import together
+from sandbox.address import DockerAddress
 from sandbox.base import EnvironmentFailed, SandboxUnavailable
 from sandbox.docker import DockerEngine
-from sandbox.probe import Mode
 from sandbox.tree import Tree, tree_of_directory
-from tests.docker import PACKAGE, containers_of, make_tree, until_started
+from tests.docker import PACKAGE, any_engine, containers_of, make_tree, until_started
 
+__all__ = ["any_engine"]
 
-@pytest.fixture(scope="session")
-def mode() -> Mode:
-    """Builds are the same in both."""
-    return "auto"
+OF_MANAGERS = ("PIP_", "PDM_", "UV_", "POETRY_", "npm_config_", "YARN_", "NODE_EXTRA_")
 
 
 async def test_a_prepared_tree_is_found_again_at_once(
@@ -128,7 +126,7 @@ async def test_a_build_sees_no_privilege_and_no_variable_of_the_host(
     async with engine.open(image, run_id="test-env") as sandbox:
         run = await sandbox.run_command(["cat", "seen"])
     assert run.output.splitlines()[-1].endswith("0" * 16)
-    names = {name for name in run.output.split()[:-2] if not name.startswith(("PIP_", "PDM_"))}
+    names = {name for name in run.output.split()[:-2] if not name.startswith(OF_MANAGERS)}
     assert names <= {
         "HOME", "LANG", "PATH", "PBR_VERSION", "POETRY_DYNAMIC_VERSIONING_BYPASS", "PWD", "SHLVL",
         "PYTHONHASHSEED", "PYTHONUNBUFFERED", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE",
@@ -157,14 +155,14 @@ async def test_a_checkout_too_large_for_the_sandbox_is_told_before_any_run(
 
 
 async def test_a_repository_without_python_is_told_without_docker(tmp_path: Path) -> None:
-    engine = DockerEngine(docker_url=f"unix://{tmp_path}/none.sock")
+    engine = DockerEngine(address=DockerAddress(f"unix://{tmp_path}/none.sock"))
     with pytest.raises(EnvironmentFailed, match="no Python file"):
         await engine.prepare(make_tree(tmp_path / "tree", {"main.go": "package main"}))
     await engine.close()
 
 
 async def test_an_archive_that_is_none_is_told(tmp_path: Path) -> None:
-    engine = DockerEngine(docker_url=f"unix://{tmp_path}/none.sock")
+    engine = DockerEngine(address=DockerAddress(f"unix://{tmp_path}/none.sock"))
     with pytest.raises(EnvironmentFailed, match="cannot be read"):
         await engine.prepare(Tree(tar=b"not a tar" * 200, digest="0" * 40))
     await engine.close()

@@ -122,3 +122,18 @@ async def test_an_image_that_is_gone_is_a_failure_of_the_sandbox(engine: DockerE
 async def test_a_limit_of_nothing_is_refused(sandbox: DockerSandbox) -> None:
     with pytest.raises(ValueError, match="greater than 0"):
         await sandbox.run_script("print()", seconds=0)
+
+
+async def test_a_checked_out_folder_can_be_moved_as_between_devices(sandbox: DockerSandbox) -> None:
+    """In a warm sandbox the checkout is an overlay, whose own folders rename(2) refuses to move
+    (EXDEV); what moves folders copies then, as between two disks."""
+    run = await sandbox.run_script("""
+import errno, os, shutil
+try:
+    os.rename("src/shop", "src/moved")
+except OSError as error:
+    assert error.errno == errno.EXDEV, error
+    shutil.move("src/shop", "src/moved")
+print(os.path.exists("src/shop"), "total.py" in os.listdir("src/moved"))
+""")
+    assert run.output == "False True\n"

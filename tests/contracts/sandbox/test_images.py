@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tarfile
 import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from sandbox.base_image import image_exists
 from sandbox.daemon import LABEL_MAKER
 from sandbox.docker import DockerEngine
-from sandbox.images import made_by, moment
+from sandbox.images import collect_bases, made_by, moment
 from tests.docker import make_tree
 
 SCOPE = uuid.uuid4().hex
@@ -77,6 +78,28 @@ async def test_everything_we_made_can_go_and_the_base_stays(
     await maker.collect(max_bytes=0)
     assert made_by(daemon, owner) == []
     assert daemon.images("capuchin/base")
+
+
+async def test_a_base_of_another_version_goes_when_nobody_uses_it(
+    daemon: docker.APIClient, tmp_path: Path
+) -> None:
+    repository, archive = f"tests-{uuid.uuid4().hex}/base", tmp_path / "root.tar"
+    with tarfile.open(archive, "w") as made:
+        made.addfile(tarfile.TarInfo("empty"))
+    for tag in ("old", "ours"):
+        daemon.import_image_from_file(
+            str(archive), repository=repository, tag=tag, changes=[f"LABEL x={tag}"]
+        )
+    keep = f"{repository}:ours"
+
+    def left(seconds: float) -> set[str]:
+        collect_bases(daemon, keep=keep, unused_seconds=seconds, repositories=[repository])
+        found = cast(list[dict[str, Any]], daemon.images(repository))
+        return {name for entry in found for name in entry["RepoTags"]}
+
+    assert left(3600) == {f"{repository}:old", keep}
+    assert left(0) == {keep}
+    daemon.remove_image(keep)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 
 import httpx
 import pytest
+from redis.asyncio import Redis
 
 from bot.server import create_app
 from bot.settings import Settings, SettingsError
@@ -36,6 +37,16 @@ async def test_a_delivery_is_refused_while_redis_is_away_and_can_be_redelivered(
     own_redis_server.start()
     assert (await deliver(client, labeled(), delivery="guid")).status_code == 202
     assert (await client.get("/readyz")).status_code == 200
+
+
+async def test_a_delivery_is_refused_while_redis_takes_no_writes(
+    client: httpx.AsyncClient, own_redis_server: RedisServer
+) -> None:
+    async with Redis.from_url(own_redis_server.url) as redis:
+        await redis.config_set("maxmemory", "1")
+        assert (await deliver(client, labeled(), delivery="guid")).status_code == 503
+        await redis.config_set("maxmemory", "0")
+    assert (await deliver(client, labeled(), delivery="guid")).status_code == 202
 
 
 async def test_a_frozen_redis_is_answered_before_github_gives_up(

@@ -88,7 +88,7 @@ async def test_another_issue_gets_its_own_run(client: httpx.AsyncClient, runs: R
     [
         pytest.param("ping", {"zen": "Keep it logically awesome."}, id="ping"),
         pytest.param("workflow_dispatch", {}, id="unknown event"),
-        pytest.param("issues", {"action": "transferred"}, id="another action"),
+        pytest.param("issues", {"action": "milestoned"}, id="another action"),
         pytest.param("issues", labeled(label={"name": "bug"}), id="another label"),
         pytest.param(
             "issues", labeled(sender={"login": "renovate[bot]", "type": "Bot"}), id="by a bot"
@@ -176,3 +176,15 @@ async def test_health_and_readiness(client: httpx.AsyncClient) -> None:
 @pytest.mark.parametrize("path", ["/docs", "/redoc", "/openapi.json", "/"])
 async def test_nothing_else_is_served(client: httpx.AsyncClient, path: str) -> None:
     assert (await client.get(path)).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("host", "status"), [("github.com", 202), ("GitHub.com", 202), ("ghe.acme.test", 400)]
+)
+async def test_a_webhook_of_another_github_is_told_apart(
+    client: httpx.AsyncClient, host: str, status: int
+) -> None:
+    answer = await deliver(client, labeled(), headers={"X-GitHub-Enterprise-Host": host})
+    assert answer.status_code == status
+    if status == 400:
+        assert "of another GitHub than CAPUCHIN_GITHUB_URL names" in answer.json()["error"]

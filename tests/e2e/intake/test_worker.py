@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from redis.asyncio import Redis
 
 from bot.attempt import Work
+from bot.cursors import Cursors
 from bot.errors import LeaseLost, TryLater
 from bot.lease import Lease
 from bot.runs import Outcome, Runs
@@ -297,7 +298,7 @@ async def test_two_workers_never_have_the_same_run(
     assert sorted(done) == list(range(20))
 
 
-async def labelled_once() -> AsyncGenerator[Labelled]:
+async def labelled_once(cursors: Cursors) -> AsyncGenerator[Labelled]:
     yield Labelled(repo=REPO, issue=7, actor="ann", at=now() - timedelta(minutes=5))
 
 
@@ -327,7 +328,7 @@ async def test_a_record_that_cannot_be_read_hides_no_other_missed_webhook(
 ) -> None:
     other = REPO.model_copy(update={"name": "other"})
 
-    async def both() -> AsyncGenerator[Labelled]:
+    async def both(cursors: Cursors) -> AsyncGenerator[Labelled]:
         for repo in (other, REPO):
             yield Labelled(repo=repo, issue=7, actor="ann", at=now())
 
@@ -346,7 +347,7 @@ async def test_a_record_that_cannot_be_read_hides_no_other_missed_webhook(
 async def test_a_github_that_cannot_be_asked_does_not_stop_the_worker(
     settings: Settings, runs: Runs, told: Told, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
-    async def unreachable() -> AsyncIterator[Labelled]:
+    async def unreachable(cursors: Cursors) -> AsyncIterator[Labelled]:
         raise error
         yield  # makes this an iterator
 

@@ -213,6 +213,29 @@ async def test_a_frozen_redis_costs_no_more_than_the_time_it_was_frozen(
         assert (await bench.ended(run_id)).status is RunStatus.OPENED_PULL_REQUEST
 
 
+@pytest.mark.parametrize(
+    ("setting", "full", "empty"),
+    [
+        pytest.param("maxmemory", "1", "0", id="memory is full"),
+        pytest.param("min-replicas-to-write", "1", "0", id="replicas are away"),
+    ],
+)
+async def test_a_worker_rides_out_a_redis_that_takes_no_writes(
+    own_redis_server: RedisServer, redis_prefix: str, setting: str, full: str, empty: str
+) -> None:
+    async with opened(own_redis_server.url, redis_prefix) as bench:
+        run_id = await bench.ask()
+        await bench.redis.config_set(setting, full)
+        worker = await bench.start_worker()
+        lines = await said(worker, "Redis does not answer")
+        await bench.redis.config_set(setting, empty)
+        lines += await said(worker, "Redis answers again")
+        assert not any("Traceback" in line for line in lines), "".join(lines)
+        assert await bench.event() == ("0", worker.pid)
+        await bench.let_go(3)
+        assert (await bench.ended(run_id)).status is RunStatus.OPENED_PULL_REQUEST
+
+
 async def test_a_worker_can_start_before_redis(tmp_path: Path, redis_prefix: str) -> None:
     server = RedisServer(tmp_path)
     async with opened(server.url, redis_prefix) as bench:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from redis.asyncio import Redis
 
+from bot.attempt import Work
 from bot.checkout import Mirrors
+from bot.engine import engine_of
 from bot.errors import TryLater
 from bot.github.app import GitHubApp
 from bot.lease import Lease
@@ -17,11 +21,14 @@ from bot.settings import Settings
 from bot.solve_issue import SolveIssue
 from bot.steps import Steps
 from bot.types import Run
-from bot.workshop import Job, Outcome, Say, Workshop, engine_of
+from bot.workshop import Evidence, Job, Outcome, Say, Workshop
+from pipeline.revise import Revised, Task
 from pipeline.store import Store
 from pipeline.types import NoFix, Selection
+from pipeline.verify import Verification
+from sandbox.base import Execution
 from tests.hub import ref_of, settings_for
-from tests.unit.bot_publish.samples import ACCOUNTS, SHOP, a_selection
+from tests.unit.bot_publish.samples import ACCOUNTS, FAILS, PASSES, SHOP, a_selection
 
 
 class Decided(Workshop):
@@ -31,6 +38,14 @@ class Decided(Workshop):
         super().__init__(settings, engine_of(settings))
         self.answer: Selection | NoFix | Exception = a_selection()
         self.jobs: list[Job] = []
+        self.asked: list[Evidence] = []
+        self.before: list[Execution] = [FAILS]
+        self.after: list[Execution] = [PASSES]
+        """What the reproduction test does on each side; over and over again."""
+        self.tasks: list[Task] = []
+        self.meanwhile: Callable[[], Awaitable[object]] | None = None
+        """What somebody does while a review is followed."""
+        self.revised: Revised | Exception = Revised(patch=None, answer="It is as it should be.")
 
     async def solve(self, job: Job, store: Store, *, steps: Steps, say: Say) -> Outcome:
         self.jobs.append(job)
@@ -38,6 +53,30 @@ class Decided(Workshop):
         if isinstance(self.answer, Exception):
             raise self.answer
         return Outcome(self.answer, ACCOUNTS)
+
+    async def verify(self, job: Job, ask: Evidence, store: Store, *, say: Say) -> Verification:
+        self.asked.append(ask)
+        times = range(ask.times)
+        return Verification(
+            path=ask.test,
+            command=ask.command,
+            before=tuple(self.before[i % len(self.before)] for i in times),
+            after=tuple(self.after[i % len(self.after)] for i in times),
+        )
+
+    async def revise(
+        self, job: Job, task: Task, store: Store, *, steps: Steps, say: Say
+    ) -> Revised:
+        self.tasks.append(task)
+        if self.meanwhile is not None:
+            await self.meanwhile()
+        if isinstance(self.revised, Exception):
+            raise self.revised
+        return self.revised
+
+
+async def _awaited(work: Work, lease: Lease) -> Run:
+    return await work(lease.run, lease)
 
 
 class Office:
@@ -50,6 +89,7 @@ class Office:
         self.workshop = Decided(self.settings)
         self.github = GitHubApp(self.settings, pause=0.001)
         self.work = SolveIssue(self.settings, self.github, Mirrors(data), self.workshop)
+        self.stack = AsyncExitStack()
         self.effects: list[str] = []
         self._stop_after: int | None = None
         self._working: asyncio.Task[Run] | None = None
@@ -68,8 +108,14 @@ class Office:
 
     async def lease(self, repo: Repo, issue: Issue, *, asked_by: str = "alice") -> Lease:
         """The lease of a new run of the issue."""
+        return await self.lease_by(repo, issue, f"d{len(self.effects)}", asked_by=asked_by)
+
+    async def lease_by(
+        self, repo: Repo, issue: Issue, delivery: str, *, asked_by: str = "alice"
+    ) -> Lease:
+        """The lease of the run that a delivery asks for."""
         asked = await self.runs.create(
-            ref_of(repo), issue.number, asked_by=asked_by, delivery=f"d{len(self.effects)}"
+            ref_of(repo), issue.number, asked_by=asked_by, delivery=delivery
         )
         return await self.taken(asked.run_id)
 
@@ -94,13 +140,13 @@ class Office:
                 lease = await self.taken(lease.run.id)
         raise AssertionError("it never ended")
 
-    async def die_after(self, effect: int, lease: Lease) -> Lease:
+    async def die_after(self, effect: int, lease: Lease, work: Work | None = None) -> Lease:
         """Work until the hub has answered the `effect`th effect, and die before hearing of it.
 
         The lease is another worker's then, who knows what was saved and nothing else.
         """
         self._stop_after = len(self.effects) + effect
-        self._working = asyncio.create_task(self.work(lease.run, lease))
+        self._working = asyncio.create_task(_awaited(work or self.work, lease))
         await asyncio.wait([self._working])
         assert self._working.cancelled()
         self._stop_after = None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from bot.comments import status_marker
-from bot.evidence import CHECK_NAME
 from bot.localhub import Issue, Repo
 from bot.types import Run, RunStatus
 from tests.e2e.publishing.office import Office
@@ -17,7 +16,6 @@ EFFECTS = [
     "POST git-receive-pack",
     "POST pulls",
     "POST requested_reviewers",
-    "POST check-runs",
     "PATCH {comment}",
     "POST reactions",
     "DELETE {reaction}",
@@ -36,9 +34,6 @@ def assert_published_once(repo: Repo, issue: Issue, run: Run) -> None:
     ]
     assert [(pull.head_ref, pull.draft) for pull in repo.pulls] == [(BRANCH, True)]
     assert "\n\nFixes #1\n\n" in (repo.pulls[0].body or "")
-    assert [(check.name, check.conclusion) for check in repo.check_runs] == [
-        (CHECK_NAME, "success")
-    ]
     assert len(issue.comments) == 1
     assert f"I opened #{repo.pulls[0].number}" in issue.comments[0].body
     assert status_marker(run.id) in issue.comments[0].body
@@ -81,7 +76,6 @@ async def test_a_run_that_was_done_and_is_done_again_changes_nothing(office: Off
         "/acme/shop.git/git-receive-pack",
         "/repos/*/pulls",
         "/repos/*/requested_reviewers",
-        "/repos/*/check-runs",
     ],
 )
 async def test_a_lost_answer_makes_nothing_twice(

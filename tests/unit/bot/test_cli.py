@@ -132,6 +132,30 @@ def test_config_show_prints_every_setting(tmp_path: Path) -> None:
     assert capuchin("config", "show", "c.yml", cwd=tmp_path)[1].startswith("version: 1\n")
 
 
+def test_config_show_explains_where_each_value_is_from(tmp_path: Path) -> None:
+    (tmp_path / "ours.yml").write_text("samples: 2")
+    (tmp_path / "theirs.yml").write_text("samples: 3\nattempts: 4")
+    words = ("config", "show", "--explain", "--defaults", "theirs.yml", "ours.yml")
+    code, out, _ = capuchin(*words, cwd=tmp_path)
+    assert code == 0
+    lines = {line.split()[0]: line.split()[1:] for line in out.splitlines()}
+    assert lines["samples"] == ["2", "#", "ours.yml"]
+    rows = json.loads(capuchin(*words, "--json", cwd=tmp_path)[1])
+    assert {"key": "attempts", "value": 4, "from": "theirs.yml"} in rows
+    (tmp_path / "theirs.yml").write_text("x: 1")
+    code, _, err = capuchin(*words, cwd=tmp_path)
+    assert (code, err) == (1, 'theirs.yml:1:1: There is no setting "x".\n')
+
+
+def test_config_check_takes_several_files(tmp_path: Path) -> None:
+    (tmp_path / "a.yml").write_text("samples: 2")
+    (tmp_path / "b.yml").write_text("samples: 0")
+    code, out, err = capuchin("config", "check", "--json", "a.yml", "b.yml", cwd=tmp_path)
+    assert code == 1
+    assert [each["valid"] for each in json.loads(out)] == [True, False]
+    assert err.startswith("a.yml: valid.\nb.yml:1:10: ")
+
+
 def test_config_schema_is_json() -> None:
     code, out, _ = capuchin("config", "schema")
     assert (code, json.loads(out)["type"]) == (0, "object")

@@ -27,7 +27,10 @@ def test_every_setting_reaches_the_pipeline() -> None:
         "samples: 3\nattempts: 4\ncontext_tokens: 9000\nexecution_seconds: 5\nsuite_seconds: 60\n"
         "budget: {run: 2.5}\ntest: python -m pytest 'a b'\nnever_touch: [vendored/**]\n"
         "allow_lock_files: true\nnearby_seconds: 7\n"
+        "include: [src/**]\nexclude: [src/old]\nprefilter: {use: always, above: 7, keep: 9}\n"
         "adaptive: false\nfirst_wave: 2\napproaches: false\ninformed: 0.5\n"
+        "selection: machine\nall_tests_vote: true\nrepeat_tests: 2\nconfidence: 0.6\n"
+        "agreement: 4\nbatch: true\nthinking_tokens: 4000\n"
     )
     assert isinstance(config, RepoConfig)
     assert config.options() == Options(
@@ -40,11 +43,23 @@ def test_every_setting_reaches_the_pipeline() -> None:
         test_command=("python", "-m", "pytest", "a b"),
         never_touch=("vendored/**",),
         allow_lock_files=True,
+        include=("src/**",),
+        exclude=("src/old",),
+        prefilter="always",
+        prefilter_above=7,
+        prefilter_keep=9,
         adaptive=False,
         first_wave=2,
         approaches=False,
         informed=0.5,
+        selection="machine",
+        all_tests_vote=True,
+        repeat_tests=2,
+        confidence=0.6,
         nearby_seconds=7,
+        agreement=4,
+        batch=True,
+        thinking_tokens=4000,
     )
 
 
@@ -79,8 +94,13 @@ def test_every_setting_is_described_in_the_schema() -> None:
         ("execution_seconds: .inf", 1, 20, "less than or equal to 3600"),
         ("samples: 2020-01-01", 1, 10, "valid integer"),
         ("enabled: 1", 1, 10, "valid boolean"),
+        ("selection: best", 1, 12, "Input should be 'evidence', 'voting'"),
+        ("confidence: 60", 1, 13, "less than or equal to 1"),
+        ("repeat_tests: -1", 1, 15, "greater than or equal to 0"),
         ("version: 2", 1, 10, "Input should be 1"),
         ("budget: 3", 1, 9, "should be a mapping"),
+        ("prefilter:\n  kept: 3", 2, 3, 'no setting "prefilter.kept". Did you mean "keep"?'),
+        ("prefilter: {use: often}", 1, 18, "'auto', 'always' or 'never'"),
         ("setup: pip install", 1, 8, "should be a list"),
         ('test: "pytest \'a"', 1, 7, "quotes are not closed"),
         ("never_touch:\n - a\n - 1", 3, 4, '"never_touch.1": Input should be a valid string'),

@@ -104,5 +104,8 @@ def a_selection(
         cause=cause,
         change="It adds now.",
         context=Context(files=()),
+        method="evidence",
+        why="It passes 2 of the 2 tests that vote.",
+        order=(1, 0),
     )
-    return Selection(candidate=chosen, decided_by="votes", confidence=1.0, evidence=evidence)
+    return Selection(candidate=chosen, decided_by="evidence", confidence=0.85, evidence=evidence)

@@ -6,9 +6,11 @@ from typing import get_args
 
 import pytest
 
-from bot import comments
+from bot import comments, replies
+from bot.trouble import environment_detail
 from bot.types import Failure, RepoRef, Run
 from pipeline.types import NoFix, NoFixReason
+from sandbox.base import EnvironmentFailed
 
 RUN = Run(
     id="r1",
@@ -69,13 +71,23 @@ def test_an_invalid_configuration_is_told_with_its_line() -> None:
 def test_a_failed_installation_names_the_step() -> None:
     said = comments.failed(RUN, Failure.ENVIRONMENT, "pip install `x`")
     assert "`` pip install `x` `` failed." in said
+    assert "log" not in said
+
+
+def test_a_failed_installation_shows_the_end_of_its_log_and_nothing_in_it_acts() -> None:
+    failed = EnvironmentFailed(
+        "It @needs\nmore.", command="make\n@all", log="</details>\n```\n@bob"
+    )
+    said = comments.failed(RUN, Failure.ENVIRONMENT, environment_detail(failed))
+    assert "`make @all` failed. It @\u200bneeds more." in said
+    assert "<summary>The end of the log</summary>\n\n````text\n</details>\n```\n@bob\n````" in said
 
 
 def test_a_refusal_thanks_and_can_be_found_again() -> None:
-    said = comments.refused("mallory")
+    said = replies.refused("mallory")
     assert said.startswith("Thank you, @mallory.")
-    assert comments.refusal_marker("mallory") in said
+    assert replies.refusal_marker("mallory") in said
 
 
 def test_a_marker_cannot_be_closed_by_a_login() -> None:
-    assert comments.refusal_marker("a-->b") == "<!-- capuchin:refused login=a--b -->"
+    assert replies.refusal_marker("a-->b") == "<!-- capuchin:refused login=a--b -->"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bot import evidence
 from bot.comments import request_marker
-from pipeline.types import Context
+from bot.matrix import matrix
+from pipeline.types import Context, Rejected, Standing
 from tests.unit.bot_publish.samples import ACCOUNTS, a_run, a_selection
 
 SPLIT = "\u200b"
@@ -19,7 +20,8 @@ def test_the_body_holds_the_evidence_in_order() -> None:
         "`tests/test_total.py` is new. It fails on the code as it was and passes with the change",
         "```text\nassert -1 == 3\n1 failed\n```",
         "```text\n1 passed\n```",
-        "The chosen edit passes 2 of 2. Of the edits that were left it passes the most.",
+        "It passes 2 of the 2 tests that vote.",
+        "right with a probability of 85%",
         "| before | 2 | 1 |\n| after | 3 | 0 |",
         "## Limits",
         "Models: recorded answers. Recorded answers were written down beforehand",
@@ -32,7 +34,7 @@ def test_the_body_holds_the_evidence_in_order() -> None:
 
 def test_the_table_shows_the_unedited_code_first() -> None:
     selection = a_selection()
-    table = evidence.matrix(selection.evidence.votes, chosen=1)
+    table = matrix(selection.evidence.votes, selection.candidate)
     assert table.splitlines() == [
         "| | test 1 | test 2 | passes |",
         "|---|:-:|:-:|:-:|",
@@ -61,16 +63,6 @@ def test_a_model_can_close_no_other_issue_and_forge_no_marker() -> None:
     assert "capuchin:run=other" not in body
 
 
-def test_the_check_run_holds_both_logs() -> None:
-    reproduction = a_selection().evidence.reproduction
-    text = evidence.check_text(reproduction)
-    assert "### Before\n\n```text\nassert -1 == 3" in text
-    assert "### After\n\n```text\n1 passed" in text
-    assert evidence.check_summary(reproduction) == (
-        "`tests/test_total.py` fails without the change and passes with it."
-    )
-
-
 def test_an_empty_title_falls_back_to_the_issue() -> None:
     selection = a_selection()
     untitled = selection.evidence.model_copy(update={"title": " \n"})
@@ -92,3 +84,75 @@ def test_files_that_were_left_out_are_not_all_said_to_be_too_large() -> None:
     body = evidence.body(a_run(), chosen.model_copy(update={"evidence": proof}), ACCOUNTS)
     assert "2 files that may matter were not shown to the model" in body
     assert "they did not fit, or seemed to matter less" in body
+
+
+def test_a_part_of_a_long_suite_is_said_to_be_one() -> None:
+    body = body_with_suite(whole=9000, chosen="those that run or import what the edit touches")
+    assert (
+        "2 of 9,000 tests that pass without the change were run with it: "
+        "those that run or import what the edit touches."
+    ) in body
+
+
+def test_names_of_tests_cannot_leave_their_block() -> None:
+    hostile = "t.py::a[```\n</details> @everyone #1]"
+    body = body_with_suite(flaky=(hostile,))
+    assert f"````text\n{hostile}\n````" in body
+    assert "as they do not always pass without the change" in body
+
+
+def test_why_no_test_was_run_is_told_inertly() -> None:
+    chosen = a_selection()
+    problem = "No test passes with `x`: @everyone <b>#1"
+    proof = chosen.evidence.model_copy(update={"suite": None, "suite_problem": problem})
+    body = evidence.body(a_run(), chosen.model_copy(update={"evidence": proof}), ())
+    assert f"No test passes with `x`: @{SPLIT}everyone &lt;b\\>#{SPLIT}1" in body
+
+
+def body_with_suite(**changed: object) -> str:
+    chosen = a_selection()
+    assert chosen.evidence.suite is not None
+    suite = chosen.evidence.suite.model_copy(update=changed)
+    proof = chosen.evidence.model_copy(update={"suite": suite})
+    return evidence.body(a_run(), chosen.model_copy(update={"evidence": proof}), ACCOUNTS)
+
+
+def test_a_foreign_edit_is_named_as_code_and_what_does_not_apply_stands_below() -> None:
+    votes = a_selection().evidence.votes
+    foreign = votes.candidates[0].model_copy(update={"source": "#12 <img> | @all `x`"})
+    table = votes.model_copy(
+        update={
+            "candidates": (foreign, votes.candidates[1]),
+            "flaky": (1,),
+            "rejected": (Rejected(name="#34", why="error: patch failed"),),
+        }
+    )
+    shown = matrix(table, votes.candidates[1])
+    assert "| `` #12 <img> ¦ @all `x` `` | 💥 | ⏱ | 0 |" in shown
+    assert "test 2 (unsteady)" in shown
+    assert shown.endswith("\n- `#34` does not apply: `error: patch failed`")
+
+
+def test_how_each_edit_stands_is_beside_its_tests() -> None:
+    votes = a_selection().evidence.votes
+    one = Standing(votes=0, passes=0, support=2, same_as=0, behaves_as=0, execution=-1, prior=0.5)
+    two = one.model_copy(update={"broken": ("t",), "reward": 0.25, "execution": 1.0})
+    shown = matrix(votes, votes.candidates[1], (one, two)).splitlines()
+    assert shown[0].endswith("| passes | equal edits (first) | breaks | reward | log-odds |")
+    assert shown[2].endswith("| 0 |  |  |  |  |")
+    assert shown[3].endswith("| 0 | 2: 1 |  |  | -0.50 |")
+    assert shown[4].endswith("| 2 | 2: 1 | 1 | 0.25 | +1.50 |")
+
+
+def test_a_table_that_is_too_large_is_summed_up() -> None:
+    votes = a_selection().evidence.votes
+    tests = votes.tests * 150
+    runs = tuple(row * 150 for row in votes.runs)
+    wide = votes.model_copy(update={"tests": tests, "base": votes.base * 150, "runs": runs})
+    assert matrix(wide, votes.candidates[1]).splitlines() == [
+        "| | passes |",
+        "|---|:-:|",
+        "| unedited code | 0 |",
+        "| edit 1 | 0 |",
+        "| **edit 2 (chosen)** | 300 |",
+    ]

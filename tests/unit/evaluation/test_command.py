@@ -12,11 +12,13 @@ import pytest
 from bot.bundle import write_bundle
 from bot.cli import main
 from pipeline.generation.editing import EditingState
+from pipeline.options import SelectionMethod
+from pipeline.selection.verdict import Verdict
 from pipeline.selection.voting import vote
 from pipeline.store import DirStore
-from pipeline.types import Candidate, Patch
+from pipeline.types import Candidate, Context, Patch, SourceFile, Standing
 from sandbox.base import Execution
-from tests.unit.evaluation.rows import RIGHT, SAME, WRONG, Files, lines
+from tests.unit.evaluation.rows import BASE, RIGHT, SAME, WRONG, Files, lines
 from tests.unit.pipeline.test_voting import TableSandbox
 
 DATA = Path(__file__).parents[4] / "shared/data/ensemble"
@@ -156,6 +158,66 @@ def test_the_command_scores_runs(tmp_path: Path, capsys: pytest.CaptureFixture[s
     methods = found["methods"]
     assert methods["majority voting with tests"]["score"] == 50
     assert methods["top 3 by tests"]["score"] == 50
+
+
+def recorded(store: Path, method: SelectionMethod, chosen: int) -> None:
+    """What a run writes down of its choice: the sample with a broken test of the repository's."""
+    standings = tuple(
+        Standing(
+            votes=0, passes=0, support=1, same_as=c, behaves_as=c, execution=0, prior=0,
+            broken=("tests/test_a.py::test_b",) if c == 1 else (), reward=float(c),
+        )
+        for c in range(3)
+    )  # fmt: skip
+    verdict = Verdict(method=method, chosen=chosen, sample=chosen, standings=standings)
+    asyncio.run(DirStore(store).save(f"verdict/{method}", verdict))
+    context = Context(files=(SourceFile(path="shop/f.py", text=BASE, tokens=1),))
+    asyncio.run(DirStore(store).save("context/files", context))
+
+
+def test_runs_are_scored_by_what_they_recorded_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = Files(tmp_path)
+    runs = tmp_path / "runs"
+    asyncio.run(run_folder(runs / "one/run"))
+    recorded(runs / "one/run", "machine", chosen=2)
+    (runs / "labels.json").write_text('{"one": {"1": [0], "2": [0]}}')
+    rows = [{"instance_id": "one", "repo": "a/a", "problem_statement": "f", "patch": RIGHT}]
+    files.instances.write_bytes(gzip.compress(lines(rows)))
+    command = ["evaluate", str(files.instances), "--runs", str(runs)]
+    found = report(capsys, command)
+    methods = found["methods"]
+    assert methods["machine, as it was chosen"]["score"] == 100
+    # Sample 1 breaks a test; the reward model prefers sample 2, which is right as well.
+    assert methods["exec"]["score"] == methods["orm_exec"]["score"] == 100
+    assert found["serial"] == {"1 sample": [pytest.approx(200 / 3)], "2 samples": [100.0],
+                               "3 samples": [100.0]}  # fmt: skip
+    assert list(found["stages"].values()) == [100, 100, 100]
+    assert [point["k"] for point in found["curve"]] == [1, 2, 3]
+    assert found["curve"][2]["scores"]["majority voting with tests"] == 100
+    assert main([*command, "--out", str(tmp_path / "out")]) == 0
+    for name in ("stages.svg", "revisions.svg", "candidates.svg", "methods.svg"):
+        assert (tmp_path / "out" / name).read_text().startswith("<svg")
+    told = (tmp_path / "out/report.md").read_text()
+    assert "## How far each step gets" in told
+    assert "## All in one order" in told
+    out = (tmp_path / "out/predictions/machine-as-it-was-chosen.jsonl").read_text()
+    assert json.loads(out)["model_patch"] == SAME
+
+
+def test_a_run_whose_votes_were_not_counted_to_the_end_is_scored_by_its_edits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = Files(tmp_path)
+    runs = tmp_path / "runs"
+    asyncio.run(run_folder(runs / "one/run"))
+    for row in (runs / "one/run/votes").iterdir():
+        row.unlink()
+    (runs / "labels.json").write_text('{"one": [1, 2]}')
+    methods = report(capsys, ["evaluate", str(files.instances), "--runs", str(runs)])["methods"]
+    assert methods["majority"]["score"] == 100
+    assert methods["majority voting with tests"]["score"] == pytest.approx(200 / 3)
 
 
 def test_runs_without_labels_or_instances_and_broken_bundles_are_one_sentence(

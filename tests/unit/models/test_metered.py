@@ -8,6 +8,7 @@ import pytest
 
 from pipeline.errors import BudgetSpent
 from pipeline.models.base import (
+    Form,
     Message,
     ModelMisconfigured,
     ModelProfile,
@@ -51,6 +52,7 @@ class Scripted:
         call: str,
         temperature: float | None = None,
         max_tokens: int | None = None,
+        form: Form | None = None,
     ) -> Reply:
         self.asked.append(call)
         self.inside += 1
@@ -174,3 +176,56 @@ async def test_every_attempt_of_a_retried_call_is_checked_and_counted(tmp_path: 
         await Throttled(metered, 1, waits=(0,) * 5).complete("", SAID, call="testing/0")
     assert meter.ledger.dollars == 2
     assert len(model.asked) == 2
+
+
+class Talking(Scripted):
+    """Says as much as it may: a dollar for a million tokens, and up to a million of them."""
+
+    profile = Scripted.profile.model_copy(update={"max_output": 1_000_000})
+    allowed: list[int | None]
+
+    async def complete(
+        self,
+        system: str,
+        messages: Sequence[Message],
+        *,
+        call: str,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        form: Form | None = None,
+    ) -> Reply:
+        await super().complete(system, messages, call=call)
+        said = max_tokens or self.profile.max_output
+        return Reply(text="yes", usage=Usage(output=said), model="recorded-scripted")
+
+
+async def test_a_reply_may_be_no_longer_than_what_is_left_can_pay(tmp_path: Path) -> None:
+    metered, meter = await _metered(Talking(), tmp_path, ceiling=1.5)
+    for _ in range(2):
+        await metered.complete("", SAID, call="testing/0")
+    assert meter.ledger.dollars == pytest.approx(1.5)
+    with pytest.raises(BudgetSpent):
+        await metered.complete("", SAID, call="testing/0")
+
+
+async def test_calls_side_by_side_do_not_pass_the_ceiling(tmp_path: Path) -> None:
+    model = Talking()
+    metered, meter = await _metered(model, tmp_path, ceiling=2.5)
+
+    async def ask(number: int) -> bool:
+        try:
+            await metered.complete("", SAID, call=f"testing/{number}")
+        except BudgetSpent:
+            return False
+        return True
+
+    answered = await together(ask(n) for n in range(8))
+    assert meter.ledger.dollars <= 2.5 + 1e-6
+    assert sum(answered) == 3, "two whole replies, and half a one"
+
+
+async def test_what_is_left_is_not_spent_on_a_reply_that_is_too_short(tmp_path: Path) -> None:
+    metered, _ = await _metered(Talking(), tmp_path, ceiling=1.005)
+    await metered.complete("", SAID, call="testing/0")
+    with pytest.raises(BudgetSpent, match=r"\$1.00 of"):
+        await metered.complete("", SAID, call="testing/0")

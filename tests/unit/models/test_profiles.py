@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from pipeline.models.anthropic import AnthropicModel
 from pipeline.models.base import ModelMisconfigured, Price, Usage
-from pipeline.models.build import build_model
+from pipeline.models.build import Wanted, build_model
 from pipeline.models.openai_chat import OpenAIChatModel
-from pipeline.models.profiles import look_up, price_table
+from pipeline.models.profiles import PricesInvalid, look_up, price_table, read_prices
 from pipeline.models.spec import parse_spec
 
 MILLION = Usage(input=1_000_000, output=1_000_000, cache_read=1_000_000, cache_write=1_000_000)
@@ -86,9 +89,7 @@ async def test_what_the_operator_knows_better_overrules_the_table() -> None:
     model = build_model(
         parse_spec("openai:m@http://127.0.0.1:1/v1"),
         api_key="",
-        window=131_072,
-        max_output=16_384,
-        price=Price(output=1),
+        wanted=Wanted(window=131_072, max_output=16_384, price=Price(output=1)),
     )
     assert (model.profile.window, model.profile.max_output) == (131_072, 16_384)
     assert model.profile.price == Price(output=1)
@@ -98,3 +99,55 @@ async def test_what_the_operator_knows_better_overrules_the_table() -> None:
 def test_anthropics_service_needs_a_key() -> None:
     with pytest.raises(ModelMisconfigured, match="No key is set for anthropic:m"):
         build_model(parse_spec("anthropic:m"), api_key="")
+
+
+FACTS = {"price": {"input": 1, "output": 2}, "window": 1000, "max_output": 100, "sampling": True}
+
+
+def written(folder: Path, **prices: object) -> Path:
+    path = folder / "own.json"
+    path.write_text(json.dumps({"version": 1, "date": "2026-11", **prices}))
+    return path
+
+
+def test_an_operators_file_overrules_the_table_and_adds_to_it(tmp_path: Path) -> None:
+    own = written(
+        tmp_path,
+        models={"claude-haiku-4-5": FACTS, "ours": FACTS},
+        local={**FACTS, "window": 7000},
+        paid_hosts=["models.example"],
+    )
+    table = read_prices(own)
+    haiku = look_up(parse_spec("anthropic:claude-haiku-4-5-20251001"), table)
+    assert haiku.profile.price == Price(input=1, output=2)
+    assert haiku.note.endswith("at the operator's own price of 2026-11.")
+    assert look_up(parse_spec("anthropic:ours"), table).priced == "list"
+    kept = look_up(parse_spec("anthropic:claude-opus-4-5"), table)
+    assert kept == look_up(parse_spec("anthropic:claude-opus-4-5"))
+    assert look_up(parse_spec("openai:m@http://vllm/v1"), table).profile.window == 7000
+    assert look_up(parse_spec("openai:m@http://a.models.example/v1"), table).priced == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("{", "Invalid JSON"),
+        ("{}", "version: Field required"),
+        ('{"version": 2, "date": "d"}', "version: Input should be 1"),
+        ('{"version": 1, "date": "d", "model": {}}', "model: Extra inputs are not permitted"),
+        ('{"version": 1, "date": "d", "models": {"m": {}}}', "models.m.price: Field required"),
+    ],
+)
+def test_a_file_that_holds_no_prices_is_explained(tmp_path: Path, text: str, sentence: str) -> None:
+    path = tmp_path / "own.json"
+    path.write_text(text)
+    with pytest.raises(PricesInvalid) as caught:
+        read_prices(path)
+    assert str(caught.value).startswith(f"{path}: {sentence}")
+
+
+def test_batches_are_cheaper_and_thinking_is_possible_where_the_table_says_so() -> None:
+    haiku = look_up(parse_spec("anthropic:claude-haiku-4-5")).profile
+    local = look_up(parse_spec("openai:m@http://vllm/v1")).profile
+    assert (haiku.price.batched.output, haiku.thinking) == (2.5, True)
+    assert (local.price.batch, local.thinking) == (1, False)

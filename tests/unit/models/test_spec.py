@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.models.spec import ModelSpec, parse_spec
+from pipeline.models.spec import ModelSpec, parse_spec, parse_specs
 
 
 @pytest.mark.parametrize(
@@ -70,3 +70,23 @@ def test_a_password_in_an_address_is_refused_and_not_repeated() -> None:
     with pytest.raises(ValueError, match="may not hold a user or password") as caught:
         parse_spec("openai:qwen@http://me:hunter2@vllm:8000/v1")
     assert "hunter2" not in str(caught.value)
+
+
+def test_several_models_are_separated_by_commas_in_order_of_preference() -> None:
+    specs = parse_specs("anthropic:a, openai:b/c@http://vllm:8000/v1")
+    assert [str(spec) for spec in specs] == ["anthropic:a", "openai:b/c@http://vllm:8000/v1"]
+    assert parse_specs("anthropic:a") == (parse_spec("anthropic:a"),)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "names no model"),
+        ("anthropic:a,,anthropic:b", "names no model"),
+        ("anthropic:a,openai:b", "has no address"),
+        ("anthropic:a,anthropic:a", "anthropic:a is named twice"),
+    ],
+)
+def test_a_list_that_names_no_models_is_explained(text: str, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        parse_specs(text)

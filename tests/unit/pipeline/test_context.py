@@ -5,15 +5,16 @@ from pathlib import Path
 import pytest
 
 from pipeline.context.finding import ContextFinder
-from pipeline.context.ranking import merge, pack, read_order
-from pipeline.context.relevance import parse
-from pipeline.context.shortlist import shortlist
-from pipeline.context.sources import sources_of
+from pipeline.context.packing import Room, pack
+from pipeline.context.prefilter import prefilter
+from pipeline.context.ranking import merge, read_order
+from pipeline.context.survey import sources_of
 from pipeline.context.tokens import estimate
+from pipeline.context.verdicts import parse
 from pipeline.models.base import ContextTooLong, ModelRefused
 from pipeline.options import Options
 from pipeline.store import DirStore
-from pipeline.types import Issue, SourceFile
+from pipeline.types import Issue
 from tests.machines.standins import Answer, ScriptedModel
 from tests.unit.pipeline.repositories import make_codebase
 
@@ -26,13 +27,19 @@ RELEVANT = {
     "Let me see.\n\n## Relevance: `relevant`\n## Summary: It adds": "It adds",
     "RELEVANCE: relevant\nIt adds.": "It adds",
     "Relevance: yes\nSummary: x": "x",
+    '{"relevant": true, "summary": "It adds."}': "It adds",
+    'Here you are:\n```json\n{"Relevant": "Yes", "Summary": "It adds."}\n```': "It adds",
+    '{"relevant": true, "summary": "It ad': "It ad",
+    "- **Relevant**: yes\n- **Summary**: It adds": "It adds",
+    "Yes. It adds.": "It adds",
+    "I think that this file is highly relevant: it adds.": "it adds",
+    "relevant\n\nIt adds.": "It adds",
 }
 
 
 @pytest.mark.parametrize("reply", RELEVANT)
 def test_a_relevant_file_is_not_lost_to_the_form_of_the_answer(reply: str) -> None:
-    verdict = parse("a.py", reply)
-    assert (verdict.answer, verdict.summary) == ("relevant", RELEVANT[reply])
+    assert parse(reply) == (True, RELEVANT[reply])
 
 
 @pytest.mark.parametrize(
@@ -43,15 +50,22 @@ def test_a_relevant_file_is_not_lost_to_the_form_of_the_answer(reply: str) -> No
         "RELEVANCE: NOT_RELEVANT",
         "relevance: irrelevant",
         "Relevance: no",
+        '{"relevant": false, "summary": "Nothing."}',
+        '{"relevance": "Not relevant"}',
+        "1. RELEVANCE: **No**",
+        "No, it only prints.",
+        "This file isn't really relevant.",
     ],
 )
 def test_an_irrelevant_file_is_known_in_every_dress(reply: str) -> None:
-    assert parse("a.py", reply).answer == "not relevant"
+    said = parse(reply)
+    assert said is not None
+    assert not said.relevant
 
 
 @pytest.mark.parametrize("reply", ["", "I cannot say.", "The relevance is hard to judge."])
 def test_an_answer_without_a_verdict_is_unknown(reply: str) -> None:
-    assert parse("a.py", reply).answer == "unknown"
+    assert parse(reply) is None
 
 
 def test_orders_are_merged_by_mean_relative_rank_and_absence_counts_as_the_end() -> None:
@@ -69,12 +83,12 @@ def test_ties_keep_the_earlier_order() -> None:
 def test_an_order_is_read_without_invented_paths_and_ornaments() -> None:
     body = "1. `a.py`\n- b/c.py\n\ninvented.py\na.py\n  2_d.py  \n'e f.py',"
     known = ["a.py", "b/c.py", "2_d.py", "e f.py"]
-    assert read_order(body, known) == ["a.py", "b/c.py", "2_d.py", "e f.py"]
+    assert read_order(body, known) == (["a.py", "b/c.py", "2_d.py", "e f.py"], 1)
 
 
 def test_packing_takes_in_turn_what_fits() -> None:
     tokens = {"a": 5, "b": 9, "c": 3}
-    assert pack(["a", "b", "c"], tokens, 10) == (["a", "c"], ["b"])
+    assert pack(["a", "b", "c"], tokens, 10) == ([Room("a", 5), Room("c", 3)], ["b"])
 
 
 @pytest.mark.parametrize(
@@ -97,20 +111,20 @@ ISSUE = Issue(
 )
 
 
-def source(path: str, text: str) -> SourceFile:
-    return SourceFile(path=path, text=text, tokens=estimate(text))
-
-
-def test_the_shortlist_prefers_named_files_then_definitions_and_leaves_out_strangers() -> None:
-    files = [
-        source("docs/conf.py", "x = 1\n"),
-        source("pkg/user.py", "from pkg.heads import parse_header\n"),
-        source("pkg/heads.py", "def parse_header(line):\n    return line\n"),
-        source("pkg/http.py", "import heads\n"),
-    ]
-    found = shortlist(files, ISSUE)
-    assert [verdict.path for verdict in found] == ["pkg/http.py", "pkg/heads.py", "pkg/user.py"]
-    assert "names this file" in found[0].summary
+async def test_the_prefilter_prefers_named_files_then_definitions(tmp_path: Path) -> None:
+    codebase = await make_codebase(
+        tmp_path / "r.git",
+        {
+            "docs/conf.py": "x = 1\n",
+            "pkg/user.py": "from pkg.heads import parse_header\n",
+            "pkg/heads.py": "def parse_header(line):\n    return line\n",
+            "pkg/http.py": "import heads\n",
+        },
+    )
+    found = await prefilter(await sources_of(codebase), ISSUE, 3)
+    assert [hit.path for hit in found.kept] == ["pkg/http.py", "pkg/heads.py", "pkg/user.py"]
+    assert "names this file" in found.kept[0].summary
+    assert found.unread == ("docs/conf.py",)
 
 
 async def test_sources_are_text_that_people_wrote_python_first(tmp_path: Path) -> None:
@@ -132,8 +146,17 @@ async def test_sources_are_text_that_people_wrote_python_first(tmp_path: Path) -
         },
     )
     sources = await sources_of(codebase)
-    assert [file.path for file in sources.files] == ["b.py", "a.js"]
-    assert sorted(sources.dropped) == ["big.py", "dense.py"]
+    assert [file.path for file in sources.files] == ["b.py", "big.py", "dense.py", "a.js"]
+    assert {entry.path: entry.why for entry in sources.left_out} == {
+        "logo.png": "binary",
+        "data.json": "binary",
+        "node_modules/x.js": "vendored",
+        "a.min.js": "minified",
+        "packed.js": "minified",
+        "poetry.lock": "lock file",
+        "package-lock.json": "lock file",
+        "empty.py": "empty",
+    }
 
 
 def model(

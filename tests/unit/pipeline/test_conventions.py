@@ -89,7 +89,7 @@ async def test_the_whole_suite_is_run_by_the_repositorys_runner(tmp_path: Path) 
     base = Conventions(
         runner="pytest", folder="tests", suffix=False, tests=1, packaged=False, example=None
     )
-    assert (base.suite_command() or ())[-2:] == ("-rA", "--tb=no")
+    assert (base.suite_command() or ())[-2:] == ("addopts=", "--tb=short")
     plain = base.model_copy(update={"runner": "unittest"})
     assert (plain.suite_command() or ())[-2:] == ("-s", "tests")
     packaged = plain.model_copy(update={"packaged": True, "folder": "tests/unit"})
@@ -107,6 +107,13 @@ async def test_the_whole_suite_is_run_by_the_repositorys_runner(tmp_path: Path) 
         ("a_test.py", True),
         ("pkg/tests.py", True),
         ("conftest.py", True),
+        ("pkg/a_test.go", True),
+        ("src/ATest.java", True),
+        ("Acme/ThingTests.cs", True),
+        ("src/a.test.ts", True),
+        ("src/__tests__/a.js", True),
+        ("spec/a_spec.rb", True),
+        ("src/Latest.java", False),
         ("pkg/testing.py", False),
         ("contest.py", False),
         ("pkg/latest.py", False),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import codecs
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,12 @@ CASES: dict[str, tuple[bytes, str, str, bytes]] = {
     "another line of such a file": (b"a\nb", "a\n", "A\n", b"A\nb"),
     "a line added at the end of such a file": (b"a\nb", "b\n", "b\nc\n", b"a\nb\nc"),
     "the only line of such a file": (b"a", "a\n", "A\n", b"A"),
+    "a file in UTF-16": (
+        codecs.BOM_UTF16_LE + "a\nö\n".encode("utf-16-le"),
+        "ö\n",
+        "Ö\n",
+        codecs.BOM_UTF16_LE + "a\nÖ\n".encode("utf-16-le"),
+    ),
     "a file with CRLF": (b"a\r\nb\r\n", "b\n", "B\nC\n", b"a\r\nB\r\nC\r\n"),
     "CRLF and no final line break": (b"a\r\nb", "b\n", "B\n", b"a\r\nB"),
     "mixed line endings outside the block": (b"a\r\nb\nc\n", "c\n", "C\n", b"a\r\nb\nC\n"),

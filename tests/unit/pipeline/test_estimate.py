@@ -31,7 +31,7 @@ def test_the_most_is_every_attempt_of_every_sample() -> None:
 
 
 def test_a_default_run_is_guessed_at_a_few_dollars() -> None:
-    """CodeMonkeys paid $2.3 an issue on average, its Table 1."""
+    """CodeMonkeys paid about $2300 for 500 issues, its Table 1."""
     assert 1 < estimate(CONTEXT, SONNET, Options()).dollars < 5
 
 

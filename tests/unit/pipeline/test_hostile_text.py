@@ -7,13 +7,14 @@ from collections.abc import Callable
 
 import pytest
 
-from pipeline.context.relevance import parse as parse_verdict
-from pipeline.context.shortlist import shortlist
+from pipeline.context.mentions import named_files
+from pipeline.context.pieces import pieces
 from pipeline.context.tokens import estimate
+from pipeline.context.verdicts import parse as parse_verdict
 from pipeline.edit_blocks import parse_blocks
 from pipeline.edit_match import nearest, replace_once
+from pipeline.regression.printed import read_printed
 from pipeline.replies import only_tag
-from pipeline.selection.suite import parse as parse_suite
 from pipeline.types import Issue, SourceFile
 
 SIZE = 200_000
@@ -32,18 +33,22 @@ SHAPES = {
 }
 
 
-def list_short(text: str) -> None:
-    issue = Issue(repository="a/b", title="t", body=text)
-    shortlist([SourceFile(path="a.py", text=text, tokens=1)], issue)
+def names(text: str) -> None:
+    named_files(Issue(repository="a/b", title="t", body=text), ["a.py"])
+
+
+def cut(text: str) -> None:
+    pieces(SourceFile(path="a.py", text=text, tokens=1), 2000)
 
 
 READERS: dict[str, Callable[[str], object]] = {
     "replies": lambda text: only_tag(text, "script", "approve"),
     "edit blocks": parse_blocks,
-    "verdicts": lambda text: parse_verdict("a.py", text),
+    "verdicts": parse_verdict,
     "tokens": estimate,
-    "shortlist": list_short,
-    "suite": parse_suite,
+    "suite": read_printed,
+    "named files": names,
+    "pieces": cut,
     "nearest lines": lambda text: nearest(text, ["aaaa" * 20_000]),
     "replacement": lambda text: replace_once(text, ["x", *text.split("\n")], ["y"]),
 }

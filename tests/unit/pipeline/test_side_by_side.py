@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.bounded import bounded
 from pipeline.head_start import HeadStart
-from pipeline.models.base import Message, ModelProfile, ModelUnavailable, Price, Reply, Usage
+from pipeline.models.base import Form, Message, ModelProfile, ModelUnavailable, Price, Reply, Usage
 
 
 class SlowModel:
@@ -32,6 +32,7 @@ class SlowModel:
         call: str,
         temperature: float | None = None,
         max_tokens: int | None = None,
+        form: Form | None = None,
     ) -> Reply:
         self.asked.append(call)
         await self.go.wait()

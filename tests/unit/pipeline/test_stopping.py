@@ -36,15 +36,16 @@ def test_candidates_that_pass_each_others_tests_are_enough() -> None:
     assert enough(table([2, 2, 2], AGREE), {0, 1, 2}, 3)
 
 
-def test_two_of_three_are_enough_and_two_of_four_are_not() -> None:
+def test_two_of_three_are_enough_if_two_may_agree_and_two_of_four_are_not() -> None:
     two = table([2, 2, 2], [[0, 0, 2], [0, 0, 2], [2, 2, 0]])
     assert agreeing(two, {0, 1, 2}) == (0, 1)
-    assert enough(two, {0, 1, 2}, 3)
-    assert not enough(two, {0, 1, 2}, 4)
+    assert enough(two, {0, 1, 2}, 3, least=2)
+    assert not enough(two, {0, 1, 2}, 3)
+    assert not enough(two, {0, 1, 2}, 4, least=2)
 
 
 def test_one_alone_agrees_with_nobody() -> None:
-    assert not enough(table([2], [[0]]), {0}, 1)
+    assert not enough(table([2], [[0]]), {0}, 1, least=2)
 
 
 @pytest.mark.parametrize("code", [0, 1])
@@ -54,7 +55,7 @@ def test_a_test_that_does_not_report_the_issue_makes_no_agreement(code: int) -> 
 
 def test_passing_must_be_mutual() -> None:
     assert agreeing(table([2, 2], [[0, 0], [2, 0]]), {0, 1}) in [(0,), (1,)]
-    assert not enough(table([2, 2], [[0, 0], [2, 0]]), {0, 1}, 2)
+    assert not enough(table([2, 2], [[0, 0], [2, 0]]), {0, 1}, 2, least=2)
 
 
 def test_a_candidate_that_fails_its_own_test_does_not_count() -> None:
@@ -63,8 +64,8 @@ def test_a_candidate_that_fails_its_own_test_does_not_count() -> None:
 
 def test_only_independent_samples_count() -> None:
     four = table([2, 2, 2], AGREE, samples=[1, 5, 6])
-    assert not enough(four, {1}, 3)
-    assert enough(four, {1, 5}, 3)
+    assert not enough(four, {1}, 3, least=2)
+    assert enough(four, {1, 5}, 3, least=2)
 
 
 def test_a_candidate_without_a_test_does_not_count() -> None:

@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipeline.selection.voting import confidence, finalists, reporting, vote
+from pipeline.selection.contest import Contest, contest
+from pipeline.selection.orders import ordered, shortlist
+from pipeline.selection.voting import reporting, vote
 from pipeline.store import DirStore
-from pipeline.types import Candidate, Patch, TestScript
+from pipeline.types import Candidate, Patch, TestScript, VoteTable
 from sandbox.base import Execution
 
 Asked = list[tuple[str, tuple[str, ...]]]
@@ -50,6 +52,10 @@ def candidate(sample: int, diff: str, test: str | None) -> Candidate:
     return Candidate(sample=sample, patch=Patch(diff=diff), test=script)
 
 
+def known(table: VoteTable) -> Contest:
+    return contest(table, issue="")
+
+
 async def test_every_distinct_edit_meets_every_distinct_test_once(tmp_path: Path) -> None:
     sandbox = TableSandbox({("t", ""): 2, ("u", ""): 0, ("t", "A"): 0, ("u", "A"): 0})
     candidates = [
@@ -64,9 +70,7 @@ async def test_every_distinct_edit_meets_every_distinct_test_once(tmp_path: Path
     )
     assert [table.votes(c) for c in range(4)] == [2, 0, 2, 0]
     assert reporting(table) == [0]
-    assert finalists(table, 3) == (0,)
-    assert confidence(table, 0) == 1
-    assert confidence(table, 1) == 0
+    assert shortlist("evidence", known(table), 3) == (0,)
 
 
 async def test_rows_are_saved_one_by_one_and_not_run_again(tmp_path: Path) -> None:
@@ -82,16 +86,16 @@ async def test_an_edit_that_passes_only_what_passes_anyway_is_no_finalist(tmp_pa
     sandbox = TableSandbox({("t", ""): 2, ("u", ""): 0, ("u", "A"): 0, ("t", "B"): 0})
     candidates = [candidate(0, "A", "t"), candidate(1, "B", "u")]
     table = await vote(candidates, sandbox=sandbox, store=DirStore(tmp_path), seconds=1)
-    assert finalists(table, 3) == (1,)
+    assert shortlist("evidence", known(table), 3) == (1,)
 
 
-async def test_finalists_are_led_by_votes_then_by_shortness(tmp_path: Path) -> None:
+async def test_the_papers_finalists_are_led_by_votes_then_by_shortness(tmp_path: Path) -> None:
     codes = {(t, d): 0 for t in "tu" for d in ("AA", "A", "BBB")} | {("u", "BBB"): 2}
     codes |= {("t", ""): 2, ("u", ""): 2}
     candidates = [candidate(0, "BBB", "t"), candidate(1, "AA", "u"), candidate(2, "A", "u")]
     table = await vote(candidates, sandbox=TableSandbox(codes), store=DirStore(tmp_path), seconds=1)
-    assert finalists(table, 2) == (2, 1)
-    assert confidence(table, 0) == 0.5
+    assert shortlist("top3", known(table), 2) == (2, 1)
+    assert ordered("voting", known(table)) == [2, 1, 0]
 
 
 async def test_not_too_many_run_side_by_side(tmp_path: Path) -> None:
@@ -105,8 +109,8 @@ async def test_without_any_test_there_is_an_empty_table(tmp_path: Path) -> None:
     table = await vote(
         [candidate(0, "A", None)], sandbox=TableSandbox({}), store=DirStore(tmp_path), seconds=1
     )
-    assert (table.tests, table.base, reporting(table), finalists(table, 3)) == ((), (), [], ())
-    assert confidence(table, 0) == 0
+    assert (table.tests, table.base, reporting(table)) == ((), (), [])
+    assert shortlist("evidence", known(table), 3) == (0,)
 
 
 async def test_a_table_keeps_little_of_what_was_printed(tmp_path: Path) -> None:
@@ -127,5 +131,9 @@ async def test_edits_equal_after_normalisation_are_one_finalist_with_more_suppor
     codes = {("t", diff): 0 for diff in (plain, said, other)} | {("t", ""): 2}
     candidates = [candidate(n, diff, "t") for n, diff in enumerate((other, said, plain))]
     table = await vote(candidates, sandbox=TableSandbox(codes), store=DirStore(tmp_path), seconds=1)
-    # All pass one test; two that are equal come before one, though its diff is shorter.
-    assert finalists(table, 3) == (2, 0)
+    # Two that are equal are one, and come before one alone, though its diff is shorter.
+    found = shortlist("evidence", known(table), 3)
+    assert len(found) == 2
+    assert found[0] in (1, 2)
+    assert [s.support for s in known(table).standings] == [1, 2, 2]
+    assert [s.same_as for s in known(table).standings] == [0, 1, 1]

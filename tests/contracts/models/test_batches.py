@@ -1,0 +1,218 @@
+"""Batches through Anthropic's real SDK, against the recorded service."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx2
+import pytest
+
+from bot.recorded.server import RecordedServer
+from pipeline.models.anthropic import AnthropicModel
+from pipeline.models.base import (
+    ContextTooLong,
+    ModelMisconfigured,
+    ModelRefused,
+    Price,
+)
+from pipeline.models.batched import BATCHES_KEY, Batched, Batches, Batching, call_of, name_of
+from pipeline.models.metered import Meter, Metered
+from pipeline.models.wrapping import Question
+from pipeline.store import DirStore
+from pipeline.together import together
+from tests.contracts.models.support import KEY, assistant, profile, recording, user
+
+
+class At(NamedTuple):
+    model: Batched
+    batching: Batching
+    meter: Meter
+    server: RecordedServer
+    url: str
+
+
+@asynccontextmanager
+async def batched(root: Path, *answers: dict[str, Any]) -> AsyncGenerator[At]:
+    """As a worker builds it, but in a hurry; what it saves is under `root`."""
+    server = RecordedServer(recording(*answers), key=KEY)
+    async with server.serve() as url:
+        service = _anthropic(url)
+        store = DirStore(root)
+        meter = await Meter.open(store, 10)
+        batching = Batching(service, store, linger=0.05, poll=0)
+        model = Batched(Metered(service, meter), Metered(batching, meter))
+        try:
+            yield At(model, batching, meter, server, url)
+        finally:
+            await batching.aclose()
+            await service.aclose()
+
+
+def _anthropic(url: str) -> AnthropicModel:
+    return AnthropicModel(profile("anthropic"), api_key=KEY, base_url=url, sdk_retries=0)
+
+
+async def opened(at: At, count: int) -> list[str]:
+    replies = await together(
+        at.model.complete("Brief.", [user("Hi")], call=f"testing/{n}") for n in range(count)
+    )
+    return [reply.text for reply in replies]
+
+
+async def test_what_opens_conversations_goes_in_one_batch_and_comes_back_in_order(
+    tmp_path: Path,
+) -> None:
+    said = [{"call": f"testing/{n}", "reply": f"reply {n}"} for n in range(3)]
+    async with batched(tmp_path, *said) as at:
+        assert await opened(at, 3) == ["reply 0", "reply 1", "reply 2"]
+        kept = await DirStore(tmp_path).load(BATCHES_KEY, Batches)
+    assert kept is not None
+    assert set(kept.of.values()) == {"msgbatch_recorded_1"}
+    assert not any(asked.stream for asked in at.server.requests)
+
+
+async def test_a_batch_is_counted_at_its_price_on_a_line_of_its_own(tmp_path: Path) -> None:
+    async with batched(tmp_path, {"reply": "x" * 400}) as at:
+        await opened(at, 2)
+        said = [user("Hi"), assistant("x"), user("And?")]
+        await at.model.complete("Brief.", said, call="testing/0")
+    in_batch, at_once = at.meter.accounts()
+    assert (in_batch.model, at_once.model) == (
+        "recorded-claude-haiku-4-5 (batch)",
+        "recorded-claude-haiku-4-5",
+    )
+    price = profile("anthropic").price
+    assert price.batch == 0.5
+    assert in_batch.dollars == pytest.approx(price.of(in_batch.usage) / 2)
+    assert at_once.dollars == pytest.approx(price.of(at_once.usage))
+
+
+async def test_a_question_asked_again_after_a_crash_waits_for_the_batch_that_it_is_in(
+    tmp_path: Path,
+) -> None:
+    async with batched(tmp_path, {"reply": "yes"}) as at:
+        assert await opened(at, 2) == ["yes", "yes"]
+        async with (
+            aclosing(_anthropic(at.url)) as service,
+            aclosing(Batching(service, DirStore(tmp_path), linger=0, poll=0)) as again,
+        ):
+            reply = await again.complete("Brief.", [user("Hi")], call="testing/1")
+    assert reply.text == "yes"
+    assert len(at.server.requests) == 2, "it was not asked a second time"
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        ({"stop": "refusal", "reply": "No."}, ModelRefused),
+        ({"stop": "context", "reply": "So"}, ContextTooLong),
+        ({"status": 400, "error": "prompt is too long: 9 tokens > 5 maximum"}, ContextTooLong),
+        ({"status": 400, "error": "no"}, ModelMisconfigured),
+    ],
+)
+async def test_each_question_of_a_batch_ends_in_its_own_way(
+    tmp_path: Path, answer: dict[str, Any], error: type[Exception]
+) -> None:
+    bad = {"call": "testing/1", **answer}
+    async with batched(tmp_path, bad, {"reply": "yes"}) as at:
+        good = at.batching.complete("", [user("Hi")], call="testing/0")
+        failing = _kind_of_failure(at, error)
+        reply, _ = await together([_text(good), failing])
+    assert reply == "yes"
+
+
+async def _text(reply: Any) -> str:
+    return (await reply).text
+
+
+async def _kind_of_failure(at: At, error: type[Exception]) -> str:
+    with pytest.raises(error):
+        await at.batching.complete("", [user("Hi")], call="testing/1")
+    return ""
+
+
+@pytest.mark.parametrize("answer", [{"cut": "end", "times": 1}, {"status": 529, "times": 1}])
+async def test_what_a_batch_did_not_answer_is_asked_at_once(
+    tmp_path: Path, answer: dict[str, Any]
+) -> None:
+    async with batched(tmp_path, {"reply": "yes", **answer}) as at:
+        assert await opened(at, 1) == ["yes"]
+        assert [asked.stream for asked in at.server.requests] == [False, True]
+        kept = await DirStore(tmp_path).load(BATCHES_KEY, Batches)
+    assert kept is not None
+    assert kept.of == {}, "asked again, it goes into another batch"
+
+
+async def test_a_service_without_batches_is_asked_at_once(tmp_path: Path) -> None:
+    async with batched(tmp_path, {"reply": "yes"}) as at:
+        gateway = _anthropic(f"{at.url}/nowhere")
+        batching = Batching(gateway, DirStore(tmp_path / "other"), linger=0, poll=0)
+        model = Batched(at.model, batching)
+        reply = await model.complete("", [user("x"), assistant("y"), user("z")], call="testing/0")
+        assert reply.text == "yes"
+        assert (await model.complete("", [user("Hi")], call="testing/0")).text == "yes"
+        await batching.aclose()
+        await gateway.aclose()
+
+
+async def test_closing_ends_the_waiting_for_a_batch(tmp_path: Path) -> None:
+    async with batched(tmp_path, {"reply": "yes"}) as at:
+        service = _anthropic(at.url)
+        slow = Batching(service, DirStore(tmp_path / "other"), linger=3600)
+        asking = asyncio.ensure_future(slow.complete("", [user("Hi")], call="testing/0"))
+        await asyncio.sleep(0)
+        await slow.aclose()
+        await asyncio.wait([asking])
+        await service.aclose()
+    assert asking.cancelled()
+    assert at.server.requests == []
+
+
+@pytest.mark.parametrize("call", ["testing/3", "approaches", "relevance/" + "x" * 90])
+def test_a_name_in_a_batch_says_which_call_it_is(call: str) -> None:
+    question = Question("", (user("Hi"),), call)
+    name = name_of(question)
+    assert len(name) <= 64
+    assert call.startswith(call_of(name))
+    assert name != name_of(Question("other", (user("Hi"),), call))
+
+
+def test_without_a_price_for_batches_they_cost_the_same() -> None:
+    price = Price(input=1, output=2, cache_read=3, cache_write=4)
+    assert price.batched == price
+
+
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({}, "requests: Field required"),
+    ({"requests": []}, "requests: Tuple should have at least 1"),
+    ({"requests": [{"custom_id": "a b", "params": {}}]}, "requests.custom_id: String should match"),
+    ({"requests": [{"custom_id": "a", "params": {}}] * 2}, "requests: custom_id must be unique"),
+]
+
+
+@pytest.mark.parametrize(("body", "said"), BAD)
+async def test_a_batch_that_anthropic_would_refuse_is_refused(
+    body: dict[str, Any], said: str
+) -> None:
+    server = RecordedServer(recording({"reply": "yes"}))
+    async with server.serve() as url, httpx2.AsyncClient(base_url=url) as http:
+        answer = await http.post("/v1/messages/batches", json=body)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"].startswith(said)
+
+
+async def test_batches_have_results_only_once_they_have_ended_and_for_those_with_the_key() -> None:
+    server = RecordedServer(recording({"reply": "yes"}), key=KEY)
+    params = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}
+    body = {"requests": [{"custom_id": "a-1", "params": params}]}
+    async with server.serve() as url, httpx2.AsyncClient(base_url=url) as http:
+        where = "/v1/messages/batches"
+        assert (await http.post(where, json=body)).status_code == 401
+        http.headers["x-api-key"] = KEY
+        made = (await http.post(where, json=body)).json()["id"]
+        assert (await http.get(f"{where}/{made}/results")).status_code == 404
+        assert (await http.get(f"{where}/msgbatch_other")).status_code == 404

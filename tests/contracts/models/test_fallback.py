@@ -1,0 +1,149 @@
+"""Several models in order: the next one answers while those before it are down."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from bot.recorded.server import RecordedServer
+from pipeline.generation.testing import TestingMachine, TestingState
+from pipeline.machine import Phase, drive
+from pipeline.models.base import (
+    ContextTooLong,
+    ModelMisconfigured,
+    ModelRefused,
+    ModelRetired,
+    ModelUnavailable,
+)
+from pipeline.models.fallback import REST_SECONDS, Fallback
+from pipeline.models.throttled import Throttled
+from pipeline.options import Options
+from pipeline.store import DirStore
+from pipeline.types import Issue
+from tests.contracts.models.support import KEY, Kind, client, recording, user
+from tests.contracts.models.test_thinking import Failing
+
+SCRIPT = "<script>\nimport sys\nsys.exit(2)\n</script>"
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Pair(NamedTuple):
+    model: Fallback
+    first: RecordedServer
+    second: RecordedServer
+    clock: Clock
+
+    async def ask(self) -> str:
+        return (await self.model.complete("", [user("Hello?")], call="testing/0")).text
+
+
+@asynccontextmanager
+async def pair(kinds: tuple[Kind, Kind], *answers: list[dict[str, Any]]) -> AsyncGenerator[Pair]:
+    """Two real clients, each with a service of its own that gives its `answers`."""
+    first, second = (RecordedServer(recording(*said), key=KEY) for said in answers)
+    clock = Clock()
+    async with first.serve() as one, second.serve() as two:
+        clients = [
+            client(kind, url, sdk_retries=0) for kind, url in zip(kinds, (one, two), strict=True)
+        ]
+        models = [Throttled(each, 2, waits=(0,)) for each in clients]
+        try:
+            yield Pair(Fallback(models, clock=clock), first, second, clock)
+        finally:
+            for each in clients:
+                await each.aclose()
+
+
+BOTH: list[tuple[Kind, Kind]] = [("anthropic", "openai"), ("openai", "anthropic")]
+DOWN = {
+    "overloaded": ({"status": 529}, 2),
+    "limiting our rate": ({"status": 429}, 2),
+    "hanging up": ({"cut": "drop", "reply": "half of this"}, 2),
+    "retired": ({"status": 404}, 1),
+}
+
+
+@pytest.mark.parametrize("kinds", BOTH)
+@pytest.mark.parametrize("case", DOWN)
+async def test_the_second_answers_while_the_first_is(case: str, kinds: tuple[Kind, Kind]) -> None:
+    answer, asked = DOWN[case]
+    async with pair(kinds, [answer], [{"reply": "yes"}]) as at:
+        assert await at.ask() == "yes"
+        assert await at.ask() == "yes"
+    assert len(at.first.requests) == asked, "it is left alone for a while"
+    assert len(at.second.requests) == 2
+
+
+@pytest.mark.parametrize("kinds", BOTH)
+async def test_a_conversation_moves_to_the_second_in_the_middle_and_says_so(
+    kinds: tuple[Kind, Kind], tmp_path: Path
+) -> None:
+    first = [{"turn": 0, "reply": SCRIPT}, {"turn": 1, "status": 529}]
+    second = [
+        {"turn": 1, "reply": SCRIPT.replace("2", "1 + 1")},
+        {"turn": 2, "reply": "<approve/>"},
+    ]
+    async with pair(kinds, first, second) as at:
+        issue = Issue(repository="acme/shop", title="It fails", body="")
+        machine = TestingMachine(at.model, Failing(), issue, Options(), sample=0)
+        state = await drive(machine, TestingState, DirStore(tmp_path), "testing/0")
+    assert state.phase is Phase.APPROVED
+    assert [len(asked.messages) for asked in at.second.requests] in ([4, 6], [3, 5])
+    assert SCRIPT in " ".join(message.text for message in at.second.requests[0].messages)
+    assert len(state.models) == 3
+
+
+async def test_after_a_while_the_first_is_asked_again() -> None:
+    down = {"status": 529, "times": 2, "reply": "I am back"}
+    async with pair(("anthropic", "openai"), [down], [{"reply": "yes"}]) as at:
+        assert await at.ask() == "yes"
+        at.clock.now += REST_SECONDS - 1
+        assert await at.ask() == "yes"
+        at.clock.now += 1
+        assert await at.ask() == "I am back"
+
+
+async def test_when_all_are_down_the_outage_is_worth_waiting_for() -> None:
+    async with pair(("anthropic", "openai"), [{"status": 404}], [{"status": 503}]) as at:
+        with pytest.raises(ModelUnavailable, match="openai:"):
+            await at.ask()
+
+
+async def test_when_all_are_retired_that_is_said_of_the_first() -> None:
+    async with pair(("anthropic", "openai"), [{"status": 404}], [{"status": 404}]) as at:
+        with pytest.raises(ModelRetired, match="anthropic:"):
+            await at.ask()
+
+
+async def test_what_the_second_cannot_hold_waits_for_the_first() -> None:
+    too_long = {"status": 400, "error": "maximum context length is 8192 tokens"}
+    async with pair(("anthropic", "openai"), [{"status": 529}], [too_long]) as at:
+        with pytest.raises(ModelUnavailable, match="overloaded"):
+            await at.ask()
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        ({"stop": "refusal", "reply": "No."}, ModelRefused),
+        ({"stop": "context", "reply": "So"}, ContextTooLong),
+        ({"status": 401}, ModelMisconfigured),
+    ],
+)
+async def test_what_is_no_outage_is_the_answer(
+    answer: dict[str, Any], error: type[Exception]
+) -> None:
+    async with pair(("anthropic", "openai"), [answer], [{"reply": "yes"}]) as at:
+        with pytest.raises(error):
+            await at.ask()
+    assert at.second.requests == []

@@ -1,0 +1,170 @@
+"""Reward models over real sockets: the OpenAI SDK against the recorded service, as vLLM speaks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from bot.models import ModelMaker, Purpose
+from bot.recorded.recording import Recording
+from bot.recorded.server import RecordedServer
+from bot.settings import Settings
+from bot.steps import Steps
+from pipeline.models.base import ModelError, ModelMisconfigured, ModelUnavailable
+from pipeline.models.likelihood import NoScore, Reward
+from pipeline.models.metered import Meter
+from pipeline.options import Options
+from pipeline.selection.reward import BETA, rewards
+from pipeline.store import DirStore
+from pipeline.types import Candidate, Issue, Patch, VoteTable
+from tests.contracts.models.support import KEY, recording
+
+ISSUE = Issue(repository="acme/shop", title="total() subtracts", body="It gives -1.")
+VERDICTS: tuple[dict[str, Any], ...] = (
+    {"when": "good", "reply": "+", "logprobs": {"+": -0.1, " +": -4.0, "-": -2.5}},
+    {"when": "bad", "reply": "-", "logprobs": {"-": -0.2, "+": -1.8}},
+)
+
+
+@asynccontextmanager
+async def server(*answers: dict[str, Any]) -> AsyncGenerator[tuple[RecordedServer, str]]:
+    made = RecordedServer(recording(*answers), key=KEY)
+    async with made.serve() as url:
+        yield made, f"openai:orm@{url}/v1"
+
+
+@asynccontextmanager
+async def reward_of(
+    folder: Path, orm: str, reference: str = "", ceiling: float = 10
+) -> AsyncGenerator[tuple[Reward, Meter]]:
+    """The reward model as a worker makes it of its settings."""
+    solver = "openai:m@http://127.0.0.1:9/v1"
+    settings = Settings.model_validate(
+        {"solver_model": solver, "orm_model": orm, "orm_reference": reference, "model_api_key": KEY}
+    )
+    store = DirStore(folder / "meter")
+    meter = await Meter.open(store, ceiling)
+    purpose = Purpose(meter, Steps(), Options(), store)
+    async with ModelMaker(settings).opened(purpose) as models:
+        assert models.orm is not None
+        yield models.orm, meter
+
+
+async def test_a_verdict_is_scored_by_its_first_token(tmp_path: Path) -> None:
+    async with server(*VERDICTS) as (asked, spec), reward_of(tmp_path, spec) as (reward, meter):
+        good = await reward.score(ISSUE, "good")
+        bad = await reward.score(ISSUE, "bad")
+    assert good == pytest.approx(math.log(math.exp(-0.1) + math.exp(-4)) + 2.5)
+    assert bad == pytest.approx(-1.6)
+    assert [q.max_tokens for q in asked.requests] == [1, 1]
+    assert {a.stage: a.calls for a in meter.accounts()} == {"orm": 2}
+
+
+async def test_the_implicit_reward_is_beta_times_the_log_ratio_over_the_edits_tokens(
+    tmp_path: Path,
+) -> None:
+    edit = "x" * 390
+    tokens = len(f"assistant\n{edit}") // 4
+    policy = {"reply": "+", "prompt_logprob": -0.5}
+    reference = {"reply": "+", "prompt_logprob": -2.0}
+    async with (
+        server(policy) as (asked, orm),
+        server(reference) as (_, base),
+        reward_of(tmp_path, orm, base) as (reward, _),
+    ):
+        score = await reward.score(ISSUE, edit)
+    assert score == pytest.approx(BETA * 1.5 * tokens)
+    assert [q.answered for q in asked.requests] == ["", edit]
+
+
+UNFIT: dict[str, tuple[dict[str, Any], str]] = {
+    "no log-probabilities": ({"reply": "+"}, "gave no log-probabilities"),
+    "another word": ({"reply": "I", "logprobs": {"I": -0.1}}, "neither + nor -"),
+    "a key that is refused": ({"status": 401, "reply": "+"}, "does not accept the key"),
+    "overload": ({"status": 529, "reply": "+"}, "is overloaded"),
+    "half an answer": ({"cut": "end", "reply": "+"}, "cannot be reached, or hung up"),
+}
+
+
+@pytest.mark.parametrize("name", UNFIT)
+async def test_a_reward_model_that_talks_nonsense_is_one_sentence(
+    name: str, tmp_path: Path
+) -> None:
+    answer, sentence = UNFIT[name]
+    async with server(answer) as (_, spec), reward_of(tmp_path, spec) as (reward, _):
+        with pytest.raises(ModelError, match=sentence.replace("+", r"\+")):
+            await reward.score(ISSUE, "good")
+
+
+async def test_a_reference_without_log_probabilities_of_the_prompt_is_said(tmp_path: Path) -> None:
+    async with (
+        server({"reply": "+", "prompt_logprob": -1}) as (_, orm),
+        server({"reply": "+"}) as (_, base),
+        reward_of(tmp_path, orm, base) as (reward, _),
+    ):
+        with pytest.raises(NoScore, match="no log-probabilities of the prompt"):
+            await reward.score(ISSUE, "x = 1")
+
+
+async def test_a_dead_reward_model_is_unavailable(tmp_path: Path) -> None:
+    async with reward_of(tmp_path, "openai:orm@http://127.0.0.1:9/v1") as (reward, _):
+        with pytest.raises(ModelUnavailable):
+            await reward.score(ISSUE, "x = 1")
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [("nonsense", "names no model"), ("anthropic:claude", "gives no log-probabilities")],
+)
+async def test_a_reward_model_that_is_none_is_said_when_it_is_asked(
+    spec: str, sentence: str, tmp_path: Path
+) -> None:
+    async with reward_of(tmp_path, spec) as (reward, _):
+        with pytest.raises(ModelMisconfigured, match=sentence):
+            await reward.score(ISSUE, "x = 1")
+
+
+def table(*diffs: str) -> VoteTable:
+    candidates = [Candidate(sample=n, patch=Patch(diff=d)) for n, d in enumerate(diffs)]
+    return VoteTable(candidates=tuple(candidates), tests=(), base=(), runs=((),) * len(diffs))
+
+
+async def test_scores_are_kept_and_a_spent_budget_is_said(tmp_path: Path) -> None:
+    store = DirStore(tmp_path / "store")
+    edits = table("good", "bad")
+    async with server(*VERDICTS) as (asked, spec):
+        async with reward_of(tmp_path, spec) as (reward, _):
+            first, _ = await rewards(reward, ISSUE, edits, (0, 1), store)
+            assert first[0] > first[1]
+            assert await rewards(reward, ISSUE, edits, (0, 1), store) == (first, "")
+        assert len(asked.requests) == 2
+        async with reward_of(tmp_path / "poor", spec, ceiling=1e-9) as (reward, meter):
+            meter.budget.spent = 1.0
+            none, why = await rewards(reward, ISSUE, table("good 2"), (0,), store)
+        assert (none, why) == ({}, "The reward model was not asked: the budget was spent.")
+        assert len(asked.requests) == 2
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"top_logprobs": 5},
+        {"prompt_logprobs": 0, "stream": True},
+        {"continue_final_message": True},
+        {"logprobs": True, "top_logprobs": 21},
+    ],
+)
+async def test_the_recorded_service_refuses_what_vllm_refuses(body: dict[str, Any]) -> None:
+    made = RecordedServer(Recording.model_validate(
+        {"version": 1, "note": "n", "answers": [{"call": "*", "reply": "+"}]}
+    ))  # fmt: skip
+    said = {"model": "m", "messages": [{"role": "user", "content": "x"}], **body}
+    async with made.serve() as url, httpx2.AsyncClient() as client:
+        answer = await client.post(f"{url}/v1/chat/completions", json=said)
+    assert answer.status_code == 400

@@ -1,0 +1,100 @@
+"""What reasoning models think: asked for where that can be, kept, and never sent back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.generation.testing import TestingMachine, TestingState
+from pipeline.machine import drive
+from pipeline.models.build import Wanted, build_model, profile_of
+from pipeline.models.spec import ModelSpec, parse_spec
+from pipeline.options import Options
+from pipeline.store import DirStore
+from pipeline.types import Issue
+from sandbox.base import Execution
+from tests.contracts.models.support import KEY, Client, Kind, Serving, serving, user
+
+SONNET = ModelSpec(provider="anthropic", name="claude-sonnet-4-6")
+THINKS = {"reply": "<approve/>", "thinking": "Is it right? Yes."}
+
+
+def thinker(kind: Kind, at: Serving, tokens: int = 4000) -> Client:
+    where = at.url if kind == "anthropic" else f"{at.url}/v1"
+    spec = parse_spec(f"{kind}:claude-sonnet-4-6@{where}")
+    return build_model(spec, api_key=KEY, wanted=Wanted(thinking_tokens=tokens))
+
+
+async def test_anthropics_models_think_as_much_as_is_wanted_and_it_is_kept_apart() -> None:
+    async with serving("anthropic", THINKS) as at:
+        model = thinker("anthropic", at)
+        reply = await model.complete("", [user("Hello?")], call="testing/0")
+        await model.aclose()
+    assert (reply.text, reply.thinking) == ("<approve/>", "Is it right? Yes.")
+    assert at.server.requests[0].thinking_tokens == 4000
+    assert reply.usage.output == 3 + 5, "thinking is paid as output"
+
+
+async def test_without_a_wish_nobody_is_asked_to_think() -> None:
+    async with serving("anthropic", THINKS) as at:
+        assert (await at.ask()).thinking == ""
+    assert not at.server.requests[0].thinks
+
+
+async def test_where_a_reply_has_no_room_for_thinking_there_is_none() -> None:
+    async with serving("anthropic", THINKS) as at:
+        model = thinker("anthropic", at)
+        await model.complete("", [user("Hello?")], call="testing/0", max_tokens=4000)
+        await model.aclose()
+    assert at.server.requests[0].thinking_tokens == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted", "tokens"),
+    [
+        ("anthropic:claude-sonnet-4-6", 0, 0),
+        ("anthropic:claude-sonnet-4-6", 1, 1024),
+        ("anthropic:claude-sonnet-4-6", 5000, 5000),
+        ("anthropic:claude-sonnet-4-6", 64_000, 32_000),
+        ("anthropic:claude-of-tomorrow", 5000, 0),
+        ("openai:claude-sonnet-4-6@http://127.0.0.1/v1", 5000, 0),
+    ],
+)
+def test_only_models_that_can_be_told_are_told_to_think(
+    text: str, wanted: int, tokens: int
+) -> None:
+    profile = profile_of(parse_spec(text), Wanted(thinking_tokens=wanted))
+    assert profile.thinking_tokens == tokens
+
+
+class Failing:
+    """A sandbox in which every script reports the issue."""
+
+    async def run_script(self, script: str, **_: object) -> Execution:
+        return Execution(exit_code=2, output="", seconds=0)
+
+    async def run_command(self, argv: object, **_: object) -> Execution:
+        raise AssertionError("only scripts are run")
+
+
+@pytest.mark.parametrize("kind", ["anthropic", "openai"])
+async def test_a_machine_keeps_all_thinking_and_sends_none_of_it_back(
+    kind: Kind, tmp_path: Path
+) -> None:
+    script = "<script>\nimport sys\nsys.exit(2)\n</script>"
+    said = [
+        {"turn": 0, "reply": script, "thinking": "I exit with 2."},
+        {"turn": 1, "reply": "<approve/>", "thinking": "It is right."},
+    ]
+    async with serving(kind, *said) as at:
+        model = thinker(kind, at)
+        issue = Issue(repository="acme/shop", title="It fails", body="")
+        machine = TestingMachine(model, Failing(), issue, Options(), sample=0)
+        state = await drive(machine, TestingState, DirStore(tmp_path), "testing/0")
+        await model.aclose()
+    assert state.thinking == ["I exit with 2.", "It is right."]
+    assert state.models == ["recorded-claude-sonnet-4-6"] * 2
+    sent = " ".join(m.text for asked in at.server.requests for m in asked.messages)
+    assert "I exit with 2." not in sent
+    assert len(at.server.requests) == 2

@@ -1,0 +1,77 @@
+"""Sandboxes under gVisor keep the same promises; it is found, or asked for by name."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Iterator
+
+import docker
+import pytest
+
+from sandbox.address import DockerAddress
+from sandbox.base import Ending, SandboxUnavailable
+from sandbox.docker import DockerEngine, DockerSandbox
+from sandbox.limits import Limits
+from tests.contracts.sandbox.test_execution import *  # noqa: F403 - the same tests again
+from tests.docker import OWNER, any_engine
+from tests.own_docker import OwnDaemon, can_run
+
+__all__ = ["any_engine"]
+
+RUNSC = shutil.which("runsc")
+# The platform that needs neither KVM nor a recent kernel.
+ARGUMENTS = ["--platform=ptrace", "--network=none"]
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnDaemon]:
+    if RUNSC is None or not can_run():
+        pytest.skip("this needs runsc, dockerd and root; install runsc to run it")
+    runtimes = {"runsc": {"path": RUNSC, "runtimeArgs": ARGUMENTS}}
+    with OwnDaemon(tmp_path_factory.mktemp("gvisor"), runtimes=runtimes) as daemon:
+        yield daemon
+
+
+@pytest.fixture(scope="module")
+def under_gvisor(own: OwnDaemon, prepared: str, daemon: docker.APIClient) -> Iterator[DockerEngine]:
+    own.take(prepared, daemon)
+    limits = Limits(seconds=30, memory_mb=256, disk_mb=64, processes=64)
+    engine = DockerEngine(limits=limits, owner=OWNER, address=DockerAddress(own.url))
+    yield engine
+    asyncio.run(engine.close())
+
+
+@pytest.fixture
+async def sandbox(
+    under_gvisor: DockerEngine, prepared: str, run_id: str
+) -> AsyncIterator[DockerSandbox]:
+    async with under_gvisor.open(prepared, run_id=run_id) as opened:
+        yield opened
+
+
+async def test_what_runs_sees_the_kernel_of_gvisor(sandbox: DockerSandbox) -> None:
+    run = await sandbox.run_script("import platform; print(platform.release())")
+    assert run.output == "4.4.0\n"
+
+
+async def test_a_program_that_brings_its_container_down_is_told_as_killed(
+    sandbox: DockerSandbox,
+) -> None:
+    run = await sandbox.run_script("import os, time; os.kill(1, 1); time.sleep(60)")
+    assert run.ending is Ending.KILLED
+    assert (await sandbox.run_script("print(1)")).output == "1\n"
+
+
+async def test_the_check_says_so(own: OwnDaemon) -> None:
+    for runtime, said in (("auto", True), ("runsc", True), ("default", False)):
+        engine = DockerEngine(owner=OWNER, address=DockerAddress(own.url), runtime=runtime)
+        assert (" with runsc" in await engine.check()) is said
+        await engine.close()
+
+
+async def test_a_runtime_that_docker_does_not_know_is_told() -> None:
+    engine = DockerEngine(owner=OWNER, runtime="kata")
+    with pytest.raises(SandboxUnavailable, match=r"knows no runtime 'kata', only .*runc"):
+        await engine.check()
+    await engine.close()

@@ -1,0 +1,83 @@
+"""One small repository for each package manager, installed as its lock file says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sandbox.base import EnvironmentFailed
+from sandbox.docker import DockerEngine
+from tests.contracts.sandbox import locks
+from tests.docker import OWNER, any_engine, make_tree
+
+__all__ = ["any_engine"]
+
+VERSIONS = "import six, colorama, pytest; print(six.__version__, colorama.__version__)"
+EDIT = """\
+--- a/pad.js
++++ b/pad.js
+@@ -1 +1 @@
+-module.exports = text => require("left-pad")(text, 3, "-");
++module.exports = text => require("left-pad")(text, 4, "-");
+"""
+NODE = {
+    "package.json": locks.PACKAGE_JSON,
+    "pad.js": 'module.exports = text => require("left-pad")(text, 3, "-");\n',
+    "test.js": 'require("assert").strictEqual(require("./pad")("7"), "---7");\n',
+}
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"pyproject.toml": locks.UV_TOML, "uv.lock": locks.UV_LOCK},
+        {"pyproject.toml": locks.POETRY_TOML, "poetry.lock": locks.POETRY_LOCK},
+        {"pyproject.toml": locks.PDM_TOML, "pdm.lock": locks.PDM_LOCK},
+    ],
+    ids=["uv", "poetry", "pdm"],
+)
+async def test_a_python_lock_file_is_installed_as_locked_with_the_group_for_tests(
+    engine: DockerEngine, tmp_path: Path, run_id: str, files: dict[str, str]
+) -> None:
+    image = await engine.prepare(make_tree(tmp_path, {"app.py": "", **files}))
+    async with engine.open(image, run_id=run_id) as sandbox:
+        run = await sandbox.run_script(VERSIONS)
+    assert run.output == "1.17.0 0.4.6\n"
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"package-lock.json": locks.NPM_LOCK},
+        {"pnpm-lock.yaml": locks.PNPM_LOCK},
+        {"yarn.lock": locks.YARN_LOCK},
+        {"yarn.lock": locks.BERRY_LOCK, ".yarnrc.yml": "nodeLinker: node-modules\n"},
+    ],
+    ids=["npm", "pnpm", "yarn 1", "yarn 4"],
+)
+async def test_a_node_repository_runs_its_own_tests_sealed_on_an_edit(
+    engine: DockerEngine, tmp_path: Path, run_id: str, files: dict[str, str]
+) -> None:
+    image = await engine.prepare(make_tree(tmp_path, {**NODE, **files}))
+    async with engine.open(image, run_id=run_id) as sandbox:
+        before = await sandbox.run_command(["npm", "test"])
+        after = await sandbox.run_command(["npm", "test"], diffs=[EDIT])
+        script = await sandbox.run_command(["cat", "installed-by"])
+    assert (before.exit_code, after.exit_code) == (1, 0), after.output
+    assert "'--7'" in before.output
+    assert script.output == "10001\n"
+
+
+async def test_packages_of_node_are_asked_of_the_operators_registry(
+    ca_bundle: Path | None, tmp_path: Path, run_id: str
+) -> None:
+    registry = "http://127.0.0.1:9/npm"
+    engine = DockerEngine(ca_bundle=ca_bundle, owner=OWNER, npm_registry=registry)
+    files = {"package-lock.json": locks.NPM_LOCK, ".npmrc": "fetch-retries=0\n"}
+    with pytest.raises(EnvironmentFailed) as failed:
+        await engine.prepare(make_tree(tmp_path, {**NODE, **files}), run_id=run_id)
+    await engine.close()
+    assert failed.value.command.startswith("npm ")
+    assert "ECONNREFUSED" in failed.value.log
+    assert f"{registry}/" in failed.value.log

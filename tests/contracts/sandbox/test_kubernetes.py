@@ -1,0 +1,263 @@
+"""Sandboxes as pods keep the promises of those in containers.
+
+The cluster is a stand-in that runs pods as containers of this machine's Docker; the client, the
+attach protocol, the lanes and process 1 are the real ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import docker
+import pytest
+
+from sandbox.base import (
+    Ending,
+    EnvironmentFailed,
+    Execution,
+    PatchRejected,
+    SandboxUnavailable,
+)
+from sandbox.docker import DockerEngine
+from sandbox.kubernetes.cluster import Cluster
+from sandbox.kubernetes.engine import KubernetesEngine
+from sandbox.limits import Limits
+from sandbox.session import DockerSandbox
+from tests.cluster import NAMESPACE, LocalCluster
+from tests.docker import OWNER, PACKAGE, any_engine, containers_of, make_tree
+from tests.registry import own_registry
+
+__all__ = ["any_engine"]
+
+FIX = """\
+--- a/src/shop/total.py
++++ b/src/shop/total.py
+@@ -1,2 +1,2 @@
+ def total(a, b):
+-    return a - b
++    return a + b
+"""
+
+
+@pytest.fixture(scope="module")
+def local() -> Iterator[LocalCluster]:
+    with LocalCluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with own_registry(tmp_path_factory.mktemp("registry")) as address:
+        yield address
+
+
+@pytest.fixture
+async def pods(
+    local: LocalCluster, ca_bundle: Path | None, tmp_path: Path, request: pytest.FixtureRequest
+) -> AsyncIterator[KubernetesEngine]:
+    made = engine_at(local, tmp_path, ca_bundle)
+    yield made
+    await made.close()
+    assert local.pods == {}
+
+
+def engine_at(
+    local: LocalCluster, folder: Path, ca_bundle: Path | None = None, registry: str = "none.invalid"
+) -> KubernetesEngine:
+    limits = Limits(seconds=30, memory_mb=256, disk_mb=64, processes=64)
+    builder = DockerEngine(limits=limits, ca_bundle=ca_bundle, owner=OWNER)
+    cluster = Cluster(NAMESPACE, local.kubeconfig(folder))
+    # The builder must not take the containers that stand for pods for its own.
+    return KubernetesEngine(builder, cluster, registry=registry, owner=f"{OWNER}-pods")
+
+
+@pytest.fixture
+async def pod_sandbox(
+    pods: KubernetesEngine, prepared: str, run_id: str
+) -> AsyncIterator[DockerSandbox]:
+    async with pods.open(prepared, run_id=run_id) as opened:
+        yield opened
+
+
+async def test_every_test_runs_on_every_edit(pod_sandbox: DockerSandbox) -> None:
+    ask = "from shop import total; print(total(1, 2))"
+    tests = [ask, "raise SystemExit(2)"]
+    cells = {
+        (cell.edit, cell.test): cell.run async for cell in pod_sandbox.matrix([(), (FIX,)], tests)
+    }
+    seen = {
+        at: (run.output, run.exit_code) for at, run in cells.items() if isinstance(run, Execution)
+    }
+    assert seen == {(0, 0): ("-1\n", 0), (1, 0): ("3\n", 0), (0, 1): ("", 2), (1, 1): ("", 2)}
+
+
+async def test_the_end_of_an_execution_is_what_it_was(pod_sandbox: DockerSandbox) -> None:
+    slow = await pod_sandbox.run_script("import time; time.sleep(60)", seconds=0.5)
+    assert slow.ending is Ending.TIMEOUT
+    greedy = await pod_sandbox.run_script("x = bytearray(1 << 30)\nprint(len(x))")
+    assert greedy.ending is Ending.MEMORY
+    loud = await pod_sandbox.run_script("while True: print('x' * 100000)")
+    assert loud.ending is Ending.OUTPUT
+    killed = await pod_sandbox.run_script("import os; os.kill(os.getpid(), 9)")
+    assert killed.ending is Ending.KILLED
+    with pytest.raises(PatchRejected):
+        await pod_sandbox.run_script("pass", diffs=("nonsense",))
+    assert (await pod_sandbox.run_command(["echo", "well"])).output == "well\n"
+
+
+async def test_a_large_edit_and_a_large_output_get_through(pod_sandbox: DockerSandbox) -> None:
+    lines = "".join(f"+{number}\n" for number in range(40_000))
+    diff = f"--- /dev/null\n+++ b/big.txt\n@@ -0,0 +1,40000 @@\n{lines}"
+    run = await pod_sandbox.run_command(["cat", "big.txt"], diffs=(diff,), output_bytes=1 << 20)
+    assert run.output == "".join(f"{number}\n" for number in range(40_000))
+
+
+async def test_a_pod_sees_no_network_and_no_privilege(pod_sandbox: DockerSandbox) -> None:
+    run = await pod_sandbox.run_script("""
+import os, socket
+print(os.getuid(), os.listdir("/sys/class/net"), os.path.exists("/var/run/secrets"))
+for line in open("/proc/self/status"):
+    if line.startswith(("CapEff", "NoNewPrivs")):
+        print(line.split()[1])
+try:
+    socket.create_connection(("169.254.169.254", 80), 1)
+except OSError as error:
+    print("unreachable")
+""")
+    assert run.output == "10001 ['lo'] False\n0000000000000000\n1\nunreachable\n"
+
+
+async def test_cancelling_ends_the_execution_and_the_lane_goes_on(
+    pod_sandbox: DockerSandbox, local: LocalCluster
+) -> None:
+    await pod_sandbox.run_script("pass")
+    before = set(local.pods)
+    going = asyncio.create_task(pod_sandbox.run_script("import time; time.sleep(60)"))
+    await asyncio.sleep(0.2)
+    going.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await going
+    assert (await pod_sandbox.run_script("print(1)")).output == "1\n"
+    assert set(local.pods) == before
+
+
+async def test_an_execution_whose_pod_is_evicted_runs_in_another(
+    pod_sandbox: DockerSandbox, daemon: docker.APIClient, run_id: str
+) -> None:
+    await pod_sandbox.run_script("pass")
+    going = asyncio.create_task(pod_sandbox.run_script("import time; time.sleep(1); print('done')"))
+    await asyncio.sleep(0.3)
+    for container in containers_of(daemon, run_id):
+        daemon.kill(container)
+    assert (await going).output == "done\n"
+
+
+async def test_environments_are_pushed_and_run_from_the_registry(
+    local: LocalCluster,
+    registry: str,
+    ca_bundle: Path | None,
+    tmp_path: Path,
+    run_id: str,
+) -> None:
+    engine = engine_at(local, tmp_path, ca_bundle, f"{registry}/capuchin")
+    image = await engine.prepare(make_tree(tmp_path / "tree", PACKAGE))
+    assert image.startswith(f"{registry}/capuchin/capuchin-tree@sha256:")
+    async with engine.open(image, run_id=run_id) as sandbox:
+        assert (await sandbox.run_script("import shop; print(shop.total(1, 2))")).output == "-1\n"
+    await engine.close()
+
+
+async def test_a_registry_that_does_not_answer_is_told(
+    pods: KubernetesEngine, tmp_path: Path
+) -> None:
+    with pytest.raises(SandboxUnavailable, match=r"could not be pushed to none\.invalid"):
+        await pods.prepare(make_tree(tmp_path / "tree", PACKAGE))
+
+
+async def test_a_dockerfile_of_the_repository_is_refused_in_a_sentence(
+    pods: KubernetesEngine, tmp_path: Path
+) -> None:
+    tree = make_tree(tmp_path / "tree", {**PACKAGE, "Dockerfile": "FROM capuchin/base"})
+    with pytest.raises(EnvironmentFailed, match="Remove `dockerfile`"):
+        await pods.prepare(tree, dockerfile="Dockerfile")
+
+
+async def test_pods_of_runs_that_no_longer_live_are_reaped(
+    pods: KubernetesEngine, local: LocalCluster, prepared: str, tmp_path: Path
+) -> None:
+    opened = pods.open(prepared, run_id="run-that-died")
+    sandbox = await opened.__aenter__()
+    await sandbox.run_script("pass")
+    assert len(local.pods) == 1
+    assert await pods.reap(live_runs=["run-that-died"]) == 0
+    assert await pods.reap(live_runs=["another"]) == 1
+    assert local.pods == {}
+    await opened.__aexit__(None, None, None)
+
+
+async def test_the_check_tells_the_version_and_what_is_not_allowed(
+    pods: KubernetesEngine, local: LocalCluster
+) -> None:
+    assert (await pods.check()).startswith("Kubernetes v1.34.0-local, warm sandboxes as pods")
+    granted = local.rules
+    local.rules = [rule for rule in granted if rule["resources"] == ["pods"]]
+    try:
+        with pytest.raises(SandboxUnavailable, match="does not let us get pods/attach"):
+            await pods.check()
+    finally:
+        local.rules = granted
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (
+            {
+                "phase": "Pending",
+                "containerStatuses": [
+                    {
+                        "name": "lane",
+                        "image": "x",
+                        "imageID": "",
+                        "ready": False,
+                        "restartCount": 0,
+                        "state": {
+                            "waiting": {
+                                "reason": "CreateContainerError",
+                                "message": "cannot load seccomp profile",
+                            }
+                        },
+                    }
+                ],
+            },
+            "CreateContainerError: cannot load seccomp profile",
+        ),
+        ({"phase": "Failed", "reason": "Evicted"}, "Evicted"),
+    ],
+)
+async def test_a_pod_that_cannot_start_is_told_in_the_words_of_the_cluster(
+    pods: KubernetesEngine, local: LocalCluster, prepared: str, status: object, words: str
+) -> None:
+    local.fate = {**status} if isinstance(status, dict) else {}
+    try:
+        async with pods.open(prepared, run_id="test-fate") as sandbox:
+            with pytest.raises(SandboxUnavailable, match=words):
+                await sandbox.run_script("pass")
+    finally:
+        local.fate = {}
+
+
+async def test_a_token_that_is_not_known_is_told(local: LocalCluster, tmp_path: Path) -> None:
+    cluster = Cluster(NAMESPACE, local.kubeconfig(tmp_path, token="of-somebody-else"))
+    with pytest.raises(SandboxUnavailable, match="Unauthorized"):
+        cluster.version()
+    cluster.close()
+
+
+async def test_a_cluster_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(SandboxUnavailable, match="CAPUCHIN_KUBECONFIG"):
+        Cluster(NAMESPACE).version()
+    with pytest.raises(SandboxUnavailable, match="no way to the cluster"):
+        Cluster(NAMESPACE, tmp_path / "none").version()

@@ -1,0 +1,47 @@
+"""A repository's own tests in the real sandbox, told apart one by one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipeline.regression.command import TestCommand
+from pipeline.regression.running import TestRunner, Wanted
+from pipeline.store import DirStore
+from sandbox.base import Ending
+from sandbox.docker import DockerSandbox
+
+COMMAND = TestCommand(
+    argv=("python", "-m", "pytest", "-q", "tests"), kind="pytest", source="configuration"
+)
+GOOD = "from shop import total\n\n\ndef test_nothing():\n    assert total(0, 0) == 0\n"
+KILLING = "import os\n\n\ndef test_kill():\n    os.kill(os.getppid(), 9)\n"
+
+
+def adding(text: str) -> str:
+    lines = text.splitlines()
+    added = "".join(f"+{line}\n" for line in lines)
+    return f"--- /dev/null\n+++ b/tests/test_new.py\n@@ -0,0 +1,{len(lines)} @@\n{added}"
+
+
+async def test_each_test_is_told_with_the_functions_it_ran(
+    sandbox: DockerSandbox, tmp_path: Path
+) -> None:
+    runner = TestRunner(COMMAND, sandbox=sandbox, store=DirStore(tmp_path), seconds=20)
+    run = await runner.run(adding(GOOD), Wanted(functions=True))
+    assert run.suite.passed == ("tests/test_new.py::test_nothing",)
+    assert run.suite.failed == ("tests/test_total.py::test_total",)
+    assert {run.names[number] for number in run.ran["src/shop/total.py:1"]} == {
+        "tests/test_new.py::test_nothing",
+        "tests/test_total.py::test_total",
+    }
+    assert run.ended
+
+
+async def test_tests_that_kill_whoever_counts_them_are_not_passed(
+    sandbox: DockerSandbox, tmp_path: Path
+) -> None:
+    runner = TestRunner(COMMAND, sandbox=sandbox, store=DirStore(tmp_path), seconds=20)
+    run = await runner.run(adding(KILLING))
+    assert run.suite.passed == ()
+    assert run.suite.execution.ending is Ending.KILLED
+    assert not run.ended

@@ -1,0 +1,109 @@
+"""Webhooks that come late, or never: the end is the same."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+from bot.localhub import Issue
+from bot.types import RunStatus
+from tests.e2e.colleague.conftest import CrewUp
+from tests.e2e.colleague.crew import Crew
+from tests.e2e.publishing.office import Office
+from tests.hub import ref_of
+
+OFTEN = 0.2
+"""Seconds between two looks of the sweep."""
+
+
+@asynccontextmanager
+async def unheard(crew: Crew) -> AsyncGenerator[None]:
+    """What happens in the block reaches nobody."""
+    url, crew.hub.webhook_url = crew.hub.webhook_url, None
+    sent = len(crew.hub.deliveries)
+    yield
+    crew.hub.webhook_url = url
+    for lost in crew.hub.deliveries[sent:]:
+        lost.status = 202  # as far as GitHub knows
+
+
+async def swept(crew: Crew, issue: Issue, status: RunStatus) -> None:
+    """A worker that sweeps brings the issue's run to this end."""
+    worker = crew.worker(crew.find)
+    task = asyncio.create_task(worker.run())
+    try:
+        await crew.until(lambda: ended(crew, issue, status))
+    finally:
+        worker.stop()
+        await task
+
+
+async def ended(crew: Crew, issue: Issue, status: RunStatus) -> bool:
+    run = await crew.runs.last_readable(crew.ref(issue), issue.number)
+    return run is not None and run.status is status
+
+
+async def test_a_label_and_its_mode_are_found_without_a_webhook(crew_up: CrewUp) -> None:
+    async with crew_up(missed_seconds=OFTEN) as crew:
+        issue = await crew.issue(crew.shop())
+        async with unheard(crew):
+            await crew.label(issue, suffix=":dry-run")
+        await swept(crew, issue, RunStatus.PLANNED)
+
+
+async def test_a_webhook_after_the_end_of_the_run_that_the_sweep_began_is_answered(
+    crew_up: CrewUp,
+) -> None:
+    async with crew_up(missed_seconds=OFTEN) as crew:
+        issue = await crew.issue(crew.shop())
+        async with unheard(crew):
+            await crew.label(issue)
+        late = crew.hub.deliveries[-1]
+        await swept(crew, issue, RunStatus.OPENED_PULL_REQUEST)
+        first = await crew.run_of(issue)
+        kept = first.model_copy(update={"created_at": first.created_at + timedelta(minutes=10)})
+        await crew.redis.set(crew.runs.keys.run(first.id), kept.model_dump_json())
+        assert (await crew.hub.redeliver(late)).status == 200
+        assert (await crew.run_of(issue)).id == first.id
+        assert await crew.runs.current(ref_of(issue.repo), issue.number) is None
+
+
+async def test_a_label_taken_off_without_a_webhook_stops_the_run(crew_up: CrewUp) -> None:
+    async with crew_up(missed_seconds=OFTEN) as crew:
+        issue = await crew.issue(crew.shop())
+        crew.workshop.go_on.clear()
+        await crew.label(issue)
+        async with crew.at_work(sweeping=True):
+            await crew.until(lambda: crew.workshop.waiting)
+            async with unheard(crew):
+                await crew.hub.remove_label(issue, "capuchin", "alice")
+            await crew.until(lambda: crew.workshop.cut)
+        assert (await crew.run_of(issue)).status is RunStatus.STOPPED
+        assert "I stopped, since the label was taken off." in crew.said(issue)[0]
+
+
+async def test_a_run_resumed_with_its_pull_request_open_and_its_issue_closed_has_succeeded(
+    office: Office,
+) -> None:
+    repo, issue = await office.prepare()
+    lease = await office.die_after(5, await office.lease(repo, issue))
+    assert len(repo.pulls) == 1
+    await office.hub.close_issue(issue, "alice")
+    run = await office.do(lease)
+    assert (run.status, run.pull_request) == (RunStatus.OPENED_PULL_REQUEST, 2)
+    assert (run.failure, len(repo.pulls)) == (None, 1)
+    assert "I opened #2" in issue.comments[0].body
+
+
+async def test_a_run_whose_last_word_was_cut_off_says_it_whatever_has_become_of_the_issue(
+    office: Office,
+) -> None:
+    repo, issue = await office.prepare()
+    lease = await office.die_after(7, await office.lease(repo, issue))
+    assert lease.run.pull_request == 2
+    await office.hub.close_issue(issue, "alice")
+    run = await office.do(lease)
+    assert run.status is RunStatus.OPENED_PULL_REQUEST
+    assert "I opened #2" in issue.comments[0].body

@@ -1,0 +1,61 @@
+"""The App asks for what its code uses, and for nothing that it does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.config_check import check_config
+from bot.github.tokens import PERMISSIONS
+from bot.localhub import Exchange, LocalHub
+from bot.localhub.rest.call import match
+from bot.localhub.rest.table import OPERATIONS
+from bot.localhub.tokens import LEVELS
+from bot.wishes import Inspect
+from tests.e2e.publishing.office import Office
+from tests.hub import ref_of
+
+
+def needs_of(exchange: Exchange) -> str:
+    """What the hub asks of a token for this call: `issues:write`, or several parted by `|`."""
+    if exchange.door == "git":
+        return "contents:write" if "receive-pack" in exchange.path else "contents:read"
+    found = match(OPERATIONS, exchange.method, exchange.path)
+    assert found is not None
+    needs = found[0].needs
+    if "/issues/" in exchange.path and "|" in needs:  # of an issue, and of no pull request
+        needs = next(one for one in needs.split("|") if one.startswith("issues:"))
+    return "" if needs in ("app", "open") else needs
+
+
+def suffice(granted: dict[str, str], needs: str) -> bool:
+    return any(
+        LEVELS.index(granted.get(name, "none")) >= LEVELS.index(level)
+        for name, _, level in (one.partition(":") for one in needs.split("|"))
+    )
+
+
+@pytest.fixture
+async def used(office: Office, hub: LocalHub) -> set[str]:
+    """What a whole run and a settings check ask for."""
+    repo, issue = await office.prepare()
+    await office.do(await office.lease(repo, issue))
+    files: dict[str, str | None] = {".capuchin.yml": "samples: 0\n"}
+    await hub.commit(repo, "settings", files, "x", "bob")
+    pull = await hub.open_pull(repo, "settings", "x", "bob")
+    wish = Inspect(repo=ref_of(repo), pull=pull.number, head=pull.head_sha, delivery="d")
+    await check_config(wish, office.github)
+    assert len(repo.check_runs) == 1
+    return {needs for exchange in hub.requests if (needs := needs_of(exchange))}
+
+
+async def test_what_is_asked_for_suffices(used: set[str]) -> None:
+    assert [needs for needs in used if not suffice(PERMISSIONS, needs)] == []
+
+
+async def test_none_of_it_could_be_left_out_or_lowered(used: set[str]) -> None:
+    idle: list[str] = []
+    for name, level in PERMISSIONS.items():
+        less = PERMISSIONS | {name: LEVELS[LEVELS.index(level) - 1]}
+        if all(suffice(less, needs) for needs in used):
+            idle.append(name)
+    assert idle == []

@@ -1,0 +1,43 @@
+"""How an edit is chosen, or kept back, as a maintainer sees it."""
+
+from __future__ import annotations
+
+from bot.types import RunStatus
+from tests.e2e import shop
+from tests.e2e.conftest import Standing
+from tests.e2e.harness import BotHarness
+
+CONFIG = shop.FILES[".github/capuchin.yml"]
+
+
+async def test_below_the_threshold_no_pull_request_is_opened_but_what_was_learnt_is_told(
+    bot: BotHarness,
+) -> None:
+    repo = bot.add_repo(files={**shop.FILES, ".github/capuchin.yml": f"{CONFIG}confidence: 1\n"})
+    issue = await bot.open_issue(repo)
+    run = await bot.solved(issue)
+    assert (run.status, run.detail) == (RunStatus.NO_FIX, "not sure enough")
+    (comment,) = issue.comments
+    assert "the best edit I have is too likely to be wrong" in comment.body
+    assert "right with a probability of" in comment.body
+    assert (
+        "Where I suspect the cause, by what the edits change:\n\n- `shop/till.py`" in comment.body
+    )
+    assert "A script that fails on the code as it is" in comment.body
+    assert "sys.exit(0 if total(1, 2) == 3 else 2)" in comment.body
+    assert "1 of 1 scripts report the issue" in comment.body
+    assert (repo.branches(), repo.pulls) == (["main"], [])
+
+
+async def test_a_reward_model_that_is_dead_costs_no_pull_request(standing: Standing) -> None:
+    files = {**shop.FILES, ".github/capuchin.yml": f"{CONFIG}selection: orm_exec\n"}
+    same = shop.edit("    return b + a")
+    recording = shop.answers(shop.Answer(call="editing/0", turn=0, reply=same))
+    nowhere = "openai:orm@http://127.0.0.1:9/v1"
+    async with standing(recording, orm_model=nowhere) as bot:
+        repo = bot.add_repo(files=files)
+        run = await bot.solved(await bot.open_issue(repo))
+        assert run.status is RunStatus.OPENED_PULL_REQUEST
+        _, body = bot.only_pull_request(repo)
+    assert "The reward model was left out: openai:orm at 127.0.0.1 cannot be reached" in body
+    assert "| passes | breaks | log-odds |" in body

@@ -1,0 +1,21 @@
+"""A dry run, with the real pipeline in the real sandbox."""
+
+from __future__ import annotations
+
+from bot.types import RunStatus
+from tests.e2e.harness import MAINTAINER, BotHarness
+
+
+async def test_a_dry_run_tells_what_it_would_begin_with_and_opens_nothing(bot: BotHarness) -> None:
+    repo = bot.add_repo()
+    issue = await bot.open_issue(repo, label=False)
+    await bot.hub.add_label(issue, "capuchin:dry-run", MAINTAINER)
+    run = await bot.solved(issue)
+    assert run.status is RunStatus.PLANNED, run
+    said = issue.comments[0].body
+    assert "- `shop/till.py`" in said
+    assert "This script fails because of the issue" in said
+    assert "total(1, 2) is -1" in said
+    assert "**A fix** would cost about $" in said
+    assert (repo.branches(), repo.pulls, issue.labels) == (["main"], [], [])
+    assert [reaction.content for reaction in issue.reactions] == ["rocket"]

@@ -1,0 +1,44 @@
+"""A review of a real run's pull request is followed by the model, in the sandbox."""
+
+from __future__ import annotations
+
+from bot.recorded.recording import Answer
+from tests.e2e import shop
+from tests.e2e.conftest import Standing
+
+BREAKING = shop.edit("    return b - a", before="    return a + b")
+ASKED = shop.edit("    return sum((a, b))", before="    return a + b")
+SPOILING = shop.edit("    assert True", path="tests/test_total_subtracts.py",
+                     before="    assert total(1, 2) == 3")  # fmt: skip
+WORDS = "<answer>It sums a tuple now.</answer>"
+
+
+async def test_a_review_becomes_a_commit_with_which_the_test_still_passes(
+    standing: Standing,
+) -> None:
+    follows = (
+        Answer(call="revising", turn=0, reply=SPOILING),
+        Answer(call="revising", turn=1, reply=BREAKING),
+        Answer(call="revising", turn=2, reply=WORDS),
+        Answer(call="revising", turn=3, reply=ASKED),
+        Answer(call="revising", turn=4, reply=WORDS),
+    )
+    async with standing(shop.answers(*follows), review_seconds=0) as bot:
+        config = "version: 1\nsamples: 2\nattempts: 5\nevidence_runs: 2\n"
+        repo = bot.add_repo(files={**shop.FILES, ".github/capuchin.yml": config})
+        await bot.solved(await bot.open_issue(repo))
+        (pull,) = repo.pulls
+        await bot.hub.review(pull, "alice", lines=[("shop/till.py", 2, "Use sum().")])
+        await bot.settle()
+        assert "return sum((a, b))" in (repo.file_at(pull.head_ref, "shop/till.py") or "")
+        assert repo.commits(pull.head_ref)[0] == "Follow the review"
+        checks = [(run.head_sha, run.conclusion) for run in repo.check_runs]
+        assert len(checks) == 2
+        assert checks[-1] == (pull.head_sha, "success")
+        (said,) = [
+            comment.body
+            for review in pull.reviews
+            for comment in review.comments
+            if comment.in_reply_to
+        ]
+        assert said.startswith(f"Done in {pull.head_sha[:7]}. It sums a tuple now.")

@@ -1,0 +1,72 @@
+"""The context stage against a real vLLM with a real, tiny model: the wire, not the judgement."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+
+from pipeline.context.finding import ContextFinder
+from pipeline.context.relevance import SCHEMA
+from pipeline.models.adaptive import Adaptive, Window
+from pipeline.models.base import Form, Message
+from pipeline.models.build import Wanted, build_model
+from pipeline.models.spec import ModelSpec
+from pipeline.options import Options
+from pipeline.store import DirStore
+from pipeline.types import Issue
+from tests.live.conftest import LENGTH, NAME
+from tests.machines.standins import ScriptedModel
+from tests.unit.context.scouts import modules
+from tests.unit.pipeline.repositories import make_codebase
+
+ISSUE = Issue(repository="a/b", title="f1 is wrong", body="m1.py adds one too many, as g200 does.")
+"""Random weights find what they like: what is named is shown whatever they say."""
+
+
+async def test_the_context_stage_runs_on_a_real_vllm(vllm: str, tmp_path: Path) -> None:
+    spec = ModelSpec(provider="openai", name=NAME, base_url=f"{vllm}/v1")
+    client = build_model(spec, api_key="", wanted=Wanted(window=LENGTH), sdk_retries=0)
+    big = "".join(f"def g{n}(x):\n    return x * {n}\n\n\n" for n in range(300))
+    codebase = await make_codebase(tmp_path / "r.git", {**modules(12), "big.py": big})
+    ranking = "<ranking>\nm1.py\nbig.py\n</ranking>"
+    solver = ScriptedModel({f"ranking/{n}": [ranking] for n in range(3)})
+    told: list[tuple[int, int]] = []
+
+    async def counted(done: int, total: int) -> None:
+        told.append((done, total))
+
+    try:
+        asked = Form(json_schema=SCHEMA)
+        said = await client.complete(
+            "", [Message(role="user", text="?")], call="relevance", max_tokens=40, form=asked
+        )
+        assert said.text.startswith("{")
+        word = await client.complete(
+            "", [Message(role="user", text="?")], call="x", max_tokens=1, form=Form(alternatives=5)
+        )
+        assert len(word.first) >= 5
+        assert all(0 <= chance <= 1 for _, chance in word.first)
+        finder = ContextFinder(
+            solver=solver,
+            scout=Adaptive(client, Window(8)),
+            store=DirStore(tmp_path / "store"),
+            options=Options(),
+            counted=counted,
+        )
+        context = await finder.find(codebase, ISSUE)
+    finally:
+        await client.aclose()
+    assert context is not None
+    assert "m1.py" in [file.path for file in context.files]
+    assert context.findings is not None
+    assert context.findings.read == 13
+    assert told[-1] == (13, 13)
+    assert await _hits(vllm) > 0
+
+
+async def _hits(url: str) -> float:
+    async with httpx.AsyncClient(trust_env=False) as client:
+        lines = (await client.get(f"{url}/metrics")).text.splitlines()
+    named = [line for line in lines if line.startswith("vllm:prefix_cache_hits_total")]
+    return sum(float(line.rsplit(" ", 1)[1]) for line in named)

@@ -1,0 +1,132 @@
+"""Two hundred executions while the worker, its containers and Docker itself die at random."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, cast
+
+import docker
+import pytest
+from docker.errors import APIError
+
+from pipeline.store import DirStore
+from sandbox.address import DockerAddress
+from sandbox.base import Execution
+from sandbox.daemon import LABEL_OWNER
+from sandbox.docker import DockerEngine
+from sandbox.probe import Mode
+from tests.own_docker import OwnDaemon, can_run
+from tests.soak import worker
+from tests.soak.worker import EDITS, OWNER, TESTS
+
+SEED = 20261121
+KILLS = ("worker", "container", "container", "daemon", "worker", "container", "daemon", "worker")
+MOST_SECONDS = 180
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnDaemon]:
+    if not can_run():
+        pytest.skip("this needs root and dockerd: it kills a Docker daemon of its own")
+    with OwnDaemon(tmp_path_factory.mktemp("dockerd")) as daemon:
+        yield daemon
+    assert daemon.mounts() == []
+
+
+def test_nothing_is_lost_and_nothing_is_left(
+    own: OwnDaemon, prepared: str, daemon: docker.APIClient, mode: Mode, tmp_path: Path
+) -> None:
+    own.take(prepared, daemon)
+    storm = Storm(own, [str(tmp_path), own.url, prepared, mode], tmp_path / "runs")
+    storm.rage()
+    store = DirStore(tmp_path)
+    for edit in range(EDITS):
+        for test in range(TESTS):
+            run = asyncio.run(store.load(worker.key(edit, test), Execution))
+            assert run is not None, (edit, test)
+            assert (run.output, run.exit_code) == (f"{edit} {test}\n", (edit + test) % 3)
+    left = asyncio.run(reaped(own))
+    assert left == []
+    assert layers(own) == []
+
+
+class Storm:
+    """A worker that is started again whenever it died, and what befalls it."""
+
+    def __init__(self, own: OwnDaemon, arguments: list[str], results: Path) -> None:
+        self._own = own
+        self._argv = [sys.executable, "-m", "tests.soak.worker", *arguments]
+        self._results = results
+        self._chance = random.Random(SEED)
+        self._deadline = time.monotonic() + MOST_SECONDS
+
+    def rage(self) -> None:
+        """Until the worker ends by itself; each kill comes when so many results are there."""
+        process = subprocess.Popen(self._argv)
+        try:
+            share = EDITS * TESTS // (len(KILLS) + 1)
+            for number, victim in enumerate(KILLS, start=1):
+                self._until(share * number + self._chance.randrange(share // 2), process)
+                process = self._strike(victim, process)
+            assert process.wait(max(self._deadline - time.monotonic(), 1)) == 0
+        finally:
+            process.kill()
+            process.wait()
+
+    def _until(self, count: int, process: subprocess.Popen[bytes]) -> None:
+        while self._count() < count:
+            assert process.poll() in (None, 0), "the worker ended by an error"
+            assert time.monotonic() < self._deadline, f"{self._count()} results, then silence"
+            time.sleep(0.005)
+
+    def _count(self) -> int:
+        return len(list(self._results.glob("*.json")))
+
+    def _strike(self, victim: str, process: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
+        if victim == "worker":
+            process.kill()
+            process.wait()
+            return subprocess.Popen(self._argv)
+        if victim == "container":
+            self._kill_one()
+        else:
+            self._own.kill()
+            self._own.start()
+        return process
+
+    def _kill_one(self) -> None:
+        client = self._own.client()
+        found = containers(client)
+        if found:
+            with suppress(APIError):  # it may have ended by itself
+                client.kill(self._chance.choice(found))
+        client.close()
+
+
+def containers(client: docker.APIClient) -> list[str]:
+    wanted = {"label": f"{LABEL_OWNER}={OWNER}"}
+    found = cast(list[dict[str, Any]], client.containers(all=True, filters=wanted))
+    return [str(one["Id"]) for one in found]
+
+
+async def reaped(own: OwnDaemon) -> list[str]:
+    """What is still there after the reaper, as `capuchin doctor --clean` runs it."""
+    engine = DockerEngine(owner=OWNER, address=DockerAddress(own.url))
+    await engine.reap(live_runs=[])
+    await engine.close()
+    client = own.client()
+    left = containers(client)
+    client.close()
+    return left
+
+
+def layers(own: OwnDaemon) -> list[str]:
+    """Overlay mounts of containers."""
+    return [at for at in own.mounts() if at.endswith("/merged")]

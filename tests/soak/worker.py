@@ -1,0 +1,81 @@
+"""A worker that runs every test on every edit and keeps each result; goes on where it was killed.
+
+`python -m tests.soak.worker STORE DOCKER_URL IMAGE MODE`
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import cast
+
+from pipeline.store import DirStore
+from pipeline.together import together
+from sandbox.address import DockerAddress
+from sandbox.base import Execution, SandboxUnavailable
+from sandbox.docker import DockerEngine
+from sandbox.limits import Limits
+from sandbox.probe import Mode
+
+EDITS, TESTS = 20, 10
+OWNER = "soak"
+AGAIN_SECONDS = 0.1
+
+
+def diff(edit: int) -> str:
+    """An edit that a test can tell from every other."""
+    return f"--- /dev/null\n+++ b/edit.py\n@@ -0,0 +1 @@\n+NUMBER = {edit}\n"
+
+
+def script(test: int) -> str:
+    """Writes where it may, so that what one leaves would show in the next."""
+    return (
+        "import os, sys, time\n"
+        "from edit import NUMBER\n"
+        "assert os.listdir('/tmp') == ['capuchin'], os.listdir('/tmp')\n"
+        "assert 'left' not in os.listdir('.')\n"
+        "open('left', 'w').close(); open('/tmp/left', 'w').close()\n"
+        "time.sleep(0.05)\n"
+        f"print(NUMBER, {test})\n"
+        f"sys.exit((NUMBER + {test}) % 3)\n"
+    )
+
+
+def key(edit: int, test: int) -> str:
+    return f"runs/{edit}-{test}"
+
+
+async def work(store: DirStore, engine: DockerEngine, image: str) -> None:
+    async with engine.open(image, run_id=f"soak-{os.getpid()}") as sandbox:
+
+        async def one(edit: int, test: int) -> None:
+            if await store.load(key(edit, test), Execution) is None:
+                run = await sandbox.run_script(script(test), diffs=(diff(edit),))
+                await store.save(key(edit, test), run)
+
+        await together(one(edit, test) for edit in range(EDITS) for test in range(TESTS))
+
+
+async def main(folder: str, url: str, image: str, mode: str) -> None:
+    store = DirStore(Path(folder))
+    while True:
+        engine = DockerEngine(
+            limits=Limits(seconds=30, memory_mb=128, disk_mb=16, processes=32),
+            owner=OWNER,
+            mode=cast(Mode, mode),
+            address=DockerAddress(url),
+        )
+        try:
+            await work(store, engine, image)
+        except SandboxUnavailable:
+            await asyncio.sleep(AGAIN_SECONDS)
+        else:
+            return
+        finally:
+            await engine.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

@@ -1,0 +1,44 @@
+"""What an operator and a maintainer can say about builds, and the sentence for what they cannot."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.engine import engine_of
+from bot.repo_config import ConfigProblem, RepoConfig, parse
+from bot.settings import Settings, SettingsError
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("BUILD_SECRETS", "{", "CAPUCHIN_BUILD_SECRETS: it must be a JSON object"),
+        ("BUILD_SECRETS", '["x"]', "CAPUCHIN_BUILD_SECRETS: "),
+        ("BUILD_SECRETS", '{"PATH": "12345678"}', 'CAPUCHIN_BUILD_SECRETS: "PATH" is no variable'),
+        ("BUILD_NETWORK", "host", "CAPUCHIN_BUILD_NETWORK: must not be the host's"),
+        ("BUILD_INDEX_URL", "https://a:b@c/simple", "CAPUCHIN_BUILD_INDEX_URL: must not carry"),
+        ("BUILD_NPM_REGISTRY", "https://a:b@c/", "CAPUCHIN_BUILD_NPM_REGISTRY: must not carry"),
+        ("BUILD_PYTHON_MIRROR", "https://a:b@c/", "CAPUCHIN_BUILD_PYTHON_MIRROR: must not carry"),
+    ],
+)
+def test_a_build_setting_that_cannot_be_is_told_by_its_name(
+    name: str, value: str, words: str
+) -> None:
+    with pytest.raises(SettingsError, match=words):
+        engine_of(Settings.from_env({f"CAPUCHIN_{name}": value}))
+
+
+def test_a_secret_is_not_shown_with_the_settings() -> None:
+    settings = Settings.from_env({"CAPUCHIN_BUILD_SECRETS": '{"TOKEN": "hunter22"}'})
+    assert settings.build_secrets["TOKEN"].get_secret_value() == "hunter22"
+    assert "hunter22" not in repr(settings)
+
+
+def test_a_repository_names_its_dockerfile_and_its_python() -> None:
+    found = parse('dockerfile: ci/Dockerfile\npython: "3.12"\n')
+    assert isinstance(found, RepoConfig)
+    assert (found.dockerfile, found.python) == ("ci/Dockerfile", "3.12")
+
+
+def test_a_python_that_is_none_is_told() -> None:
+    assert isinstance(parse("python: newest\n"), ConfigProblem)

@@ -1,0 +1,32 @@
+"""The settings decide where executions run."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.engine import engine_of
+from bot.settings import Settings, SettingsError
+from sandbox.docker import DockerEngine
+from sandbox.kubernetes.engine import KubernetesEngine
+
+
+async def test_docker_is_where_executions_run_unless_told() -> None:
+    engine = engine_of(Settings())
+    assert isinstance(engine, DockerEngine)
+    await engine.close()
+
+
+async def test_pods_are_used_when_asked_for() -> None:
+    environ = {
+        "CAPUCHIN_SANDBOX": "kubernetes",
+        "CAPUCHIN_SANDBOX_REGISTRY": "registry.example.org/capuchin",
+    }
+    engine = engine_of(Settings.from_env(environ))
+    assert isinstance(engine, KubernetesEngine)
+    await engine.close()
+
+
+def test_pods_without_a_registry_are_refused_in_a_sentence() -> None:
+    settings = Settings.from_env({"CAPUCHIN_SANDBOX": "kubernetes"})
+    with pytest.raises(SettingsError, match="CAPUCHIN_SANDBOX_REGISTRY is not set"):
+        engine_of(settings)

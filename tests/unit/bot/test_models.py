@@ -1,0 +1,123 @@
+"""The models of the settings, as a worker makes them, against recorded services."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from bot.models import ModelMaker, Purpose
+from bot.recorded.recording import Recording
+from bot.recorded.server import RecordedServer
+from bot.settings import Settings
+from bot.steps import Steps
+from pipeline.models.base import Message, ModelMisconfigured
+from pipeline.models.metered import Meter
+from pipeline.options import Options
+from pipeline.solve import Models
+from pipeline.store import DirStore
+
+NAME = "claude-haiku-4-5"
+SAID = [Message(role="user", text="Hi")]
+
+
+def service(**answer: Any) -> RecordedServer:
+    written = {"version": 1, "note": "Made up.", "answers": [{"call": "*", **answer}]}
+    return RecordedServer(Recording.model_validate(written))
+
+
+@asynccontextmanager
+async def made(
+    root: Path, solver: str, servers: list[RecordedServer], *, scout: str = "", **given: Any
+) -> AsyncGenerator[tuple[Models, Meter]]:
+    """`{0}` in `solver` is the first server's address, and so on."""
+    options = Options.model_validate({k: v for k, v in given.items() if k in Options.model_fields})
+    rest = {k: v for k, v in given.items() if k not in Options.model_fields}
+    async with AsyncExitStack() as stack:
+        urls = [await stack.enter_async_context(server.serve()) for server in servers]
+        settings = Settings(
+            solver_model=solver.format(*urls),
+            scout_model=scout.format(*urls),
+            anthropic_api_key=SecretStr("k"),
+            **rest,
+        )
+        store = DirStore(root)
+        meter = await Meter.open(store, 10)
+        purpose = Purpose(meter, Steps(), options, store)
+        yield await stack.enter_async_context(ModelMaker(settings).opened(purpose)), meter
+
+
+async def test_a_list_of_solvers_is_asked_in_order_and_the_accounts_name_who_answered(
+    tmp_path: Path,
+) -> None:
+    servers = [service(status=404), service(reply="yes")]
+    text = f"anthropic:{NAME}@{{0}}, openai:qwen@{{1}}/v1"
+    async with made(tmp_path, text, servers) as (models, meter):
+        reply = await models.solver.complete("", SAID, call="testing/0")
+        assert models.solver.profile.window == 32_768, "what is planned fits each of them"
+    assert reply.model == "recorded-qwen"
+    assert [account.model for account in meter.accounts()] == ["recorded-qwen"]
+
+
+@pytest.mark.parametrize("batch", [True, False])
+async def test_batches_are_used_where_the_maintainer_accepts_the_delay(
+    tmp_path: Path, batch: bool
+) -> None:
+    server = service(reply="yes")
+    text = f"anthropic:{NAME}@{{0}}"
+    async with made(tmp_path, text, [server], batch=batch) as (models, meter):
+        assert models.solver.profile.cache_seconds == (3600 if batch else 300)
+        await models.solver.complete("", SAID, call="testing/0")
+    assert [asked.stream for asked in server.requests] == [not batch]
+    (account,) = meter.accounts()
+    assert account.model.endswith("(batch)") is batch
+
+
+async def test_only_the_solver_is_asked_to_think(tmp_path: Path) -> None:
+    server = service(reply="yes")
+    text = f"anthropic:{NAME}@{{0}}"
+    async with made(tmp_path, text, [server], scout=text, thinking_tokens=2000) as (models, _):
+        assert models.scout is not None
+        await models.solver.complete("", SAID, call="testing/0")
+        await models.scout.complete("", SAID, call="relevance")
+    assert [asked.thinking_tokens for asked in server.requests] == [2000, 0]
+
+
+async def test_an_operators_prices_count(tmp_path: Path) -> None:
+    facts = {
+        "price": {"input": 0, "output": 1_000_000},
+        "window": 9000,
+        "max_output": 2,
+        "sampling": True,
+    }
+    prices = {"version": 1, "date": "2026-11", "models": {"qwen": facts}}
+    (tmp_path / "prices.json").write_text(json.dumps(prices))
+    given: dict[str, Any] = {"prices_file": tmp_path / "prices.json"}
+    async with made(tmp_path, "openai:qwen@{0}/v1", [service(reply="yes")], **given) as (models, m):
+        await models.solver.complete("", SAID, call="testing/0")
+        assert models.solver.profile.window == 9000
+    assert m.ledger.dollars == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"solver_model": "anthropic:a,"}, "'' names no model"),
+        ({"solver_model": "anthropic:a,anthropic:a"}, "anthropic:a is named twice"),
+        ({"prices_file": Path("nowhere.json")}, "CAPUCHIN_PRICES_FILE: nowhere.json cannot be"),
+    ],
+)
+async def test_settings_that_make_no_model_are_the_operators(
+    tmp_path: Path, given: dict[str, Any], sentence: str
+) -> None:
+    settings = Settings(anthropic_api_key=SecretStr("k"), **given)
+    store = DirStore(tmp_path)
+    purpose = Purpose(await Meter.open(store, 1), Steps(), Options(), store)
+    with pytest.raises(ModelMisconfigured, match=sentence):
+        async with ModelMaker(settings).opened(purpose):
+            pass

@@ -1,0 +1,102 @@
+"""Bundles from anywhere: what is no bundle, or a damaged one, is told in a sentence."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from bot import cli_replay, local_run
+from bot.bundle import write_bundle
+from bot.unbundle import LARGEST_DOCUMENT, BadBundle, read_bundle
+
+
+def packed(path: Path, members: list[tuple[tarfile.TarInfo, bytes]]) -> Path:
+    raw = io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w") as tar:
+        for member, data in members:
+            tar.addfile(member, io.BytesIO(data))
+    path.write_bytes(zstandard.ZstdCompressor().compress(raw.getvalue()))
+    return path
+
+
+def member(name: str, data: bytes = b"{}", *, kind: bytes = tarfile.REGTYPE, to: str = "") -> tuple[
+    tarfile.TarInfo, bytes
+]:  # fmt: skip
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname, info.size = kind, to, len(data)
+    return info, data
+
+
+def test_what_was_written_is_read(tmp_path: Path) -> None:
+    (tmp_path / "run" / "votes").mkdir(parents=True)
+    (tmp_path / "run" / "votes" / "a.json").write_text("{}")
+    path = tmp_path / "run.tar.zst"
+    write_bundle(path, tmp_path / "run", facts={"image": "i"}, extra={"patch.diff": b"x"})
+    bundle = read_bundle(path)
+    assert dict(bundle.documents) == {"votes/a.json": b"{}"}
+    assert (bundle.manifest["image"], bundle.files["patch.diff"]) == ("i", b"x")
+
+
+@pytest.mark.parametrize("name", ["../x.json", "/etc/passwd", "store/../../x", "a//b", ".hidden"])
+def test_a_name_that_leads_elsewhere_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(BadBundle, match="which no bundle does"):
+        read_bundle(packed(tmp_path / "b", [member(name)]))
+
+
+@pytest.mark.parametrize(
+    "kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.DIRTYPE]
+)
+def test_links_devices_and_folders_are_refused(tmp_path: Path, kind: bytes) -> None:
+    with pytest.raises(BadBundle, match="which no bundle does"):
+        read_bundle(packed(tmp_path / "b", [member("x", b"", kind=kind, to="/etc/passwd")]))
+
+
+def test_a_document_of_unreasonable_size_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    path = packed(tmp_path / "b", [member("store/a.json", b"\0" * (LARGEST_DOCUMENT + 1))])
+    assert path.stat().st_size < 100_000
+    with pytest.raises(BadBundle, match="is larger than a bundle may be"):
+        read_bundle(path)
+
+
+@pytest.mark.parametrize(
+    ("manifest", "words"),
+    [
+        (b"not json", "has no manifest.json that can be read"),
+        (b"[1]", "of a format that this Capuchin does not know"),
+        (json.dumps({"format": 99, "files": {}}).encode(), "of a format that this"),
+        (json.dumps({"format": 1, "files": {"a": "0"}}).encode(), "is damaged: its files are not"),
+    ],
+)
+def test_a_manifest_that_does_not_fit_is_told(tmp_path: Path, manifest: bytes, words: str) -> None:
+    with pytest.raises(BadBundle, match=words):
+        read_bundle(packed(tmp_path / "b", [member("manifest.json", manifest)]))
+
+
+async def test_the_command_tells_what_is_no_bundle_and_what_holds_no_verdict(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def replay(path: Path) -> tuple[int, str]:
+        parser = argparse.ArgumentParser()
+        cli_replay.register(parser.add_subparsers())
+        code = await cli_replay.command(parser.parse_args(["replay", str(path)]))
+        return code, capsys.readouterr().err
+
+    assert await replay(tmp_path / "none") == (
+        local_run.USAGE, f"{tmp_path / 'none'} cannot be read: No such file or directory.\n",
+    )  # fmt: skip
+    (tmp_path / "text").write_text("hello")
+    code, said = await replay(tmp_path / "text")
+    assert (code, "is not a whole bundle: it is damaged" in said) == (local_run.USAGE, True)
+    (tmp_path / "run").mkdir()
+    write_bundle(tmp_path / "empty", tmp_path / "run", facts={}, extra={})
+    cut = tmp_path / "cut"
+    cut.write_bytes((tmp_path / "empty").read_bytes()[:-20])
+    assert (await replay(cut))[0] == local_run.USAGE
+    code, said = await replay(tmp_path / "empty")
+    assert (code, "does not hold what was to be judged" in said) == (local_run.FAILED, True)

@@ -1,0 +1,33 @@
+"""A real client of a recorded embedding model over a real socket."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+from bot.models import meaning_of
+from bot.recorded.recording import Recording
+from bot.recorded.server import RecordedServer
+from bot.settings import Settings
+from pipeline.context.likeness import Meaning
+
+
+@asynccontextmanager
+async def served(
+    *answers: Mapping[str, Any], files: int = 3000, key: str = ""
+) -> AsyncGenerator[tuple[Meaning, RecordedServer]]:
+    written = [{"call": "embedding", **a} for a in answers] or [{"call": "*", "reply": "Hello."}]
+    recording = {"version": 1, "note": "Made up.", "answers": written}
+    server = RecordedServer(Recording.model_validate(recording), key=key or None)
+    async with server.serve() as url, AsyncExitStack() as stack:
+        settings = Settings.model_validate(
+            {
+                "embedding_model": f"openai:mini@{url}/v1",
+                "embedding_files": files,
+                "model_api_key": key,
+            }
+        )
+        meaning = meaning_of(stack, settings)
+        assert meaning is not None
+        yield meaning, server

@@ -1,0 +1,194 @@
+"""Which tests matter for an edit."""
+
+from __future__ import annotations
+
+from pipeline.regression.choice import choose
+from pipeline.regression.imports import ImportGraph
+from pipeline.regression.running import TestRun
+from pipeline.regression.scan import scan
+from pipeline.regression.touched import Touched, touched_by
+from pipeline.types import SuiteRun
+from sandbox.base import Execution
+
+NAMES = ("far::a", "near::b", "near::c", "ran::d")
+
+
+def base(seconds: float = 1.0, ran: dict[str, list[int]] | None = None) -> TestRun:
+    execution = Execution(exit_code=0, output="", seconds=len(NAMES) * seconds)
+    return TestRun(
+        suite=SuiteRun(execution=execution, passed=NAMES, failed=()),
+        files={name: name.split("::")[0] for name in NAMES},
+        seconds=dict.fromkeys(NAMES, seconds),
+        ran=ran or {"x.py:3": [3], "x.py:9": [0, 3]},
+        names=NAMES,
+    )
+
+
+def touching(
+    *, functions: set[str] | None = None, outside: set[str] | None = None, gone: str = ""
+) -> Touched:
+    return Touched(
+        frozenset({"x.py"}),
+        frozenset({gone} - {""}),
+        frozenset(functions or ()),
+        frozenset(outside or ()),
+    )
+
+
+DISTANCES = {"x.py": 0, "near": 1}
+
+
+def test_all_are_run_when_there_is_time() -> None:
+    choice = choose(base(), touching(), DISTANCES, seconds=100)
+    assert set(choice.tests) == set(NAMES)
+    assert (choice.words, choice.whole) == ("", 4)
+
+
+def test_tests_that_ran_a_changed_function_come_first_then_those_that_import_its_file() -> None:
+    touched = touching(functions={"x.py:3"})
+    assert choose(base(), touched, DISTANCES, seconds=100).tests == (
+        "ran::d",
+        "near::b",
+        "near::c",
+        "far::a",
+    )
+    short = choose(base(), touched, DISTANCES, seconds=4)
+    assert short.tests == ("ran::d", "near::b", "near::c")
+    assert short.words == "those that run or import what the edit touches"
+
+
+def test_a_change_outside_of_functions_concerns_whoever_ran_any_of_the_file() -> None:
+    choice = choose(base(), touching(outside={"x.py"}), {}, seconds=3)
+    assert set(choice.tests) == {"far::a", "ran::d"}
+
+
+def test_the_rest_is_run_while_the_time_lasts() -> None:
+    many = choose(base(), touching(functions={"x.py:3"}), {}, seconds=3)
+    assert many.tests == ("ran::d", "far::a")
+    assert many.words.endswith("then others while the time lasted")
+
+
+def test_when_nothing_is_known_to_matter_it_is_said() -> None:
+    choice = choose(base(), touching(), {}, seconds=2)
+    assert choice.words.startswith("as many as the time allows")
+
+
+def test_at_least_one_test_is_run() -> None:
+    assert len(choose(base(), touching(), DISTANCES, seconds=0.001).tests) == 1
+
+
+def test_tests_that_ran_side_by_side_cost_their_share() -> None:
+    parallel = base(10)
+    quick = parallel.suite.execution.model_copy(update={"seconds": 4.0})
+    suite = parallel.suite.model_copy(update={"execution": quick})
+    choice = choose(parallel.model_copy(update={"suite": suite}), touching(), {}, seconds=6)
+    assert len(choice.tests) == 4
+
+
+def test_what_a_suite_takes_before_its_first_test_is_counted() -> None:
+    late = base().model_copy(update={"start": 2.0})  # so the tests took half a second each
+    assert len(choose(late, touching(), {}, seconds=3.8).tests) == 2
+
+
+def test_tests_in_a_file_that_the_edit_removes_are_not_asked_for() -> None:
+    assert "far::a" not in choose(base(), touching(gone="far"), {}, seconds=100).tests
+
+
+SOURCE = """\
+import os
+
+
+@deco
+def f():
+    a = 1
+
+    def g():
+        return a
+    return g
+
+
+X = 1
+"""
+DIFF = "--- a/x.py\n+++ b/x.py\n@@ -{start},1 +{start},2 @@\n"
+
+
+def diff_of(line: int, *, remove: bool) -> str:
+    return DIFF.format(start=line) + ("-old\n+new\n" if remove else " old\n+new\n")
+
+
+async def test_a_changed_line_belongs_to_its_innermost_function() -> None:
+    spans = (await scan({"x.py": SOURCE})).functions
+    assert spans == {"x.py": [(4, 10), (8, 9)]}
+    for line, functions, outside in (
+        (6, {"x.py:4"}, set[str]()),
+        (4, {"x.py:4"}, set[str]()),
+        (9, {"x.py:8"}, set[str]()),
+        (13, set[str](), {"x.py"}),
+        (1, set[str](), {"x.py"}),
+    ):
+        touched = touched_by(diff_of(line, remove=True), spans)
+        assert (touched.functions, touched.outside) == (functions, outside)
+
+
+async def test_a_line_added_behind_a_function_may_be_the_functions_or_not() -> None:
+    spans = (await scan({"x.py": SOURCE})).functions
+    touched = touched_by(diff_of(10, remove=False), spans)
+    assert (touched.functions, touched.outside) == ({"x.py:4"}, {"x.py"})
+
+
+def test_renames_new_files_and_binary_parts_are_touched() -> None:
+    diff = (
+        "diff --git a/a.py b/b.py\nsimilarity index 100%\nrename from a.py\nrename to b.py\n"
+        "diff --git a/n.py b/n.py\nnew file mode 100644\n--- /dev/null\n+++ b/n.py\n"
+        "@@ -0,0 +1 @@\n+x\n"
+        "diff --git a/p.png b/p.png\nindex 1..2 100644\nBinary files a/p.png and b/p.png differ\n"
+    )
+    touched = touched_by(diff, {})
+    assert touched.files == {"a.py", "b.py", "n.py", "p.png"}
+    assert touched.gone == {"a.py"}
+    assert touched.outside == {"a.py", "p.png"}
+
+
+FILES = {
+    "src/shop/__init__.py": "from .till import total\n",
+    "src/shop/till.py": "from . import names\n",
+    "src/shop/names.py": "",
+    "src/shop/odd.py": "",
+    "tests/conftest.py": "import shop.odd\n",
+    "tests/test_till.py": "from shop.till import total\n",
+    "tests/test_shop.py": "import shop\n",
+    "tests/test_other.py": "import json\n",
+    "broken.py": "def (:\n",
+}
+
+
+async def distances(*touched: str) -> dict[str, int]:
+    return ImportGraph((await scan(FILES)).imports).distances(touched)
+
+
+async def test_tests_are_as_far_as_their_imports_say() -> None:
+    assert await distances("src/shop/till.py") == {
+        "src/shop/till.py": 0,
+        "src/shop/__init__.py": 1,
+        "tests/test_till.py": 1,
+        "tests/test_shop.py": 2,
+    }
+    assert (await distances("src/shop/names.py"))["tests/test_till.py"] == 2
+
+
+async def test_whoever_imports_from_a_package_runs_its_init() -> None:
+    found = await distances("src/shop/__init__.py")
+    assert {"tests/test_till.py", "tests/test_shop.py"} <= found.keys()
+
+
+async def test_all_tests_beside_a_conftest_are_behind_it() -> None:
+    assert (await distances("src/shop/odd.py"))["tests/test_other.py"] == 2
+
+
+async def test_files_that_are_not_known_are_imported_by_nobody() -> None:
+    assert await distances("README.md", "broken.py") == {}
+
+
+async def test_a_file_made_to_crash_the_parser_costs_only_the_knowledge() -> None:
+    deep = await scan({"x.py": "(" * 200_000, "y.py": "a = " + "-" * 300_000 + "1\n"})
+    assert deep.imports == {}

@@ -1,0 +1,174 @@
+"""What an execution is believed to say of the tests, whoever wrote it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+
+from pipeline.regression.command import TestCommand
+from pipeline.regression.junit import read_junit
+from pipeline.regression.records import unpacked
+from pipeline.regression.running import TestRun, told
+from sandbox.base import Ending, Execution
+
+MARK = "capuchin-0123"
+PYTEST = TestCommand(argv=("pytest",), kind="pytest", source="configuration")
+MAKE = TestCommand(argv=("make", "test"), kind="other", source="configuration")
+FINE = Execution(exit_code=0, output="fine", seconds=1)
+
+
+def section(kind: str, data: bytes) -> str:
+    return f"\n{MARK} {kind} {base64.b64encode(zlib.compress(data)).decode()}\n"
+
+
+def printed(*rows: object, end: dict[str, object] | None = None, before: str = "") -> TestRun:
+    """What is told of an execution whose recorder wrote `rows`."""
+    data = b"\n".join(row if isinstance(row, bytes) else json.dumps(row).encode() for row in rows)
+    said = {"code": 0} if end is None else end
+    output = before + section("records", data) + section("end", json.dumps(said).encode())
+    return told(Execution(exit_code=0, output=output, seconds=1), PYTEST, MARK)
+
+
+def went(name: str, *outcomes: str) -> list[object]:
+    phases = [
+        ["phase", name, when, outcome, 0.5] for when, outcome in zip(WHEN, outcomes, strict=False)
+    ]
+    return [["start", name, "t.py", 7.5], *phases]
+
+
+WHEN = ("setup", "call", "teardown")
+
+
+def test_a_test_passes_only_if_no_part_of_it_fails() -> None:
+    run = printed(
+        *went("a", "passed", "passed", "passed"),
+        *went("b", "passed", "failed", "passed"),
+        *went("c", "passed", "passed", "failed"),
+        *went("d", "failed"),
+        *went("e", "passed", "skipped", "passed"),
+        *went("f", "passed", "xfail", "passed"),
+    )
+    assert run.suite.passed == ("a",)
+    assert run.suite.failed == ("b", "c", "d")
+    assert run.seconds["a"] == 1.5
+
+
+def test_a_test_that_began_and_never_ended_failed() -> None:
+    assert printed(["start", "a", "t.py", 7]).suite.failed == ("a",)
+
+
+def test_the_time_before_the_first_test_is_told_within_reason() -> None:
+    rows = went("a", "passed", "passed")
+    assert printed(*rows, end={"code": 0, "began": 7.0}).start == 0.5
+    assert printed(*rows, end={"code": 0, "began": 1e10}).start == 0
+    assert printed(*rows, end={"code": 0, "began": 0}).start == 1  # all that it took
+
+
+def test_a_rerun_counts_by_its_last_attempt() -> None:
+    run = printed(*went("a", "passed", "rerun", "passed"), *went("a", "passed", "passed", "passed"))
+    assert run.suite.passed == ("a",)
+
+
+def test_rows_of_another_form_are_passed_over() -> None:
+    rows: list[object] = [
+        b"\xff\xfe{",
+        b"[" * 100_000,
+        {},
+        [],
+        ["phase", "a"],
+        ["phase", 1, 2, 3, 4],
+        ["ran", "a", 1, {}],
+        ["ran", "a", 1, [[], "x", 5]],
+        ["function", 1, 1, "x.py", "y"],
+        ["start", "a", None],
+    ]
+    run = printed(*rows, *went("good", "passed", "passed"))
+    assert run.suite.passed == ("good",)
+
+
+def test_names_are_on_one_line_and_short() -> None:
+    run = printed(*went("t.py::a[x\ny \u2028\x1b[31m] " + "z" * 9000, "passed", "passed"))
+    (name,) = run.suite.passed
+    assert "\n" not in name
+    assert "\x1b" not in name
+    assert len(name) <= 500
+
+
+def test_a_name_that_is_no_text_can_be_saved() -> None:
+    run = printed(*went("t.py::a[\ud800]", "passed", "passed"))
+    assert TestRun.model_validate_json(run.model_dump_json()).suite.passed == ("t.py::a[\\ud800]",)
+
+
+def test_a_section_that_unpacks_without_end_is_dropped() -> None:
+    bomb = base64.b64encode(zlib.compress(b"a" * 5_000_000)).decode()
+    assert unpacked(bomb, 1_000_000) == b""
+    assert len(unpacked(bomb, 5_000_000)) == 5_000_000
+    assert unpacked("not base64", 10) == b""
+    assert unpacked(base64.b64encode(b"not zlib").decode(), 10) == b""
+
+
+def test_what_tests_print_is_no_record() -> None:
+    other = section("records", json.dumps(went("x", "passed")[0]).encode())
+    other = other.replace(MARK, "capuchin-9999")
+    run = printed(*went("a", "passed", "passed"), before=f"<testsuite/>\nPASSED y\n{other}")
+    assert run.suite.passed == ("a",)
+    assert "capuchin-9999" in run.suite.execution.output
+    assert MARK not in run.suite.execution.output
+
+
+def test_an_end_by_time_or_signal_is_not_the_wrappers_exit_code() -> None:
+    late = printed(end={"code": None, "timeout": True})
+    assert late.suite.execution.ending is Ending.TIMEOUT
+    assert late.suite.execution.exit_code is None
+    assert not late.ended
+    killed = printed(end={"code": None, "signal": 11})
+    assert killed.suite.execution.ending is Ending.KILLED
+    assert printed(end={"code": "x"}).suite.execution == FINE.model_copy(update={"output": ""})
+
+
+def test_a_run_without_a_word_of_its_end_did_not_end() -> None:
+    assert not told(FINE, PYTEST, MARK).ended
+
+
+def test_another_command_counts_as_one_test_by_its_exit_code() -> None:
+    for code, passed, failed in ((0, ("make test",), ()), (1, (), ("make test",))):
+        run = told(FINE.model_copy(update={"exit_code": code}), MAKE, MARK)
+        assert (run.suite.passed, run.suite.failed, run.each) == (passed, failed, False)
+
+
+def test_a_command_that_is_not_there_is_no_failed_test() -> None:
+    run = told(FINE.model_copy(update={"exit_code": 127}), MAKE, MARK)
+    assert (run.suite.passed, run.suite.failed) == ((), ())
+
+
+XML = b"""<?xml version="1.0"?><testsuites><testsuite>
+<testcase classname="a.B" name="one" time="0.25"/>
+<testcase classname="a.B" name="two &#10; [x]"><failure message="m"/></testcase>
+<testcase classname="a.B" name="three"><skipped/></testcase>
+<testcase classname="a.B" name="four" time="nan"><error/></testcase>
+<testcase name="five" time="soon"/><testcase/>
+</testsuite></testsuites>"""
+
+
+def test_junit_is_read() -> None:
+    found = read_junit([XML])
+    assert found.passed == {"a.B::one", "five"}
+    assert found.failed == {"a.B::two \\n [x]", "a.B::four"}
+    assert found.seconds["a.B::one"] == 0.25
+    assert found.seconds["a.B::four"] == 0
+
+
+def test_junit_with_entities_or_no_xml_at_all_tells_nothing() -> None:
+    laughs = b'<!DOCTYPE x [<!ENTITY a "aaaa">]><testsuite><testcase name="&a;"/></testsuite>'
+    file = b'<!DOCTYPE x SYSTEM "file:///etc/passwd"><testsuite><testcase name="a"/></testsuite>'
+    found = read_junit([laughs, file, b"<testsuite", b"\xff", b""])
+    assert not found.passed
+    assert not found.failed
+
+
+def test_a_command_that_writes_junit_is_told_apart_by_it() -> None:
+    output = section("junit", XML) + section("end", b'{"code": 1}')
+    run = told(Execution(exit_code=1, output=output, seconds=1), MAKE, MARK)
+    assert run.suite.passed == ("a.B::one", "five")
+    assert run.each

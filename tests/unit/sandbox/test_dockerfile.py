@@ -1,0 +1,63 @@
+"""Which Dockerfiles are let through to the daemon."""
+
+from __future__ import annotations
+
+import pytest
+
+from sandbox.base import EnvironmentFailed
+from sandbox.dockerfile import check
+
+
+def test_a_plain_one_passes_with_its_images_and_arguments_put_in() -> None:
+    text = (
+        "# comment\nARG PY=3.9\nFROM python:${PY}-slim AS build\nRUN a && \\\n  # why\n  b\n"
+        "FROM capuchin/base\nCOPY --from=build --chown=1:1 /x /y\nADD data.tar /data\nUSER nobody\n"
+    )
+    found = check(text)
+    assert found.images == ("python:3.9-slim", "capuchin/base")
+    assert found.text({"python:3.9-slim": "sha256:1", "capuchin/base": "ours"}) == (
+        "ARG PY=3.9\nFROM sha256:1 AS build\nRUN a &&    b\nFROM ours\n"
+        "COPY --from=build --chown=1:1 /x /y\nADD data.tar /data\nUSER nobody\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "RUN --mount=type=secret,id=x cat /run/secrets/x",
+        "RUN --network=host curl localhost",
+        "RUN --security=insecure mount",
+        "run \\\n --mount=type=bind,source=/ ls",
+        "RUN <<EOF\nls\nEOF",
+        "COPY <<EOF /x\nls\nEOF",
+        "COPY --from=capuchin/tree:abc / /x",
+        "COPY --from=3 / /x",
+        "COPY --from=nginx:latest /etc /x",
+        "COPY --link a b",
+        "ADD http://169.254.169.254/latest /x",
+        "ADD git@github.com:a/b.git /x",
+        "ADD $WHERE /x",
+        "VOLUME /opt",
+        "ONBUILD ADD http://169.254.169.254/ /x",
+        "LABEL capuchin.owner=other",
+        "FROM capuchin/tree:5f9b8a46d329",
+        "FROM capuchin/base:777ecbeea8ae",
+        "FROM 3b37bbb08a9c",
+        "FROM sha256:3b37bbb08a9c",
+        "FROM localhost:5000/x",
+        "FROM 10.0.0.1/x",
+        "FROM --platform=linux/amd64 python",
+        "FROM $IMAGE",
+        "INCLUDE other",
+        "# syntax=evil/frontend",
+        "#escape=`",
+    ],
+)
+def test_what_acts_outside_the_build_is_refused(line: str) -> None:
+    with pytest.raises(EnvironmentFailed, match="The Dockerfile is refused: "):
+        check(f"FROM python:3.11\n{line}\n")
+
+
+def test_one_without_an_image_is_told() -> None:
+    with pytest.raises(EnvironmentFailed, match="no FROM"):
+        check("RUN true\n")
