@@ -128,5 +128,12 @@ async def reaped(own: OwnDaemon) -> list[str]:
 
 
 def layers(own: OwnDaemon) -> list[str]:
-    """Overlay mounts of containers."""
-    return [at for at in own.mounts() if at.endswith("/merged")]
+    """Overlay mounts of containers.
+
+    Not those of `-init` layers: Docker mounts one for an instant while it makes a container, and
+    when it is killed in that instant the mount belongs to no container, so its API cannot name it.
+    """
+    mounts = (Path(at) for at in own.mounts())
+    return [
+        str(at) for at in mounts if at.name == "merged" and not at.parent.name.endswith("-init")
+    ]
