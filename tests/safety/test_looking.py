@@ -48,18 +48,18 @@ async def test_the_hosts_environment_stays_there(
 ) -> None:
     monkeypatch.setenv("CAPUCHIN_CANARY", "should-not-leak")
     run = await sandbox.run_script("""
-import glob, os
-print([n for n in os.environ if n.startswith(("CAPUCHIN", "DOCKER", "GITHUB", "ANTHROPIC", "AWS"))])
-for path in glob.glob("/proc/*/environ"):
-    try: print("canary" in open(path).read().lower()) if path.split("/")[2] == "1" else None
-    except OSError: pass
+import os
+print(*sorted(os.environ))
+try: print(open("/proc/1/environ").read(), end="")
+except OSError: pass
 """)
-    assert run.output == "[]\n"
+    ours = "HOME LANG PATH PYTHONHASHSEED PYTHONUNBUFFERED TZ VIRTUAL_ENV\n"
+    assert run.output == ours
 
 
 async def test_no_network_answers(sandbox: DockerSandbox) -> None:
     run = await sandbox.run_script("""
-import os, socket
+import socket
 for family, address in (
     (socket.AF_INET, ("169.254.169.254", 80)), (socket.AF_INET, ("172.17.0.1", 2375)),
     (socket.AF_INET, ("192.0.2.1", 53)), (socket.AF_INET6, ("fd00:ec2::254", 80)),
@@ -69,11 +69,9 @@ for family, address in (
             line.settimeout(3)
             try: line.connect(address); line.send(b"x"); print("REACHED", address)
             except OSError: pass
-print([name for _, name in socket.if_nameindex() if name != "lo"] if False else "")
-print([n for n in os.listdir("/sys/class/net") if n != "lo"])
+print([line.split(":")[0].strip() for line in open("/proc/net/dev") if ":" in line])
 """)
-    assert run.output.splitlines()[-1] in ("[]", "['lo']")
-    assert "REACHED" not in run.output
+    assert run.output == "['lo']\n"
 
 
 async def test_only_the_plain_families_of_sockets_open(sandbox: DockerSandbox) -> None:

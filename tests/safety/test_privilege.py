@@ -110,19 +110,12 @@ print("got", ctypes.CFUNCTYPE(ctypes.c_int)(address)())
     assert (run.ending, run.output) == (Ending.KILLED, "before\n")
 
 
-async def test_devices_cannot_be_made_and_links_lead_nowhere(sandbox: DockerSandbox) -> None:
+async def test_devices_cannot_be_made(sandbox: DockerSandbox) -> None:
     run = await sandbox.run_script("""
 import os
-for mode, name in ((0o60666, "block"), (0o20666, "character")):
-    try: os.mknod(f"/tmp/{name}", mode, os.makedev(1, 1)); open(f"/tmp/{name}").read(1); print(name)
-    except OSError: pass
-os.symlink("/proc/1/root/etc/shadow", "link")
-os.symlink("/sbx/deltas", "deltas")
-for path in ("link", "deltas/1/u"):
-    try: open(path).read(); print("READ", path)
-    except OSError: pass
-for source in ("/etc/shadow", "/opt/env/pyvenv.cfg", "/opt/tree/src/shop/total.py"):
-    try: os.link(source, "/testbed/hard"); print("LINKED", source)
-    except OSError: pass
+for kind, name in ((0o60666, "block"), (0o20666, "character")):
+    for place in ("/tmp", "/testbed", "/dev/shm"):
+        try: os.mknod(f"{place}/{name}", kind, os.makedev(1, 3)); print("MADE", place, name)
+        except OSError: pass
 """)
     assert run.output == ""

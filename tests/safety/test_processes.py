@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from sandbox.base import Ending
+from sandbox.base import Ending, SandboxUnavailable
 from sandbox.docker import DockerSandbox
 
 
@@ -65,8 +65,7 @@ while True: time.sleep(1000)
     assert run.seconds < 2
 
 
-async def test_the_processes_that_hold_the_walls_cannot_be_reached(sandbox: DockerSandbox) -> None:
-    run = await sandbox.run_script("""
+REACH = """
 import ctypes, glob, os, signal
 libc = ctypes.CDLL(None, use_errno=True)
 for number in range(1, 65):
@@ -84,11 +83,25 @@ for fd in range(3, 64):
 try: os.kill(-1, signal.SIGKILL)
 except OSError: pass
 os._exit(9)
-""")
+"""
+
+
+async def test_the_processes_that_hold_the_walls_cannot_be_reached(sandbox: DockerSandbox) -> None:
+    try:
+        run = await sandbox.run_script(REACH)
+    except SandboxUnavailable as error:
+        pytest.fail(f"process 1 was brought down: {error}")
     assert (run.exit_code, run.output) == (9, "")
 
 
-@pytest.mark.parametrize("text", ['{"ended": 0, "seconds": 0}', '{"run": "x", "end": "exit"}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"ended": 0, "seconds": 0}',
+        '{"run": "x", "end": "exit"}',
+        '{"exit": 2, "seconds": 0, "oom": 0}',
+    ],
+)
 async def test_an_end_cannot_be_forged_by_printing_one(sandbox: DockerSandbox, text: str) -> None:
     code = f"import os\nfor fd in (1, 2): os.write(fd, {(text + chr(10)).encode()!r})\nos._exit(2)"
     run = await sandbox.run_script(code)

@@ -119,3 +119,31 @@ with open("/tmp/sparse", "wb") as file:
     except OSError as error: print(error.errno)
 """)
     assert run.output == "27\n"
+
+
+async def test_it_gets_no_more_than_its_share_of_the_processors(sandbox: DockerSandbox) -> None:
+    """One processor's worth, however many there are and however many processes want them."""
+    run = await sandbox.run_script("""
+import os, time
+begun = time.monotonic()
+for _ in range(4):
+    if os.fork() == 0:
+        while time.monotonic() - begun < 1.5: pass
+        os._exit(0)
+for _ in range(4): os.wait()
+used = os.times()
+print((used.children_user + used.children_system) / (time.monotonic() - begun) < 1.3)
+""")
+    assert run.output == "True\n"
+
+
+async def test_handles_and_core_dumps_are_limited(sandbox: DockerSandbox) -> None:
+    run = await sandbox.run_script("""
+import os, resource
+print(resource.getrlimit(resource.RLIMIT_CORE))
+try:
+    while True: os.dup(0)
+except OSError as error: print(error.errno)
+print(len(os.listdir("/proc/self/fd")) <= 4096 if os.close(3) is None else None)
+""")
+    assert run.output == "(0, 0)\n24\nTrue\n"
