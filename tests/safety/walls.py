@@ -13,6 +13,7 @@ from sandbox.supervisor.filter import FORBIDDEN
 
 INSIDE: Final = "sandbox/supervisor/inside.py"
 WORLD: Final = "sandbox/supervisor/world.py"
+SERVE: Final = "sandbox/supervisor/serve.py"
 WATCH: Final = "sandbox/supervisor/watch.py"
 FILTER: Final = "sandbox/supervisor/filter.py"
 CONTAINER: Final = "sandbox/container.py"
@@ -51,6 +52,7 @@ LEFT: Final = (
     "test_processes.py::test_what_one_execution_leaves_in_the_kernel_is_not_there_for_the_next",
 )
 REACHED: Final = ("test_processes.py::test_the_processes_that_hold_the_walls_cannot_be_reached",)
+SIGNALLED: Final = ("test_processes.py::test_no_signal_ends_the_processes_that_hold_the_walls",)
 PROCESSES: Final = ("test_processes.py::test_the_number_of_processes_has_an_end",)
 LOOKS: Final = ("test_looking.py::test_proc_and_sys_tell_nothing_of_the_host",)
 FILTERS: Final = (
@@ -89,6 +91,7 @@ ENDLESS: Final = """\
 DROP: Final = "        kernel.drop_capabilities()\n"
 FILTERED: Final = "        kernel.install_filter(walls.filter)\n"
 LAST_WORD: Final = "    os._exit(code if code >= 0 else 128 - code)\n"
+NO_HANDLER: Final = "    signal.signal(signal.SIGINT, signal.SIG_DFL)\n"
 WAIT_FOR_ALL: Final = """\
     try:
         while True:
@@ -101,7 +104,7 @@ OLD_CALLS: Final = (
     '"SCMP_ARCH_X86_64", "subArchitectures": []',
     '"SCMP_ARCH_X86_64", "subArchitectures": ["SCMP_ARCH_X86"]',
 )
-PIDS: Final = (CONTAINER, "limits.processes + OWN_PROCESSES", "4096")
+PIDS: Final = (CONTAINER, "= limits.processes + OWN_PROCESSES,", "= 4096,")
 
 
 READ_ONLY: Final = (CONTAINER, "read_only=True", "read_only=False")
@@ -346,26 +349,22 @@ WALLS: Final = (
     Wall(
         "signals to process 1 of a world",
         "warm",
-        ((INSIDE, "signal.SIGXFSZ, signal.SIGINT)", "signal.SIGXFSZ)"),),
-        REACHED,
+        (
+            (INSIDE, "signal.SIGXFSZ, signal.SIGINT)", "signal.SIGXFSZ)"),
+            (SERVE, NO_HANDLER, ""),
+        ),
+        SIGNALLED,
     ),
     Wall(
         "signals to process 1",
         "cold",
-        ((ENTRY, "    signal.signal(signal.SIGINT, signal.SIG_DFL)\n", ""),),
-        REACHED,
+        ((ENTRY, NO_HANDLER, ""),),
+        SIGNALLED,
     ),
     Wall(
         "masked parts of /proc and /sys",
         "cold",
-        (
-            (
-                CONTAINER,
-                'host_config=host,\n            labels={**labels, LABEL_KIND: "execution"}',
-                'host_config={**host, "MaskedPaths": [], "ReadonlyPaths": []},\n'
-                '            labels={**labels, LABEL_KIND: "execution"}',
-            ),
-        ),
+        ((CONTAINER, "[*HIDDEN_FOLDERS, *HIDDEN_FILES,", "["),),
         LOOKS,
     ),
     Wall("files of /proc out of sight", "warm", ((WORLD, "in HIDDEN_FILES:", "in ():"),), LOOKS),
