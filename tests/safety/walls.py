@@ -463,7 +463,7 @@ WALLS: Final = (
         "",
         (
             (HOST_GIT, '    "GIT_CONFIG_GLOBAL": "/dev/null",\n', ""),
-            (HOST_GIT, '"HOME": "/nonexistent"', '"HOME": os.environ["HOME"]'),
+            (HOST_GIT, "{**_ENVIRONMENT,", '{**_ENVIRONMENT, "HOME": os.environ["HOME"],'),
         ),
         GIT_OF_THE_HOST,
     ),
