@@ -31,6 +31,7 @@ async def test_hooks_filters_and_configuration_run_nothing(
     repository = tmp_path / "r.git"
     await git(None, "init", "-q", "--bare", str(repository))
     for name in HOOKS:
+        (repository / "hooks").mkdir(exist_ok=True)
         (repository / "hooks" / name).write_text(evil.read_text())
         (repository / "hooks" / name).chmod(0o755)
     person = {

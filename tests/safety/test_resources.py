@@ -68,7 +68,7 @@ async def test_endless_output_is_cut(sandbox: DockerSandbox, stream: int) -> Non
     assert len(run.output) < 70_000
 
 
-async def test_disks_and_inodes_have_an_end(sandbox: DockerSandbox) -> None:
+async def test_disks_have_an_end(sandbox: DockerSandbox) -> None:
     run = await sandbox.run_script("""
 import os
 for place in (".", "/tmp", "/dev/shm"):
@@ -78,6 +78,12 @@ for place in (".", "/tmp", "/dev/shm"):
     except OSError as error:
         print(error.errno, os.path.getsize(place + "/big") <= 64 << 20)
     os.unlink(place + "/big")
+""")
+    assert run.output == "28 True\n" * 3
+
+
+async def test_inodes_have_an_end(sandbox: DockerSandbox) -> None:
+    run = await sandbox.run_script("""
 count = 0
 try:
     while True:
@@ -85,7 +91,7 @@ try:
 except OSError as error:
     print(error.errno, count < 10_001)
 """)
-    assert run.output == "28 True\n" * 4
+    assert run.output == "28 True\n"
 
 
 async def test_a_sparse_file_fools_nobody(sandbox: DockerSandbox) -> None:
@@ -145,23 +151,29 @@ for _ in range(3): os.fork()
 while True: pass
 """
 
-    def used(container: str) -> tuple[float, float]:
-        """Seconds of processors, and when."""
-        seen = cast(dict[str, Any], daemon.stats(container, stream=False, one_shot=True))
-        return seen["cpu_stats"]["cpu_usage"]["total_usage"] / 1e9, time.monotonic()
+    def seen(container: str) -> tuple[float, float, int]:
+        """When, seconds of processors until then, and periods in which they were rationed."""
+        told = cast(dict[str, Any], daemon.stats(container, stream=False, one_shot=True))
+        usage: dict[str, Any] = told["cpu_stats"]
+        return (
+            time.monotonic(),
+            usage["cpu_usage"]["total_usage"] / 1e9,
+            usage["throttling_data"]["periods"],
+        )
 
     async with engine.open(prepared, run_id=run_id) as sandbox:
-        running = asyncio.create_task(sandbox.run_script(spin, seconds=3))
+        running = asyncio.create_task(sandbox.run_script(spin, seconds=2))
         container = await until_started(daemon, run_id)
-        seen: list[tuple[float, float]] = []
+        samples: list[tuple[float, float, int]] = []
         while not running.done():
             with contextlib.suppress(ValueError, DockerException):  # it has just ended
-                seen.append(await asyncio.to_thread(used, container))
+                samples.append(await asyncio.to_thread(seen, container))
             await asyncio.wait([running], timeout=0.8)
         assert (await running).ending is Ending.TIMEOUT
-    steps = [(after[0] - before[0], after[1] - before[1]) for before, after in pairwise(seen)]
-    assert steps
-    assert max(used / seconds for used, seconds in steps) < 0.75
+    # On a busy machine it would get no more anyway, but nobody would count periods.
+    assert samples[-1][2] > 0
+    shares = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(samples)]
+    assert max(shares) < 0.75
 
 
 async def test_handles_and_core_dumps_are_limited(sandbox: DockerSandbox) -> None:

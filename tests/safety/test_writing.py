@@ -7,13 +7,14 @@ import pytest
 from sandbox.base import PatchRejected
 from sandbox.docker import DockerSandbox
 from tests.contracts.sandbox.test_diffs import FIX
+from tests.own_docker import OwnDaemon
 
 SHOW = "import shop; print(shop.total(3, 1))"
 OTHER = "--- /dev/null\n+++ b/other.py\n@@ -0,0 +1 @@\n+OTHER = 1\n"
 
 
 async def test_no_path_takes_a_write_but_the_three_that_are_its_own(
-    sandbox: DockerSandbox,
+    sandbox: DockerSandbox, gvisor: OwnDaemon | None
 ) -> None:
     run = await sandbox.run_script("""
 import os
@@ -36,7 +37,8 @@ for folder, folders, names in os.walk("/"):
         try: os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK)); print("FILE", path)
         except OSError: pass
 """)
-    assert run.output == ""
+    own = {"FILE /dev/net/tun"} if gvisor else set[str]()  # of its kernel, as the network is
+    assert set(run.output.splitlines()) == own
 
 
 async def test_other_edits_and_other_tests_are_out_of_reach(sandbox: DockerSandbox) -> None:
@@ -142,7 +144,12 @@ smudge = "{evil}"
         for name, text in planted.items()
     )
     run = await sandbox.run_command(
-        ["sh", "-c", "ls ran /tmp/ran; cat src/shop/total.py"], diffs=[plant, FIX]
+        [
+            "sh",
+            "-c",
+            "for at in ran /tmp/ran; do test -e $at && echo RAN; done; cat src/shop/total.py",
+        ],
+        diffs=[plant, FIX],
     )
     assert "return a + b" in run.output
-    assert run.output.count("No such file") == 2
+    assert "RAN" not in run.output

@@ -47,7 +47,8 @@ CALLS: Final = ("test_privilege.py::test_no_dangerous_system_call_gets_through",
 WRITES: Final = ("test_writing.py::test_no_path_takes_a_write_but_the_three_that_are_its_own",)
 # The one that would end by itself.
 ZIP_BOMB: Final = "test_resources.py::test_too_much_memory_is_called_that[{}-zip bomb]"
-DISKS: Final = ("test_resources.py::test_disks_and_inodes_have_an_end",)
+DISKS: Final = ("test_resources.py::test_disks_have_an_end",)
+INODES: Final = ("test_resources.py::test_inodes_have_an_end",)
 LEFT: Final = (
     "test_processes.py::test_what_one_execution_leaves_in_the_kernel_is_not_there_for_the_next",
 )
@@ -183,12 +184,12 @@ WALLS: Final = (
         (("sandbox/supervisor/serve.py", "size={setting['disk_mb']}m", "size=2048m"),),
         DISKS,
     ),
-    Wall("inodes of /dev/shm", "warm", ((WORLD, "nr_inodes=10000", "nr_inodes=20000"),), DISKS),
+    Wall("inodes of /dev/shm", "warm", ((WORLD, "nr_inodes=10000", "nr_inodes=20000"),), INODES),
     Wall(
         "private /dev/shm",
         "warm",
         ((WORLD, '    mount("tmpfs", "/dev/shm", "tmpfs", NOTHING, SHARED_MEMORY)', "    pass"),),
-        DISKS,
+        INODES,
     ),
     Wall(
         "limit of output",
@@ -374,7 +375,9 @@ WALLS: Final = (
         ((CONTAINER, "size={limits.disk_mb}m", "size=2048m"),),
         DISKS,
     ),
-    Wall("inodes of /dev/shm", "cold", ((CONTAINER, "nr_inodes=10000", "nr_inodes=20000"),), DISKS),
+    Wall(
+        "inodes of /dev/shm", "cold", ((CONTAINER, "nr_inodes=10000", "nr_inodes=20000"),), INODES
+    ),
     Wall(
         "limit of output",
         "cold",
