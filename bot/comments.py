@@ -63,6 +63,28 @@ def working(run: Run, progress: Progress) -> str:
     )
 
 
+def waiting(run: Run, reason: Failure) -> str:
+    """The status comment of a run that had begun, while what it needs does not answer."""
+    return in_status(
+        run,
+        f"{_looking(run)}\n\n{waits_for(reason)} I keep what I have, try again by myself and go "
+        "on from there.",
+    )
+
+
+def waits_for(reason: Failure) -> str:
+    """What a run waits for, in a sentence."""
+    match reason:
+        case Failure.MODEL_UNAVAILABLE:
+            return "It waits for the language model, which does not answer now."
+        case Failure.SANDBOX_UNAVAILABLE:
+            return "It waits for the sandbox that runs the tests, which does not answer now."
+        case Failure.GITHUB_UNAVAILABLE:
+            return "It waits for GitHub, which does not answer now."
+        case _:
+            return "It waits for what does not answer now."
+
+
 def _looking(run: Run) -> str:
     asked = f"as @{run.asked_by} asked."
     match run.mode:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.choosing_replies import runners_up
-from bot.comments import LABEL_AGAIN, failure_reason, in_status, no_fix_reason
+from bot.comments import LABEL_AGAIN, failure_reason, in_status, no_fix_reason, waits_for
 from bot.config_layers import LayerProblem
 from bot.contents import order_of
 from bot.duplicates import Signs
@@ -82,7 +82,7 @@ def status(run: Run, ahead: int) -> str:
 def _stands(run: Run, ahead: int) -> str:
     if run.status is RunStatus.QUEUED:
         turn = "It is next." if ahead == 0 else f"Runs before it: {ahead}."
-        waits = f" It waits for what did not answer: {run.waiting_for}." if run.waiting_for else ""
+        waits = f" {waits_for(run.waiting_for)}" if run.waiting_for else ""
         return f"The run that @{run.asked_by} asked for is in the queue. {turn}{waits}"
     if not run.status.final:
         return f"I am working on it, as @{run.asked_by} asked."

@@ -10,6 +10,7 @@ from bot.admission import Admitted, Refused, admitted
 from bot.answer import Found, answer_to
 from bot.checkout import Checkout, Mirrors
 from bot.ending import Ending
+from bot.errors import TryLater
 from bot.github.app import GitHubApp
 from bot.github.errors import Forbidden
 from bot.github.repository import Repository
@@ -55,6 +56,9 @@ class SolveIssue:
             with judged():
                 async with self.github.repository(run.repo) as repo:
                     return await self._solved(repo, run, lease)
+        except TryLater as later:
+            await self.ending.waits(lease, later.reason)
+            raise
         except Refused as refused:
             return await self.ending.refused(lease.run, lease, refused)
         except Ended as ended:
