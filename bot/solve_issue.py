@@ -26,7 +26,7 @@ from bot.remote import Remote
 from bot.runs import VERSION_KEY
 from bot.scene import Scene
 from bot.settings import Settings
-from bot.status import Status
+from bot.status import Status, tidied
 from bot.store import RedisStore
 from bot.tend.keep import keep
 from bot.trouble import Ended, judged
@@ -74,6 +74,9 @@ class SolveIssue:
         return Ending(self.settings, self.github)
 
     async def _solved(self, repo: Repository, run: Run, lease: Lease) -> Run:
+        if run.ends_as is not None:  # a worker died after the last word
+            ended = changed(run, status=run.ends_as)
+            return await tidied(repo, lease, ended, label=self.settings.label)
         if run.pull_request is not None and run.mode is not Mode.USE:  # only to be told of
             pull = await repo.pulls.find(run.branch, comments.request_marker(run.id))
             return await self._told(repo, run, lease, draft=pull is not None and pull.draft)
