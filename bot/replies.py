@@ -197,6 +197,16 @@ def asked_back(run: Run, signs: Signs, name: str) -> str:
     )
 
 
+def edited_since(run: Run) -> str:
+    """The status comment when what was asked about is not known any more: its text has changed."""
+    return in_status(
+        run,
+        "The title or the text of this issue was changed after I was asked, and I did not hear "
+        "what it said before, so I have read neither. If I should work on it as it is now, "
+        f"@{run.asked_by}, {LABEL_AGAIN}. I have spent nothing so far.",
+    )
+
+
 def planned(run: Run, plan: Plan) -> str:
     """The status comment after a dry run."""
     listed = "\n".join(f"- {code(path)}" for path in plan.files[:PLAN_FILES])
