@@ -92,9 +92,7 @@ async def test_each_review_has_an_answer_of_its_own(shop: Shop, tmp_path: Path) 
     lumped = "<answer>\nI renamed it and kept the rest.\n</answer>"
     each = "<answer>\nThank you.\n\n[1] Renamed it.\nEverywhere.\n\n**[2]** It is short.\n</answer>"
     said = ("ann: Rename it.", "bob: Too long.")
-    result, model = await revised(
-        shop, tmp_path, [lumped, each], clashes=False, feedback=said
-    )
+    result, model = await revised(shop, tmp_path, [lumped, each], clashes=False, feedback=said)
     assert result.replies == ("Renamed it.\nEverywhere.", "It is short.")
     assert (result.to(0), result.answer) == ("Renamed it.\nEverywhere.", "Thank you.")
     first, *_, last = (message.text for message in model.conversations["revising"])
