@@ -61,10 +61,10 @@ class Revised(Frozen):
     patch: Patch | None
     """Upon the codebase; None when nothing is to be changed, or nothing that is left to show."""
     answer: str
-    """The model's words to all reviewers; empty when it never came to an end. Untrusted."""
+    """The model's words to the reviewers; empty when it never came to an end. Untrusted."""
     replies: tuple[str, ...] = ()
-    """Beside the task's `feedback`: its words to each; empty for those that it has none for.
-    Without any it says all in `answer`. Untrusted."""
+    """Beside the task's `feedback`: the words of it that are for each; empty for those it has none
+    for. Without any, all of `answer` is for all. Untrusted."""
     spent: Ceiling | None = None
     """Whose ceiling was reached before it came to an end."""
 
@@ -151,7 +151,7 @@ class ReviseMachine(Machine[ReviseState]):
         if self._task.clashes and not state.runs:
             return Malformed("Without an <edit> there is nothing to push. Send one.")
         count = len(self._task.feedback)
-        said = replies_in(body, count)[1] or ("",) * count
+        said = replies_in(body, count) or ("",) * count
         if count > 1 and not all(said) and not state.reminded:
             state.reminded = True
             left = ", ".join(f"[{place}]" for place, text in enumerate(said, 1) if not text)
@@ -216,15 +216,15 @@ async def revise(
     if state.phase is not Phase.APPROVED:
         return Revised(patch=None, answer="", spent=state.reached)
     red = state.before is None or (not state.before.passed and state.before.exit_code is not None)
-    common, replies = replies_in(state.answer, len(task.feedback))
     patch = state.patches[-1] if state.patches and red else None
-    return Revised(patch=patch, answer=common or state.answer, replies=replies)
+    replies = replies_in(state.answer, len(task.feedback))
+    return Revised(patch=patch, answer=state.answer, replies=replies)
 
 
-def replies_in(answer: str, count: int) -> tuple[str, tuple[str, ...]]:
-    """What an answer says to all, and what to each of `count` reviews, as `[1] …` marks it.
+def replies_in(answer: str, count: int) -> tuple[str, ...]:
+    """What an answer says to each of `count` reviews, as `[1] …` marks it; empty without marks.
 
-    A number that no review has is text like any other.
+    What it says to all of them goes to the first. A number that no review has is text.
     """
     parts = [""]
     places = [0]
@@ -239,7 +239,10 @@ def replies_in(answer: str, count: int) -> tuple[str, tuple[str, ...]]:
     said = [""] * (count + 1)
     for place, text in zip(places, parts, strict=True):
         said[place] = "\n\n".join(filter(None, (said[place], text.strip())))
-    return said[0], tuple(said[1:]) if any(said[1:]) else ()
+    if not any(said[1:]):
+        return ()
+    said[1] = "\n\n".join(filter(None, (said[0], said[1])))
+    return tuple(said[1:])
 
 
 async def _shown(task: Task, codebase: Codebase, options: Options) -> list[SourceFile]:

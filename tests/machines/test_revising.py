@@ -93,8 +93,8 @@ async def test_each_review_has_an_answer_of_its_own(shop: Shop, tmp_path: Path) 
     each = "<answer>\nThank you.\n\n[1] Renamed it.\nEverywhere.\n\n**[2]** It is short.\n</answer>"
     said = ("ann: Rename it.", "bob: Too long.")
     result, model = await revised(shop, tmp_path, [lumped, each], clashes=False, feedback=said)
-    assert result.replies == ("Renamed it.\nEverywhere.", "It is short.")
-    assert (result.to(0), result.answer) == ("Renamed it.\nEverywhere.", "Thank you.")
+    assert result.replies == ("Thank you.\n\nRenamed it.\nEverywhere.", "It is short.")
+    assert result.to(1) == "It is short."
     first, *_, last = (message.text for message in model.conversations["revising"])
     assert "[2]\n<review>\nbob: Too long." in first
     assert "Missing: [1], [2]." in last
@@ -110,8 +110,8 @@ async def test_an_answer_that_never_becomes_one_for_each_goes_to_all(
 
 def test_numbers_that_no_review_has_are_text() -> None:
     assert replies_in("[1] As in [2]\n[7] and [1]\n[3] x", 2) == (
+        "As in [2]\n[7] and [1]\n[3] x",
         "",
-        ("As in [2]\n[7] and [1]\n[3] x", ""),
     )
 
 
