@@ -26,6 +26,8 @@ class Said(Frozen):
     """Without what nobody can see. Untrusted."""
     path: str = ""
     line: int | None = None
+    comment: int | None = None
+    """For a comment on a line: its id."""
     thread: int | None = None
     """The comment whose thread the answer belongs into; None: the conversation."""
 
@@ -87,6 +89,7 @@ class Listener:
                 text=shown(comment.body or ""),
                 path=comment.path,
                 line=comment.line,
+                comment=comment.id,
                 thread=comment.thread,
             )
             if await self._counts(said, comment):

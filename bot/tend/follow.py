@@ -12,8 +12,9 @@ from bot.remote import PushRejected
 from bot.settings import host_of
 from bot.tend import words
 from bot.tend.allowance import affords, of_the_day, pause, paused, served
+from bot.tend.answering import answered, seen
 from bot.tend.care import Care
-from bot.tend.feedback import Batch, Listener, Said
+from bot.tend.feedback import Batch, Listener
 from bot.tend.record import MOST_ANSWERED
 from bot.tend.trees import changes, merged
 from bot.types import Frozen
@@ -46,6 +47,7 @@ async def followed(care: Care) -> Care:
     if batch is None or not batch.said or batch.done:
         return care
     await care.store.save(BATCH_KEY, batch)
+    await seen(care, batch)
     head = await care.fetched(batch.head)
     code = await Codebase.open(head.git_dir, head.base)
     revised = await _revised(care, code, await _task(care, batch, code))
@@ -60,7 +62,7 @@ async def followed(care: Care) -> Care:
             revised = Revised(patch=None, answer="")
     if sha:
         care = await _pushed(care, head, sha, expected=batch.head)
-    await _answered(care, batch, revised, sha)
+    await answered(care, batch, revised, sha)
     care = await settled(care, batch)
     await care.store.save(BATCH_KEY, batch.model_copy(update={"done": True}))
     return care
@@ -220,35 +222,3 @@ async def handed_over(care: Care) -> Care:
     body = words.handed_over(number)
     await care.say_once(words.note_marker("handed-over", str(number)), body)
     return await care.noted(handed_over=True, about_to_push="")
-
-
-async def _answered(care: Care, batch: Batch, revised: Revised, sha: str) -> None:
-    """Each line's comment in its thread, with what was done about it; all others in one comment."""
-    here = sha[:7] if sha and not care.record.handed_over else ""
-    lost = bool(sha) and not here
-    left_out = words.left_out(batch.strangers)
-    told = [(place, said) for place, said in enumerate(batch.said)]
-    threads = [(place, said) for place, said in told if said.thread is not None]
-    others = [(place, said) for place, said in told if said.thread is None]
-
-    def text(about: list[tuple[int, Said]], more: str) -> str:
-        markers = [words.answer_marker(said.id) for _, said in about]
-        if lost or not revised.answer:
-            name = care.settings.app_name
-            body = words.not_managed(markers, name, revised.spent == "run")
-        else:
-            said = [(said.by, revised.to(place)) for place, said in about]
-            body = words.answered(said, here, markers)
-        return f"{body}\n{more}\n" if more else body
-
-    for nth, one in enumerate(threads):
-        said = one[1]
-        assert said.thread is not None
-        more = left_out if nth == 0 and not others else ""
-        await care.lease.require()
-        await care.repo.pulls.reply_once(
-            care.pull.number, said.thread, words.answer_marker(said.id), text([one], more),
-            care.repo.issues.is_own,
-        )  # fmt: skip
-    if others:
-        await care.say_once(words.answer_marker(others[0][1].id), text(others, left_out))

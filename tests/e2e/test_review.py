@@ -43,7 +43,9 @@ async def test_a_review_becomes_a_commit_with_which_the_test_still_passes(
         ]
         assert said.startswith(f"Done in {pull.head_sha[:7]}. It sums a tuple now.")
         # The day's ceiling holds for reviews, too: what it forbids waits.
-        spent = {".github/capuchin.yml": config + "budget: {day: 0.000001}\n"}
+        spent: dict[str, str | None] = {
+            ".github/capuchin.yml": config + "budget: {day: 0.000001}\n"
+        }
         await bot.hub.commit(repo, "main", spent, "Save", "alice")
         asked = len(bot.llm.requests)
         for _ in range(2):

@@ -49,7 +49,7 @@ async def test_what_is_over_a_quota_is_told_once_and_followed_the_next_day(
 ) -> None:
     async with crew_up(review_seconds=0) as crew:
         repo, pull = await opened(crew)
-        limit = {".github/capuchin.yml": f"quota: {{{whose}: 1}}\n"}
+        limit: dict[str, str | None] = {".github/capuchin.yml": f"quota: {{{whose}: 1}}\n"}
         await crew.hub.commit(repo, "main", limit, "Limit", "alice")
         for _ in range(2):
             await crew.hub.review(pull, "alice", lines=LINE)

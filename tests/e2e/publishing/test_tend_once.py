@@ -52,7 +52,7 @@ async def ended(office: Office, lease: Lease) -> None:
     await lease.finish(await tend(office)(lease.run, lease))
 
 
-FOLLOWING = ("receive-pack", "replies", "comments", "check-runs", "check-run")
+FOLLOWING = ("reactions", "receive-pack", "replies", "comments", "check-runs", "check-run")
 
 
 @pytest.mark.parametrize("effect", range(1, len(FOLLOWING) + 1))
