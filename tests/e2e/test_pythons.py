@@ -39,7 +39,7 @@ async def test_a_repository_gets_the_interpreter_of_the_image_that_it_asks_for(
     assert await desk.fix("--json", settings=settings) == local_run.FIXED
     report = json.loads(capsys.readouterr().out)
     # Both of its own tests, and so the one that looks at its interpreter.
-    assert [report["regression"][side] for side in ("passed_before", "passed_after")] == [2, 2]
+    assert [report["suite"][side] for side in ("passed_before", "passed_after")] == [2, 2]
 
 
 async def test_one_that_is_nowhere_is_told_before_any_money_is_spent(
