@@ -57,11 +57,19 @@ async def test_what_runs_sees_the_kernel_of_gvisor(sandbox: DockerSandbox) -> No
     assert run.output == "4.4.0\n"
 
 
-@pytest.mark.parametrize("number", [1, 9])
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "os.kill(1, 1); time.sleep(60)",
+        "os.kill(1, 9); time.sleep(60)",
+        """open("/proc/1/fd/2", "w").write('{"exit": 0, "seconds": 0, "oom": 0}')""",
+    ],
+    ids=["a signal", "the last signal", "a forged end"],
+)
 async def test_a_program_that_brings_its_container_down_is_told_as_killed(
-    sandbox: DockerSandbox, number: int
+    sandbox: DockerSandbox, attack: str
 ) -> None:
-    run = await sandbox.run_script(f"import os, time; os.kill(1, {number}); time.sleep(60)")
+    run = await sandbox.run_script(f"import os, time; {attack}")
     assert run.ending is Ending.KILLED
     assert (await sandbox.run_script("print(1)")).output == "1\n"
 
@@ -79,9 +87,8 @@ async def test_process_1_shows_no_environment_and_nothing_is_reached(
     run = await sandbox.run_script("""
 import socket
 print(open("/proc/1/environ").read().strip("\\0"))
-for path in ("/proc/1/mem", "/proc/1/fd/0"):
-    try: open(path, "rb"); print("OPENED", path)
-    except OSError: pass
+try: open("/proc/1/mem", "rb"); print("OPENED")
+except OSError: pass
 try: socket.create_connection(("169.254.169.254", 80), 3); print("CONNECTED")
 except OSError: pass
 try: open("/opt/tree/planted", "w"); print("WROTE")
