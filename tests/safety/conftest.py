@@ -40,8 +40,8 @@ OTHER_KERNEL = {
     "test_devices_cannot_be_made": "a device node leads to a device of gVisor's kernel, if to any",
     "test_inodes_have_an_end": "its tmpfs knows no limit of inodes, only of memory",
     "test_a_sparse_file_fools_nobody": "its tmpfs counts blocks as if all were written",
-    "test_the_processes_that_hold_the_walls_cannot_be_reached": "what process 1 has open is open to "
-    "all of its uid: what they say for it ends the execution, told as killed",
+    "test_the_processes_that_hold_the_walls_cannot_be_reached": "what process 1 has open is open "
+    "to all of its uid: what they say for it ends the execution, told as killed",
     "test_no_signal_ends_the_processes_that_hold_the_walls": "process 1 is one as all "
     "others there: with it ends the execution, told as killed",
     "test_where_process_1_keeps_what_is_not_told": "it shows addresses, not what lies there",
