@@ -66,10 +66,10 @@ for number in range(1, 65):
 print("ready", flush=True)
 while True: time.sleep(1000)
 """,
-        seconds=0.5,
+        seconds=1.5,
     )
     assert (run.ending, run.output) == (Ending.TIMEOUT, "ready\n")
-    assert run.seconds < 2
+    assert run.seconds < 4.5
 
 
 REACH = """

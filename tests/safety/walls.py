@@ -201,7 +201,7 @@ WALLS: Final = (
     Wall(
         "wall clock",
         "warm",
-        ((WATCH, "self._begun + self._patience.seconds", "self._begun + 5"),),
+        ((WATCH, "self._begun + self._patience.seconds", "self._begun + 9"),),
         ("test_processes.py::test_ignoring_every_signal_buys_no_time",),
     ),
     Wall(
