@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,6 +37,7 @@ def own(tmp_path: Path) -> Iterator[OwnDaemon]:
         pytest.skip("this needs root and dockerd: it kills a Docker daemon of its own")
     with OwnDaemon(tmp_path / "dockerd") as own:
         yield own
+    gc.collect()  # while the warning about what the SDK left is expected
 
 
 async def furnish(own: OwnDaemon, daemon: docker.APIClient, repo: Repo, settings: Settings) -> None:
@@ -51,6 +53,8 @@ async def furnish(own: OwnDaemon, daemon: docker.APIClient, repo: Repo, settings
     client.close()
 
 
+# The SDK does not close a socket by which nobody could be reached.
+@pytest.mark.filterwarnings("ignore:unclosed <socket.*family=1,:ResourceWarning")
 async def test_docker_restarted_in_the_middle_of_a_run(
     own: OwnDaemon, daemon: docker.APIClient, standing: Standing
 ) -> None:
