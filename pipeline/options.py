@@ -67,8 +67,8 @@ class Options(BaseModel):
     temperature: float = Field(default=0.5, ge=0, le=2)
     """Sampling temperature of testing and editing, where the model takes one."""
     thinking_tokens: int = Field(default=0, ge=0, le=64_000)
-    """What the solver may think in tokens before each reply, where it is a model that can be told;
-    0: it is not asked to. The paper's model did not."""
+    """What the solver may think in tokens before each reply, where it can be told so (Anthropic's
+    models, vLLM with a reasoning parser); 0: it is not told. The paper's model did not."""
     batch: bool = False
     """Ask what opens a conversation in batches, at half the price and hours later, where the
     provider offers that."""

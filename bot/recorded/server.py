@@ -196,7 +196,8 @@ class RecordedServer:
             asked = read(await request.body(), request.headers)
         except BadQuestion as bad:
             return _error(wire, 400, str(bad))
-        if (asked.response_format or asked.alternatives) and not self._forms:
+        unusual = asked.response_format or asked.alternatives or asked.thinking_tokens
+        if unusual and not (self._forms or asked.protocol == "anthropic"):
             self.requests.append(asked)
             return _error(wire, 400, "Unrecognized request argument supplied")
         answer = self._chosen(asked)
