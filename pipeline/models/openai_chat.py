@@ -86,7 +86,7 @@ class OpenAIChatModel(Client):
         await self._client.close()
 
     async def answer(self, question: Question) -> Reply:
-        """A server that declines a form, or to limit thinking, is asked without, and never again."""
+        """A server that declines a form, or to limit thinking, is asked without from then on."""
         asked = {**_shape(question.form), **_thinking(self._profile, question)}
         wanted = {name: value for name, value in asked.items() if name not in self._declined}
         tries = [wanted]
