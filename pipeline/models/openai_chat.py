@@ -102,16 +102,12 @@ class OpenAIChatModel(Client):
                         await self._listen(heard, question, more)
                         self._declined |= wanted.keys() - more.keys()
                         break
-                    except openai.APIStatusError as error:
-                        declined = error.status_code in _DECLINED and not _is_too_long(error)
+                    except openai.APIError as error:
+                        declined = _status(error) in _DECLINED and not _is_too_long(error)
                         if more is tries[-1] or not declined:
                             raise
-        except openai.APIStatusError as error:
-            raise self._failure(error) from error
         except (openai.APIError, httpx2.TransportError, json.JSONDecodeError) as error:
-            raise ModelUnavailable(
-                f"{self.service} cannot be reached, or hung up.", heard.usage
-            ) from error
+            raise self._failure(error, heard.usage) from error
         return self._reply(heard)
 
     async def _listen(self, heard: _Heard, question: Question, shape: Mapping[str, object]) -> None:
@@ -147,11 +143,24 @@ class OpenAIChatModel(Client):
             first=heard.first,
         )
 
-    def _failure(self, error: openai.APIStatusError) -> ModelError:
-        return failure(self.service, error.status_code, too_long=_is_too_long(error))
+    def _failure(self, error: Exception, usage: Usage | None) -> ModelError:
+        status = _status(error) if isinstance(error, openai.APIError) else None
+        if status is None or not isinstance(error, openai.APIError):
+            return ModelUnavailable(f"{self.service} cannot be reached, or hung up.", usage)
+        mapped = failure(self.service, status, too_long=_is_too_long(error))
+        mapped.usage = usage
+        return mapped
 
 
-def _is_too_long(error: openai.APIStatusError) -> bool:
+def _status(error: openai.APIError) -> int | None:
+    """Of the answer; vLLM tells it inside the stream, too, after a 200."""
+    if isinstance(error, openai.APIStatusError):
+        return error.status_code
+    code = str(error.code)
+    return int(code) if re.fullmatch("[45][0-9][0-9]", code) else None
+
+
+def _is_too_long(error: openai.APIError) -> bool:
     said = f"{error.code} {error.message}".lower()
     return any(words in said for words in _TOO_LONG)
 
