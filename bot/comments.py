@@ -63,6 +63,19 @@ def working(run: Run, progress: Progress) -> str:
     )
 
 
+def waiting(run: Run, reason: Failure) -> str:
+    """The status comment of a run that had begun, while what it needs does not answer."""
+    more = "I keep what I have, try again by myself and go on from there."
+    return in_status(run, f"{_looking(run)}\n\n{waits_for(reason)} {more}")
+
+
+def waits_for(reason: Failure) -> str:
+    """What a run waits for, in a sentence."""
+    model, sandbox = "the language model", "the sandbox that runs the tests"
+    what = {Failure.MODEL_UNAVAILABLE: model, Failure.SANDBOX_UNAVAILABLE: sandbox}
+    return f"It waits for {what.get(reason, 'GitHub')}, which does not answer now."
+
+
 def _looking(run: Run) -> str:
     asked = f"as @{run.asked_by} asked."
     match run.mode:

@@ -58,6 +58,8 @@ class RecordedServer:
         self.requests: list[Asked] = []
         """Every question that could be read, oldest first, those answered with errors too."""
         self.unexpected: list[Unexpected] = []
+        self.hung_up: list[Asked] = []
+        """Those that were not waited for."""
         self._key = key
         self._forms = forms
         self._cache = PromptCache(clock)
@@ -203,7 +205,9 @@ class RecordedServer:
         answer = self._chosen(asked)
         if answer is None:
             return _error(wire, 400, _nothing(asked))
-        await asyncio.sleep(answer.delay)
+        if answer.delay and await _hung_up(request, answer.delay):
+            self.hung_up.append(asked)
+            return Response(status_code=499)  # nobody reads it
         if answer.status is not None and not answer.late:
             return _error(wire, answer.status, answer.error)
         return _response(wire, self._told(answer, asked), answer, stream=asked.stream)
@@ -266,6 +270,17 @@ async def _paced(chunks: list[bytes], answer: Answer) -> AsyncGenerator[bytes]:
         yield chunk
     if answer.cut == "drop":
         raise _Dropped
+
+
+async def _hung_up(request: Request, seconds: float) -> bool:
+    """Whether who asks goes away before `seconds` have passed; the body has been read."""
+    try:
+        async with asyncio.timeout(seconds):
+            while (await request.receive())["type"] != "http.disconnect":
+                pass
+    except TimeoutError:
+        return False
+    return True
 
 
 def _nothing(asked: Asked) -> str:
