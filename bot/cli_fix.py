@@ -57,6 +57,7 @@ class Order:
     budget: float | None
     selection: str | None
     confidence: float | None
+    all_revisions: bool
 
 
 def register(subparsers: argparse._SubParsersAction[Parser]) -> None:  # pyright: ignore[reportPrivateUsage] - argparse names its type so
@@ -85,6 +86,10 @@ def register(subparsers: argparse._SubParsersAction[Parser]) -> None:  # pyright
     parser.add_argument(
         "--confidence", type=float, metavar="P", help="least probability of being right, 0 to 1"
     )
+    parser.add_argument(
+        "--all-revisions", action="store_true",
+        help="run every test on earlier edits, too; `capuchin evaluate --runs` shows what they do",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print report.json on standard output")
     parser.set_defaults(run=_run)
 
@@ -123,6 +128,7 @@ def _order(args: argparse.Namespace) -> Order:
         budget=args.budget,
         selection=args.selection,
         confidence=args.confidence,
+        all_revisions=args.all_revisions,
     )
 
 
@@ -149,6 +155,7 @@ async def _job(order: Order, codebase: Codebase, start: Start) -> Job:
         "dollars": order.budget,
         "selection": order.selection,
         "confidence": order.confidence,
+        "all_revisions": order.all_revisions or None,
     }
     return Job(
         run_id=start.run_id,

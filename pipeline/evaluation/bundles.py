@@ -16,7 +16,7 @@ from pipeline.generation.editing import EditingState
 from pipeline.options import SelectionMethod
 from pipeline.replaying import KeptStore, NothingRuns, NotKept
 from pipeline.selection.verdict import Verdict
-from pipeline.selection.voting import vote
+from pipeline.selection.voting import earlier, vote
 from pipeline.types import Candidate, Context, Issue, Patch, VoteTable
 
 _BUNDLE = "run.tar.zst"
@@ -38,6 +38,9 @@ class FinishedRun:
     """What was chosen in the run, by the way of choosing."""
     revisions: Mapping[int, tuple[Patch, ...]]
     """Of each sample, its edits one after the other."""
+    serial: Mapping[int, tuple[tuple[bool, ...], ...]] | None = None
+    """Of each sample and edit of it, whether it passes each of the table's tests; None where that
+    was not run (`Options.all_revisions`)."""
     shown: frozenset[str] | None = None
     """The files that the editing machines were shown; None where that was not kept."""
 
@@ -123,14 +126,34 @@ async def _run(name: str, documents: Mapping[str, bytes]) -> FinishedRun:
     }
     issue = await store.load("issue", Issue)
     context = await store.load("context/files", Context)
+    table = await _table(candidates, store, verdicts)
     return FinishedRun(
         instance=name,
         issue=f"{issue.title}\n{issue.body}" if issue else "",
-        table=await _table(candidates, store, verdicts),
+        table=table,
+        serial=await _serial(table, revisions, store),
         verdicts=verdicts,
         revisions=revisions,
         shown=frozenset(file.path for file in context.files) if context else None,
     )
+
+
+async def _serial(
+    table: VoteTable, revisions: Mapping[int, Sequence[Patch]], store: KeptStore
+) -> dict[int, tuple[tuple[bool, ...], ...]] | None:
+    found: dict[int, tuple[tuple[bool, ...], ...]] = {}
+    for sample, edits in earlier(table, revisions).items():
+        try:
+            voted = await vote(
+                edits, sandbox=NothingRuns(), store=store, seconds=1, tests=table.tests
+            )
+        except NotKept:
+            return None
+        rows = {c.patch.diff: r for c, r in zip(voted.candidates, voted.runs, strict=True)}
+        found[sample] = tuple(
+            tuple(run.passed for run in rows.get(edit.patch.diff, ())) for edit in edits
+        )
+    return found if table.tests else None
 
 
 async def _table(

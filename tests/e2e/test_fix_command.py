@@ -15,6 +15,7 @@ import pytest
 import zstandard
 
 from bot import cli_fix, local_run
+from bot.cli import main
 from bot.engine import engine_of
 from bot.recorded.recording import Answer
 from bot.recorded.server import RecordedServer
@@ -118,6 +119,38 @@ async def test_a_failed_run_goes_on_where_it_stopped(
     desk.llm.recording = shop.answers()
     assert await desk.fix() == local_run.FIXED
     assert [question.call for question in desk.llm.requests[asked:]] == ["reproduction"]
+
+
+async def test_scores_by_revisions_are_known_where_all_of_them_were_voted_on(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """CodeMonkeys, Figure 5: the first machine mends its edit, the second does not."""
+    desk.commit(shop.FILES)
+    desk.llm.recording = shop.answers(
+        Answer(call="editing/0", turn=1, reply=shop.RIGHT),
+        Answer(call="editing/1", turn=0, reply=shop.edit("    return b - a")),
+    )
+    runs = desk.out.parent
+    row = {"instance_id": "out", "repo": "a/b", "problem_statement": shop.BODY, "patch": ""}
+    (runs / "instances.jsonl").write_text(json.dumps(row) + "\n")
+    (runs / "labels.json").write_text('{"out": {"0": [1]}}')
+    evaluate = ["evaluate", str(runs / "instances.jsonl"), "--runs", str(runs)]
+
+    async def serial() -> dict[str, object]:
+        capsys.readouterr()
+        assert await asyncio.to_thread(main, [*evaluate, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    assert await desk.fix() == local_run.FIXED
+    assert (await serial())["serial_voted"] == {}
+    (desk.out / "run/outcome.json").unlink()
+    assert await desk.fix("--all-revisions") == local_run.FIXED
+    found = await serial()
+    assert found["serial"] == {"1 sample": [0, 50], "2 samples": [0, 100]}
+    assert found["serial_voted"] == {"1 sample": [0, 50], "2 samples": [0, 100]}
+    assert await asyncio.to_thread(main, [*evaluate, "--out", str(runs / "told")]) == 0
+    assert (runs / "told/revisions_voted.svg").read_text().startswith("<svg")
+    assert "## Majority voting with tests after so many" in (runs / "told/report.md").read_text()
 
 
 async def test_an_honest_no_has_its_own_exit_code(desk: Desk) -> None:
