@@ -5,19 +5,17 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar, get_args
+from typing import TypeVar
 
 from bot.checkout import Mirrors
 from bot.engine import engine_of
-from bot.github.errors import GitHubUnavailable
+from bot.local_options import add_choosing, add_input, ended, given
 from bot.local_run import (
     EXIT_CODES,
-    FAILED,
-    USAGE,
     Start,
-    WrongUsage,
     config_of,
     leave,
     overridden,
@@ -26,18 +24,15 @@ from bot.local_run import (
     say,
     started,
 )
-from bot.remote import Remote, RepositoryEmpty, RepositoryGone
+from bot.remote import Remote
 from bot.report import as_markdown, report_of
-from bot.settings import Settings, SettingsError
+from bot.settings import Settings
 from bot.steps import Steps
 from bot.workshop import Job, Outcome, Workshop
 from pipeline.codebase import Codebase
-from pipeline.git import GitFailed
-from pipeline.models.base import ModelError
-from pipeline.options import SelectionMethod
+from pipeline.options import Options
 from pipeline.store import DirStore
 from pipeline.types import Issue, Selection
-from sandbox.base import EnvironmentFailed, SandboxError
 
 OWNER = "capuchin fix"
 """Whose the containers are: no worker knows this run, and so none may reap them."""
@@ -53,10 +48,8 @@ class Order:
     digest: str
     out: Path
     json: bool
-    samples: int | None
-    budget: float | None
-    selection: str | None
-    confidence: float | None
+    given: Mapping[str, object]
+    """Of the pipeline's options; see `overridden`."""
 
 
 def register(subparsers: argparse._SubParsersAction[Parser]) -> None:  # pyright: ignore[reportPrivateUsage] - argparse names its type so
@@ -68,23 +61,13 @@ def register(subparsers: argparse._SubParsersAction[Parser]) -> None:  # pyright
         "where it stopped. Exit codes: 0 a fix was chosen, 3 no fix, 4 out of budget, 1 failed, "
         "2 wrong usage.",
     )
-    parser.add_argument("--repo", required=True, type=Path, metavar="DIR", help="a git repository")
-    parser.add_argument(
-        "--issue", required=True, type=Path, metavar="FILE",
-        help="text: the first line is the title",
-    )  # fmt: skip
+    add_input(parser)
     parser.add_argument(
         "--out", type=Path, default=Path("capuchin-run"), metavar="DIR",
         help="for the results (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument("--samples", type=int, metavar="N", help="how many edits are tried")
-    parser.add_argument("--budget", type=float, metavar="DOLLARS", help="ceiling at list prices")
-    parser.add_argument(
-        "--selection", choices=get_args(SelectionMethod), help="how one edit is chosen of several"
-    )
-    parser.add_argument(
-        "--confidence", type=float, metavar="P", help="least probability of being right, 0 to 1"
-    )
+    add_choosing(parser)
     parser.add_argument("--json", action="store_true", help="print report.json on standard output")
     parser.set_defaults(run=_run)
 
@@ -95,38 +78,25 @@ def _run(args: argparse.Namespace) -> int:
 
 async def command(args: argparse.Namespace, settings: Settings | None = None) -> int:
     """Run the command and return its exit code."""
-    try:
-        return await _fix(_order(args), settings or Settings.from_env())
-    except (WrongUsage, SettingsError) as error:
-        say(str(error))
-        return USAGE
-    except (RepositoryGone, RepositoryEmpty) as error:
-        say(f"{args.repo} no longer has the commit that the run began from: {error}.")
-        return FAILED
-    except (ModelError, SandboxError, GitFailed, GitHubUnavailable) as error:
-        say(f"{type(error).__name__}: {error}")
-        if isinstance(error, EnvironmentFailed):
-            say(f"The command was: {error.command}\n{error.log.rstrip()}")
-        say("What was done is kept: start again with the same --out to go on.")
-        return FAILED
+    return await ended(_fix(args, settings), args)
 
 
-def _order(args: argparse.Namespace) -> Order:
-    issue, digest = read_issue(args.issue, repository_of(args.repo))
+async def _order(args: argparse.Namespace) -> Order:
+    repo = await repository_of(args.repo)
+    issue, digest = read_issue(args.issue, repo)
+    overridden(Options(), given(args))
     return Order(
-        repo=repository_of(args.repo),
+        repo=repo,
         issue=issue,
         digest=digest,
         out=args.out.resolve(),
         json=args.json,
-        samples=args.samples,
-        budget=args.budget,
-        selection=args.selection,
-        confidence=args.confidence,
+        given=given(args),
     )
 
 
-async def _fix(order: Order, settings: Settings) -> int:
+async def _fix(args: argparse.Namespace, settings: Settings | None) -> int:
+    order, settings = await _order(args), settings or Settings.from_env()
     store = DirStore(order.out / "run")
     start = await started(order.repo, order.digest, order.out, store)
     remote = Remote(order.repo.as_uri())
@@ -144,17 +114,11 @@ async def _fix(order: Order, settings: Settings) -> int:
 
 async def _job(order: Order, codebase: Codebase, start: Start) -> Job:
     config = await config_of(codebase)
-    given = {
-        "samples": order.samples,
-        "dollars": order.budget,
-        "selection": order.selection,
-        "confidence": order.confidence,
-    }
     return Job(
         run_id=start.run_id,
         issue=order.issue,
         codebase=codebase,
-        options=overridden(config.options(), given),
+        options=overridden(config.options(), order.given),
         setup=config.setup,
         dockerfile=config.dockerfile,
         python=config.python,

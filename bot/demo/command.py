@@ -12,6 +12,7 @@ from importlib.resources import files as resources
 from pathlib import Path
 
 from bot import comments
+from bot.cli import port
 from bot.demo import told
 from bot.demo.follow import followed, outcome_of
 from bot.demo.package import LICENSE, REPORTED, DemoFailed, files, source_release
@@ -37,7 +38,7 @@ def register(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
         "are recorded unless ANTHROPIC_API_KEY is set; it says which.",
     )
     parser.add_argument("--keep", action="store_true", help="stay up afterwards, for a browser")
-    parser.add_argument("--port", type=int, default=0, help="where the demo's GitHub listens")
+    parser.add_argument("--port", type=port, default=0, help="where the demo's GitHub listens")
     parser.set_defaults(run=_run)
 
 
@@ -45,14 +46,14 @@ def _run(args: argparse.Namespace) -> int:
     return asyncio.run(_demo(args.keep, args.port))
 
 
-async def _demo(keep: bool, port: int) -> int:
+async def _demo(keep: bool, number: int) -> int:
     began = time.monotonic()
     settings = Settings.from_env()
     try:
         await engine_of(settings).check()
         package = files(source_release(settings.data_dir / "cache"))
         with tempfile.TemporaryDirectory(prefix="capuchin-demo-") as folder:
-            async with standing(Path(folder), settings, package, port) as stage:
+            async with standing(Path(folder), settings, package, number) as stage:
                 _introduce(stage)
                 run = await _labelled(stage)
                 code = await _conclude(stage, run, began)
