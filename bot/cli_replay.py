@@ -13,9 +13,9 @@ from pydantic import BaseModel, ConfigDict
 from bot.local_options import add_selection
 from bot.local_run import FAILED, FIXED, NO_FIX, USAGE, say
 from bot.matrix import matrix
-from bot.terminal import plain
-from bot.unbundle import BadBundle, read_bundle
+from bot.terminal import printable
 from pipeline.replaying import NotKept, Replayed, replay
+from pipeline.unbundle import BadBundle, read_bundle
 
 Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 
@@ -75,7 +75,7 @@ async def command(args: argparse.Namespace) -> int:
     else:
         judged = found.judged
         table = matrix(judged.table, judged.chosen, judged.verdict.standings)
-        sys.stdout.write(plain(f"{table}\n\n{_sentence(told)}\n"))
+        sys.stdout.write(printable(f"{table}\n\n{_sentence(told)}\n"))
     if told.equal is False:
         return FAILED
     return NO_FIX if told.chosen is None else FIXED

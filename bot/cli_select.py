@@ -32,7 +32,7 @@ from bot.remote import Remote
 from bot.report import Report, as_markdown, report_of, report_of_choice
 from bot.settings import Settings
 from bot.steps import Steps
-from bot.terminal import plain
+from bot.terminal import printable
 from bot.verdict_text import verdict_of
 from bot.workshop import Ask, Chosen, Job, Outcome, Workshop
 from pipeline.codebase import Codebase
@@ -205,7 +205,7 @@ def _leave(
     if args.json:
         sys.stdout.write(data.decode())
     elif not args.out:
-        sys.stdout.write(plain(text))
+        sys.stdout.write(printable(text))
     told = f"{report.title or report.reason}, ${report.dollars:.2f} at list prices"
     where = f" See {out}." if args.out else ""
     say(f"{'Chosen' if report.outcome == 'fix' else report.outcome.capitalize()}: {told}.{where}")

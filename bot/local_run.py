@@ -14,10 +14,10 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bot.bar import drawn_bar
-from bot.bundle import write_bundle
 from bot.issue_text import shown
 from bot.repo_config import CANDIDATES, ConfigProblem, RepoConfig, parse
-from bot.terminal import plain
+from bot.terminal import printable
+from pipeline.bundle import write_bundle
 from pipeline.codebase import Codebase
 from pipeline.git import GitFailed, git
 from pipeline.options import Options
@@ -61,7 +61,7 @@ class Start(BaseModel):
 
 def say(sentence: str) -> None:
     """Progress and prose go to standard error; standard output is for `--json`."""
-    sentence = plain(sentence)
+    sentence = printable(sentence)
     drawn = drawn_bar(sentence)
     if drawn is None:
         sys.stderr.write(sentence + "\n")

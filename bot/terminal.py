@@ -10,7 +10,7 @@ CHATTY = ("arq", "httpx", "httpx2")
 """Libraries whose every call is a line of their own."""
 
 
-def plain(text: str, *, one_line: bool = False) -> str:
+def printable(text: str, *, one_line: bool = False) -> str:
     r"""`text` with control and direction characters spelt out, as `\x1b`.
 
     An escape sequence could recolour, rewrite or hide what a terminal shows, and a line break could
@@ -32,10 +32,10 @@ class _Lines(logging.Formatter):
     """Only a traceback, which follows its line, has line breaks."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
-        return plain(super().formatMessage(record), one_line=True)
+        return printable(super().formatMessage(record), one_line=True)
 
     def format(self, record: logging.LogRecord) -> str:
-        return plain(super().format(record))
+        return printable(super().format(record))
 
 
 def _harmless(character: str, one_line: bool) -> bool:

@@ -19,6 +19,7 @@ from bot.demo.package import LICENSE, REPORTED, DemoFailed, files, source_releas
 from bot.demo.stage import MAINTAINER, REPORTER, Stage, standing
 from bot.engine import engine_of
 from bot.settings import Settings
+from bot.terminal import printable
 from bot.types import Run, RunStatus
 from pipeline.types import NoFix, Selection
 from sandbox.base import SandboxError
@@ -94,7 +95,10 @@ async def _labelled(stage: Stage) -> Run:
 
 async def _conclude(stage: Stage, run: Run, began: float) -> int:
     outcome, accounts = await outcome_of(stage, run)
-    out = sys.stdout.write
+
+    def out(text: str) -> None:
+        sys.stdout.write(printable(text))
+
     match outcome and outcome.result:
         case Selection() as chosen:
             out("\nCandidates × tests (exit 0: the test passes; 2: the issue is still there)\n\n")
@@ -122,4 +126,4 @@ async def _kept(stage: Stage) -> None:
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(text + "\n")
+    sys.stderr.write(printable(text) + "\n")

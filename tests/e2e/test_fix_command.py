@@ -19,8 +19,8 @@ from bot.engine import engine_of
 from bot.recorded.recording import Answer
 from bot.recorded.server import RecordedServer
 from bot.settings import Settings
-from bot.unbundle import read_bundle
 from pipeline.replaying import replay
+from pipeline.unbundle import read_bundle
 from tests.e2e import shop
 from tests.e2e.harness import host_certificates
 from tests.unit.bot_publish import local_git

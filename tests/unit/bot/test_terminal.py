@@ -8,20 +8,20 @@ import sys
 import pytest
 
 from bot.local_run import say
-from bot.terminal import plain
+from bot.terminal import printable
 
 EVIL = "\x1b[2Jred\x07\r\u202e\u2028end"
 
 
 def test_control_and_direction_characters_are_spelt_out() -> None:
-    assert plain(EVIL) == "\\x1b[2Jred\\x07\\r\\u202e\\u2028end"
-    assert plain("é ☃ 修\ttab\nline") == "é ☃ 修\ttab\nline"
-    assert plain("one\nINFO two", one_line=True) == "one\\nINFO two"
+    assert printable(EVIL) == "\\x1b[2Jred\\x07\\r\\u202e\\u2028end"
+    assert printable("é ☃ 修\ttab\nline") == "é ☃ 修\ttab\nline"
+    assert printable("one\nINFO two", one_line=True) == "one\\nINFO two"
 
 
 def test_progress_holds_no_escape_sequence(capsys: pytest.CaptureFixture[str]) -> None:
     say(EVIL)
-    assert capsys.readouterr().err == f"{plain(EVIL)}\n"
+    assert capsys.readouterr().err == f"{printable(EVIL)}\n"
 
 
 def test_a_record_of_the_log_is_one_line_but_for_its_traceback() -> None:
