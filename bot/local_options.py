@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 from pathlib import Path
 from typing import get_args
 
-from bot.github.errors import GitHubUnavailable
+from bot.github.errors import GitHubError
 from bot.local_run import FAILED, USAGE, WrongUsage, say
 from bot.remote import RepositoryEmpty, RepositoryGone
 from bot.settings import SettingsError
@@ -17,11 +17,13 @@ from pipeline.options import SelectionMethod
 from sandbox.base import EnvironmentFailed, SandboxError
 
 
-def add_input(parser: argparse.ArgumentParser) -> None:
+def add_input(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """What is to be worked on."""
-    parser.add_argument("--repo", required=True, type=Path, metavar="DIR", help="a git repository")
     parser.add_argument(
-        "--issue", required=True, type=Path, metavar="FILE",
+        "--repo", required=required, type=Path, metavar="DIR", help="a git repository"
+    )
+    parser.add_argument(
+        "--issue", required=required, type=Path, metavar="FILE",
         help="text: the first line is the title",
     )  # fmt: skip
 
@@ -58,9 +60,9 @@ async def ended(work: Awaitable[int], args: argparse.Namespace) -> int:
         say(str(error))
         return USAGE
     except (RepositoryGone, RepositoryEmpty) as error:
-        say(f"{args.repo} no longer has the commit that the run began from: {error}.")
+        say(f"{args.repo or args.url} no longer has the commit that the run began from: {error}.")
         return FAILED
-    except (ModelError, SandboxError, GitFailed, GitHubUnavailable) as error:
+    except (ModelError, SandboxError, GitFailed, GitHubError) as error:
         say(f"{type(error).__name__}: {error}")
         if isinstance(error, EnvironmentFailed):
             say(f"The command was: {error.command}\n{error.log.rstrip()}")

@@ -21,7 +21,7 @@ from pipeline.bundle import write_bundle
 from pipeline.codebase import Codebase
 from pipeline.git import GitFailed, git
 from pipeline.options import Options
-from pipeline.store import DirStore
+from pipeline.store import Store
 from pipeline.types import Issue
 
 FIXED, FAILED, USAGE, NO_FIX, OUT_OF_BUDGET = 0, 1, 2, 3, 4
@@ -119,10 +119,15 @@ def read_issue(path: Path, repo: Path) -> tuple[Issue, str]:
     if not title:
         raise WrongUsage(f"{path} is empty: its first line is the issue's title.")
     issue = Issue(repository=repo.name, title=title.strip(), body=body.strip())
-    return issue, hashlib.sha256(data).hexdigest()
+    return issue, digest_of(data)
 
 
-async def started(repo: Path, digest: str, out: Path, store: DirStore) -> Start:
+def digest_of(data: bytes) -> str:
+    """What was asked for, so that another run's folder is known as such."""
+    return hashlib.sha256(data).hexdigest()
+
+
+async def started(repo: Path, digest: str, out: Path, store: Store) -> Start:
     """The start kept in `--out`, or a new one at the repository's last commit.
 
     Raises:
@@ -130,14 +135,8 @@ async def started(repo: Path, digest: str, out: Path, store: DirStore) -> Start:
     """
     if out == repo:
         raise WrongUsage(f"{out} is the repository itself: choose another --out.")
-    try:
-        start = await store.load("start", Start)
-    except OSError as error:
-        raise WrongUsage(f"{out} cannot be read: {error.strerror}.") from None
+    start = await kept_start(store, out, str(repo), digest)
     if start is not None:
-        if (start.repository, start.issue) != (str(repo), digest):
-            raise WrongUsage(f"{out} holds another run: choose another --out.")
-        say(f"Going on with the run in {out}.")
         return start
     try:
         head = await git(None, "rev-parse", "--verify", "HEAD^{commit}", cwd=repo)
@@ -147,15 +146,38 @@ async def started(repo: Path, digest: str, out: Path, store: DirStore) -> Start:
     if bare.strip() != b"true" and await git(None, "status", "--porcelain", cwd=repo):
         say("Changes that are not committed are left out.")
     start = Start(repository=str(repo), issue=digest, base_commit=head.decode().strip())
-    try:
-        await asyncio.to_thread(_make, out)
-        await store.save("start", start)
-    except OSError as error:
-        raise WrongUsage(f"{out} cannot be written: {error.strerror}.") from None
+    await keep_start(store, out, start)
     return start
 
 
-def _make(out: Path) -> None:
+async def kept_start(store: Store, out: Path, repository: str, digest: str) -> Start | None:
+    """The start that `out` holds; None where it holds none.
+
+    Raises:
+        WrongUsage: it is another run's, or cannot be read.
+    """
+    try:
+        start = await store.load("start", Start)
+    except OSError as error:
+        raise WrongUsage(f"{out} cannot be read: {error.strerror}.") from None
+    if start is None:
+        return None
+    if (start.repository, start.issue) != (repository, digest):
+        raise WrongUsage(f"{out} holds another run: choose another --out.")
+    say(f"Going on with the run in {out}.")
+    return start
+
+
+async def keep_start(store: Store, out: Path, start: Start) -> None:
+    """Raises WrongUsage where `out` cannot be written."""
+    try:
+        await asyncio.to_thread(make_folder, out)
+        await store.save("start", start)
+    except OSError as error:
+        raise WrongUsage(f"{out} cannot be written: {error.strerror}.") from None
+
+
+def make_folder(out: Path) -> None:
     """Git does not see the results, where `out` is made within a repository."""
     if not out.exists():
         out.mkdir(parents=True)
