@@ -72,7 +72,7 @@ class Options(BaseModel):
     batch: bool = False
     """Ask what opens a conversation in batches, at half the price and hours later, where the
     provider offers that."""
-    dollars: float = Field(default=10.0, gt=0)
+    dollars: float = Field(default=10.0, gt=0, allow_inf_nan=False)
     """Ceiling for the whole run at list prices, checked before every call. The paper has none."""
     test_command: tuple[str, ...] = ()
     """The repository's own test command; empty means detect it."""

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
-
-import zstandard
 
 from pipeline.evaluation.dataset import BadData
 from pipeline.generation.editing import EditingState
@@ -18,10 +15,10 @@ from pipeline.replaying import KeptStore, NothingRuns, NotKept
 from pipeline.selection.verdict import Verdict
 from pipeline.selection.voting import earlier, vote
 from pipeline.types import Candidate, Context, Issue, Patch, VoteTable
+from pipeline.unbundle import BadBundle, read_bundle
 
 _BUNDLE = "run.tar.zst"
-_LARGEST_DOCUMENT = 256 * 1024 * 1024
-"""Bytes; a document of a run is nowhere near."""
+_ISSUE = "issue.json"
 
 
 @dataclass(frozen=True)
@@ -85,24 +82,12 @@ def _documents(entry: Path) -> dict[str, bytes] | None:
 
 def _unpacked(path: Path) -> dict[str, bytes]:
     """The documents of a bundle by the store's names, and its `issue.json`."""
-    found: dict[str, bytes] = {}
     try:
-        with (
-            path.open("rb") as raw,
-            zstandard.ZstdDecompressor().stream_reader(raw) as packed,
-            tarfile.open(fileobj=packed, mode="r|") as tar,
-        ):
-            for member in tar:
-                if member.size > _LARGEST_DOCUMENT:
-                    raise BadData(f"{path}: {member.name[:80]!r} is too large.")
-                file = tar.extractfile(member)
-                if file is not None:
-                    found[member.name.removeprefix("store/")] = file.read()
-    except (tarfile.TarError, zstandard.ZstdError, EOFError):
-        raise BadData(f"{path} is not a whole bundle.") from None
-    except OSError as error:
-        raise BadData(f"{path} cannot be read: {error.strerror}.") from None
-    return found
+        bundle = read_bundle(path)
+    except BadBundle as problem:
+        raise BadData(str(problem)) from None
+    kept = {name: data for name, data in bundle.files.items() if name == _ISSUE}
+    return {**kept, **bundle.documents}
 
 
 async def _run(name: str, documents: Mapping[str, bytes]) -> FinishedRun:
