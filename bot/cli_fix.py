@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar, get_args
 
 from bot.checkout import Mirrors
-from bot.engine import engine_of
+from bot.engine import FIX, engine_of
 from bot.github.errors import GitHubUnavailable
 from bot.local_run import (
     EXIT_CODES,
@@ -39,8 +39,6 @@ from pipeline.store import DirStore
 from pipeline.types import Issue, Selection
 from sandbox.base import EnvironmentFailed, SandboxError
 
-OWNER = "capuchin fix"
-"""Whose the containers are: no worker knows this run, and so none may reap them."""
 Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 
 
@@ -134,7 +132,7 @@ async def _fix(order: Order, settings: Settings) -> int:
     checkout = await mirrors.checkout(remote, "local/repository", "HEAD", base=start.base_commit)
     codebase = await Codebase.open(checkout.git_dir, checkout.base)
     job = await _job(order, codebase, start)
-    engine = engine_of(settings, owner=OWNER)
+    engine = engine_of(settings, owner=FIX)
     try:
         outcome = await Workshop(settings, engine).solve(job, store, steps=Steps(), say=say)
     finally:

@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import hashlib
 import sys
-import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar, get_args
 
 from bot.checkout import Mirrors
-from bot.engine import engine_of
+from bot.engine import SELECT, engine_of
 from bot.github.errors import GitHubUnavailable
 from bot.local_run import (
     EXIT_CODES,
@@ -45,8 +44,8 @@ from pipeline.select import GivenTest
 from pipeline.store import DirStore
 from pipeline.types import Issue
 from sandbox.base import SandboxError
+from sandbox.scratch import scratch_folder
 
-OWNER = "capuchin select"
 TEST_BYTES = 256 * 1024
 Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 
@@ -129,7 +128,7 @@ async def command(args: argparse.Namespace, settings: Settings | None = None) ->
 
 
 def _scratch(stack: ExitStack) -> Path:
-    return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="capuchin-select-")))
+    return stack.enter_context(scratch_folder("select"))
 
 
 def _order(args: argparse.Namespace) -> Order:
@@ -185,7 +184,7 @@ async def _select(args: argparse.Namespace, out: Path, settings: Settings) -> in
         dockerfile=config.dockerfile,
         python=config.python,
     )
-    engine = engine_of(settings, owner=OWNER)
+    engine = engine_of(settings, owner=SELECT)
     try:
         chosen = await Workshop(settings, engine).choose(
             job, Ask(edits, order.tests), store, steps=Steps(), say=say

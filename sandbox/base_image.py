@@ -94,7 +94,9 @@ def recipe_digest(root: str = "") -> str:
     digest = hashlib.sha256()
     for name, data in recipe_files().items():
         digest.update(name.encode() + b"\0" + data + b"\0")
-    digest.update(repr((rootfs.SUITE, rootfs.PACKAGES, rootfs.LEFT_OUT, root or REGISTRY_IMAGE)).encode())
+    digest.update(
+        repr((rootfs.SUITE, rootfs.PACKAGES, rootfs.LEFT_OUT, root or REGISTRY_IMAGE)).encode()
+    )
     return digest.hexdigest()[:12]
 
 
@@ -236,9 +238,7 @@ def main(argv: list[str] | None = None) -> int:
         client = address.connect()
         if options.check:
             return 0 if image_exists(client, base_reference(options.root)) else 1
-        reference = ensure_base_image(
-            client, root=options.root, address=address, say=say_on_stderr
-        )
+        reference = ensure_base_image(client, root=options.root, address=address, say=say_on_stderr)
         client.close()
     except SandboxUnavailable as error:
         say_on_stderr(str(error))

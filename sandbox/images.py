@@ -116,16 +116,6 @@ def remove(client: docker.APIClient, image: Image) -> bool:
     return True
 
 
-def labels_of(client: docker.APIClient, image: str) -> dict[str, str]:
-    """The labels of an image; none of one that is gone."""
-    with docker_errors("Docker could not look for an image"):
-        try:
-            facts = cast(dict[str, Any], client.inspect_image(image))
-        except ImageNotFound:
-            return {}
-    return facts["Config"]["Labels"] or {}
-
-
 def made_by(client: docker.APIClient, maker: str) -> list[Image]:
     listed = cast(list[dict[str, Any]], client.images(filters={"label": f"{LABEL_MAKER}={maker}"}))
     inspected = [seen(client, entry["RepoTags"]) for entry in listed]

@@ -5,11 +5,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-import tempfile
 import time
 from contextlib import suppress
 from importlib.resources import files as resources
-from pathlib import Path
 
 from bot import comments
 from bot.demo import told
@@ -21,6 +19,7 @@ from bot.settings import Settings
 from bot.types import Run, RunStatus
 from pipeline.types import NoFix, Selection
 from sandbox.base import SandboxError
+from sandbox.scratch import scratch_folder
 
 PATIENCE_SECONDS = 1800
 """A demo that takes longer than this is not going to end."""
@@ -51,8 +50,8 @@ async def _demo(keep: bool, port: int) -> int:
     try:
         await engine_of(settings).check()
         package = files(source_release(settings.data_dir / "cache"))
-        with tempfile.TemporaryDirectory(prefix="capuchin-demo-") as folder:
-            async with standing(Path(folder), settings, package, port) as stage:
+        with scratch_folder("demo") as folder:
+            async with standing(folder, settings, package, port) as stage:
                 _introduce(stage)
                 run = await _labelled(stage)
                 code = await _conclude(stage, run, began)
