@@ -65,6 +65,6 @@ def _folders(data: Path) -> int:
 def _half_mirrors(data: Path) -> Iterator[Path]:
     """Mirrors that were being made or thrown away when their process died."""
     for name in (".new-*", ".old-*"):
-        for folder in data.glob(f"*/*/{name}"):
+        for folder in data.glob(f"mirrors/*/*/{name}"):
             if time.time() - folder.lstat().st_mtime > MIRROR_SECONDS:
                 yield folder

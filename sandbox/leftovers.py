@@ -11,9 +11,10 @@ import docker
 from docker.errors import APIError
 
 from sandbox.attempt import remove
-from sandbox.daemon import LABEL_MAKER, LABEL_OWNER, LABEL_RUN, docker_errors
+from sandbox.daemon import LABEL_KIND, LABEL_MAKER, LABEL_OWNER, LABEL_RUN, docker_errors
 from sandbox.images import collect, collect_bases
 
+ROOTED = f"{LABEL_KIND}=rooted"
 UNOWNED_SECONDS = 3600
 """Containers that work for no run are left alone this long."""
 
@@ -60,12 +61,13 @@ def reap(
     """
     removed = 0
     with docker_errors("Docker could not list containers"):
-        found = cast(
-            list[dict[str, Any]],
-            client.containers(all=True, filters={"label": f"{LABEL_OWNER}={owner}"}),
-        )
+        found: list[dict[str, Any]] = []
+        for labels in ([f"{LABEL_OWNER}={owner}"], [f"{LABEL_MAKER}={owner}", ROOTED]):
+            # The second are the daemon's own, of a RUN line of a Dockerfile.
+            listed = client.containers(all=True, filters={"label": labels})
+            found += cast(list[dict[str, Any]], listed)
     for container in found:
-        run = container["Labels"][LABEL_RUN]
+        run = container["Labels"].get(LABEL_RUN, "")
         age = time.time() - container["Created"]
         if run not in live_runs and age >= (older_than if run else unowned_seconds):
             remove(client, container["Id"])

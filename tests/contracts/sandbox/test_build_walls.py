@@ -13,7 +13,9 @@ import pytest
 
 from sandbox.base import EnvironmentFailed
 from sandbox.docker import DockerEngine
-from tests.docker import OWNER, PACKAGE, containers_of, make_tree
+from tests.docker import OWNER, PACKAGE, any_engine, containers_of, make_tree
+
+__all__ = ["any_engine"]
 
 SECRET = f"hunter2-{uuid4().hex}"
 KNOCK = """
