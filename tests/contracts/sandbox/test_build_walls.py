@@ -11,12 +11,14 @@ from uuid import uuid4
 import docker
 import pytest
 
-from sandbox.base import EnvironmentFailed
+from sandbox.base import EnvironmentFailed, SandboxUnavailable
 from sandbox.docker import DockerEngine
 from tests.docker import OWNER, PACKAGE, any_engine, containers_of, make_tree
 
 __all__ = ["any_engine"]
 
+SUBNET = "10.213.77"
+ADDRESSES = f"grep -q {SUBNET} /proc/net/fib_trie && echo it is o''n; exit 1"
 SECRET = f"hunter2-{uuid4().hex}"
 KNOCK = """
 import socket
@@ -49,6 +51,34 @@ async def test_a_build_cannot_reach_the_clouds_metadata(
     # Blackholed: EINVAL or EHOSTUNREACH at once, not a timeout or a connection.
     assert set(answers.values()) <= {"OSError 22", "OSError 113", "OSError 101"}, answers
     assert containers_of(daemon, run_id) == []
+
+
+async def test_a_build_is_on_the_network_that_the_operator_names(
+    ca_bundle: Path | None, tmp_path: Path, run_id: str, daemon: docker.APIClient
+) -> None:
+    network = f"capuchin-{run_id}"
+    pool = [docker.types.IPAMPool(subnet=f"{SUBNET}.0/24")]
+    ipam = docker.types.IPAMConfig(pool_configs=pool)
+    daemon.create_network(network, internal=True, ipam=ipam)
+    tree = make_tree(tmp_path, {"a.py": "", "Dockerfile": f"FROM capuchin/base\nRUN {ADDRESSES}\n"})
+    engine = DockerEngine(ca_bundle=ca_bundle, owner=OWNER, build_network=network)
+    try:
+        for given in ({"setup": [ADDRESSES]}, {"dockerfile": "Dockerfile"}):
+            with pytest.raises(EnvironmentFailed) as failed:
+                await engine.prepare(tree, run_id=run_id, scope=run_id, **given)  # pyright: ignore[reportArgumentType] - either
+            assert "it is on\n" in failed.value.log
+    finally:
+        await engine.close()
+        daemon.remove_network(network)
+
+
+async def test_a_network_that_docker_does_not_know_is_told(
+    ca_bundle: Path | None, tmp_path: Path, run_id: str
+) -> None:
+    engine = DockerEngine(ca_bundle=ca_bundle, owner=OWNER, build_network="no-such")
+    with pytest.raises(SandboxUnavailable, match=r"no-such.*CAPUCHIN_BUILD_NETWORK"):
+        await engine.prepare(make_tree(tmp_path, {"a.py": ""}), setup=["true"], scope=run_id)
+    await engine.close()
 
 
 async def test_a_secret_is_seen_by_the_step_and_kept_nowhere(
