@@ -34,8 +34,8 @@ class DiskWatch:
         begun = time.monotonic()
         if begun < self._next:
             return
-        listed = self._client.containers(size=True, filters=filters)
-        for container in cast(list[dict[str, Any]], listed):
+        listed = cast(list[dict[str, Any]], self._client.containers(size=True, filters=filters))
+        for container in listed:
             self._written[container["Id"]] = int(container.get("SizeRw") or 0)
         took = time.monotonic() - begun
         self._next = begun + max(LOOK_SECONDS, took / SHARE)

@@ -64,8 +64,8 @@ def reap(
         found: list[dict[str, Any]] = []
         for labels in ([f"{LABEL_OWNER}={owner}"], [f"{LABEL_MAKER}={owner}", ROOTED]):
             # The second are the daemon's own, of a RUN line of a Dockerfile.
-            listed = client.containers(all=True, filters={"label": labels})
-            found += cast(list[dict[str, Any]], listed)
+            wanted = {"label": labels}
+            found += cast(list[dict[str, Any]], client.containers(all=True, filters=wanted))
     for container in found:
         run = container["Labels"].get(LABEL_RUN, "")
         age = time.time() - container["Created"]

@@ -108,7 +108,7 @@ async def test_nothing_of_ours_is_left_where_docker_is_far_away(
     listed = cast(list[dict[str, Any]], client.images())
     assert [image["RepoTags"] for image in listed] == [[base]]
     assert (client.volumes()["Volumes"] or []) == []
-    networks = {str(network["Name"]) for network in client.networks()}
+    networks = {network["Name"] for network in cast(list[dict[str, str]], client.networks())}
     assert networks <= {"bridge", "host", "none"}
     client.close()
 

@@ -1,4 +1,4 @@
-"""How an environment that cannot be made is told, and what becomes of a repository of JavaScript."""
+"""How an environment that cannot be made is told, and what becomes of JavaScript alone."""
 
 from __future__ import annotations
 

@@ -57,9 +57,8 @@ async def test_a_build_is_on_the_network_that_the_operator_names(
     ca_bundle: Path | None, tmp_path: Path, run_id: str, daemon: docker.APIClient
 ) -> None:
     network = f"capuchin-{run_id}"
-    pool = [docker.types.IPAMPool(subnet=f"{SUBNET}.0/24")]
-    ipam = docker.types.IPAMConfig(pool_configs=pool)
-    daemon.create_network(network, internal=True, ipam=ipam)
+    ipam = {"Driver": "default", "Config": [{"Subnet": f"{SUBNET}.0/24"}]}
+    cast(Any, daemon).create_network(network, internal=True, ipam=ipam)
     tree = make_tree(tmp_path, {"a.py": "", "Dockerfile": f"FROM capuchin/base\nRUN {ADDRESSES}\n"})
     engine = DockerEngine(ca_bundle=ca_bundle, owner=OWNER, build_network=network)
     try:
