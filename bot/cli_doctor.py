@@ -25,7 +25,7 @@ def register(subparsers: argparse._SubParsersAction[Parser]) -> None:  # pyright
     parser.add_argument(
         "--clean",
         action="store_true",
-        help="first remove what the sandbox left: containers of dead runs, and images",
+        help="first remove what was left: containers of dead runs, images, temporary folders",
     )
     parser.set_defaults(run=_run)
 
@@ -58,16 +58,12 @@ def told(checks: Sequence[Check]) -> str:
 async def _clean(settings: Settings) -> bool:
     """Whether it could be done."""
     from bot.clean import clean
-    from bot.engine import engine_of
     from bot.redis_client import UNREACHABLE
     from sandbox.base import SandboxUnavailable
 
-    engine = engine_of(settings)
     try:
-        sys.stderr.write(await clean(settings, engine) + "\n")
+        sys.stderr.write(await clean(settings) + "\n")
     except (*UNREACHABLE, SandboxUnavailable) as error:
         sys.stderr.write(f"Nothing was cleaned: {error}\n")
         return False
-    finally:
-        await engine.close()
     return True

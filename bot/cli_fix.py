@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from bot.checkout import Checkout, Mirrors
-from bot.engine import engine_of
+from bot.engine import FIX, engine_of
 from bot.local_options import add_choosing, add_input, ended, given
 from bot.local_run import (
     EXIT_CODES,
@@ -39,8 +39,6 @@ from pipeline.options import Options
 from pipeline.store import DirStore, Store
 from pipeline.types import Issue, Selection
 
-OWNER = "capuchin fix"
-"""Whose the containers are: no worker knows this run, and so none may reap them."""
 Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 
 
@@ -116,7 +114,7 @@ async def _fix(args: argparse.Namespace, settings: Settings | None) -> int:
     store = DirStore(out / "run")
     order = await _order(args, settings, out, store)
     job = await _job(order)
-    engine = engine_of(settings, owner=OWNER)
+    engine = engine_of(settings, owner=FIX)
     try:
         outcome = await Workshop(settings, engine).solve(job, store, steps=Steps(), say=say)
     finally:

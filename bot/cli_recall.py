@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-import tempfile
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from pipeline.models.base import Model, ModelMisconfigured
 from pipeline.models.build import build_model
 from pipeline.models.spec import parse_spec
 from pipeline.store import DirStore
+from sandbox.scratch import scratch_folder
 
 
 async def measured(instances: Path, trees: Path, out: Path | None, settings: Settings) -> Recall:
@@ -44,8 +44,8 @@ async def measured(instances: Path, trees: Path, out: Path | None, settings: Set
     async with AsyncExitStack() as stack:
         scout = _scout(settings, stack)
         meaning = _meaning(settings, stack)
-        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="capuchin-recall-")))
-        store = (out / "verdicts") if out else scratch
+        folder = stack.enter_context(scratch_folder("recall"))
+        store = (out / "verdicts") if out else folder
         for number, row in enumerate(rows, 1):
             sys.stderr.write(f"{number} of {len(rows)}: {row.instance_id}\n")
             try:

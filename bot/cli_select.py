@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import hashlib
 import sys
-import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from bot.checkout import Mirrors
-from bot.engine import engine_of
+from bot.engine import SELECT, engine_of
 from bot.local_options import add_choosing, add_input, ended, given
 from bot.local_run import (
     EXIT_CODES,
@@ -42,8 +41,8 @@ from pipeline.options import Options
 from pipeline.select import GivenTest
 from pipeline.store import DirStore
 from pipeline.types import Issue
+from sandbox.scratch import scratch_folder
 
-OWNER = "capuchin select"
 TEST_BYTES = 256 * 1024
 Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 
@@ -104,7 +103,7 @@ async def command(args: argparse.Namespace, settings: Settings | None = None) ->
 
 
 def _scratch(stack: ExitStack) -> Path:
-    return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="capuchin-select-")))
+    return stack.enter_context(scratch_folder("select"))
 
 
 async def _order(args: argparse.Namespace) -> Order:
@@ -156,7 +155,7 @@ async def _select(args: argparse.Namespace, out: Path, settings: Settings | None
         dockerfile=config.dockerfile,
         python=config.python,
     )
-    engine = engine_of(settings, owner=OWNER)
+    engine = engine_of(settings, owner=SELECT)
     try:
         chosen = await Workshop(settings, engine).choose(
             job, Ask(edits, order.tests), store, steps=Steps(), say=say

@@ -68,6 +68,9 @@ class BuildOptions:
     disk_mb: int = 1024
     """The checkout must fit twice, so that a program under test can write."""
 
+    written_mb: int = 12_000
+    """What a build may write to its host's disk."""
+
     def __post_init__(self) -> None:
         """Raises `ValueError` for what would give a secret away, or a network that is none."""
         for name in ("index_url", "npm_registry", "python_mirror"):

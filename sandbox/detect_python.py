@@ -18,6 +18,8 @@ TEST_NAMES: Final = ("test", "tests", "testing", "dev")
 """Extras and dependency groups that hold what a test suite needs, in the order we look for them."""
 REQUIREMENTS: Final = re.compile(r"(?:requirements/|tests?/)?[^/]*\.txt")
 GENERAL: Final = re.compile(r"requirements\.txt|requirements/(base|common|main|requirements)\.txt")
+RUNNER: Final = re.compile(r"^(pytest|nose2?|tox|nox)\b", re.MULTILINE)
+OF_A_VERSION: Final = re.compile(r"[-_.]?(?:py)?[23]\.?\d*(?=\.txt$)")
 PYTEST: Final = "pip install pytest"
 INCOMING: Final = "/opt/incoming"
 """Where a build finds what it is given."""
@@ -168,14 +170,24 @@ def requirement_files(texts: Mapping[str, str], *, package: bool) -> list[str]:
     """The general file first, then those for tests.
 
     Of a package only the latter: its own metadata name what it needs, and a bare requirements.txt
-    beside them often pins a deployment that no longer installs.
+    beside them often pins a deployment that no longer installs; unless it names a test runner.
+    A file for one version of Python (`tests37.txt`) is left out where there is one for all.
     """
     files = [name for name in sorted(texts) if REQUIREMENTS.fullmatch(name)]
     files = [name for name in files if "constraints" not in name]
+    files = [name for name in files if name == for_all(name) or for_all(name) not in files]
     general = [] if package else [name for name in files if GENERAL.fullmatch(name)]
     files = [name for name in files if name not in general]
     tests = [name for name in files if "test" in name]
-    return general + (tests or [name for name in files if "dev" in name])
+    tests = tests or [name for name in files if "dev" in name]
+    if not tests and package:
+        general = ["requirements.txt"] if RUNNER.search(texts.get("requirements.txt", "")) else []
+    return general + tests
+
+
+def for_all(name: str) -> str:
+    """The name of the file of requirements without a version of Python at its end."""
+    return OF_A_VERSION.sub("", name)
 
 
 def groups_of(project: Mapping[str, Any]) -> set[str]:

@@ -14,7 +14,7 @@ from sandbox.base import EnvironmentFailed
 from sandbox.detect_node import CHOOSE as CHOOSE_NODE
 from sandbox.detect_node import TOOL as NPM_TOOL
 from sandbox.detect_node import is_node, node_steps
-from sandbox.detect_python import TOOLS, is_package, is_python, pdm_files, python_steps
+from sandbox.detect_python import PYTEST, TOOLS, is_package, is_python, pdm_files, python_steps
 from sandbox.manifests import UNKNOWN_VERSION, distribution_name, known_version, project_of
 from sandbox.tree import Tree
 
@@ -105,7 +105,12 @@ def interpreter(names: Sequence[str], texts: Mapping[str, str], python: str) -> 
 
 
 def detect(names: Sequence[str], texts: Mapping[str, str]) -> Iterator[str]:
-    yield from node_steps(names, texts) if is_node(names) else python_steps(names, texts)
+    if not is_node(names):
+        yield from python_steps(names, texts)
+        return
+    yield from node_steps(names, texts)
+    if is_python(names):
+        yield PYTEST
 
 
 def after_dockerfile(names: Sequence[str], texts: Mapping[str, str]) -> Iterator[str]:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-import tempfile
 import time
 from contextlib import suppress
 from importlib.resources import files as resources
-from pathlib import Path
 
 from bot import comments
 from bot.cli import port
@@ -23,6 +21,7 @@ from bot.terminal import printable
 from bot.types import Run, RunStatus
 from pipeline.types import NoFix, Selection
 from sandbox.base import SandboxError
+from sandbox.scratch import scratch_folder
 
 PATIENCE_SECONDS = 1800
 """A demo that takes longer than this is not going to end."""
@@ -53,8 +52,8 @@ async def _demo(keep: bool, number: int) -> int:
     try:
         await engine_of(settings).check()
         package = files(source_release(settings.data_dir / "cache"))
-        with tempfile.TemporaryDirectory(prefix="capuchin-demo-") as folder:
-            async with standing(Path(folder), settings, package, number) as stage:
+        with scratch_folder("demo") as folder:
+            async with standing(folder, settings, package, number) as stage:
                 _introduce(stage)
                 run = await _labelled(stage)
                 code = await _conclude(stage, run, began)

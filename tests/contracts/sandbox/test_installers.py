@@ -63,7 +63,8 @@ async def test_a_package_that_is_not_what_was_locked_is_not_installed(
     with pytest.raises(EnvironmentFailed) as failed:
         await engine.prepare(make_tree(tmp_path, {"app.py": "", **other}), run_id=run_id)
     assert words in failed.value.command
-    assert "hash" in failed.value.log.lower()
+    # Poetry drops the files whose hashes are others, and then has none left.
+    assert re.search("hash|Unable to find installation candidates", failed.value.log, re.IGNORECASE)
 
 
 @pytest.mark.parametrize(

@@ -134,6 +134,11 @@ def test_a_python_repository_with_a_page_stays_one(tmp_path: Path) -> None:
     assert recipe_of(make_tree(tmp_path, files)).steps == ("pip install --editable .", PYTEST)
 
 
+def test_python_beside_node_gets_its_test_runner(tmp_path: Path) -> None:
+    found = recipe_of(make_tree(tmp_path, {"package.json": "{}", "scripts/a.py": ""}))
+    assert found.steps == ("npm install --no-package-lock", PYTEST)
+
+
 def test_setup_lines_keep_the_tools_and_replace_the_rest(tmp_path: Path) -> None:
     found = recipe_of(make_tree(tmp_path, {"package.json": "{}"}), setup=["npm run x"])
     assert (len(found.tools), found.steps) == (1, ("npm run x",))
