@@ -35,9 +35,12 @@ except OSError as error:
 """
 
 
-async def test_the_number_of_processes_has_an_end(sandbox: DockerSandbox) -> None:
+async def test_the_number_of_processes_has_an_end(
+    sandbox: DockerSandbox, gvisor: OwnDaemon | None
+) -> None:
     run = await sandbox.run_script(MANY_PROCESSES)
-    assert run.output == "11 True\n"
+    # In gVisor's kernel so many may be too much for the memory first.
+    assert run.output == "11 True\n" or (gvisor and run.ending is Ending.MEMORY)
 
 
 async def test_daemons_that_hold_the_output_die_with_their_parent(sandbox: DockerSandbox) -> None:

@@ -26,7 +26,8 @@ from sandbox.base_image import recipe_files
 from sandbox.daemon import connect
 from sandbox.docker import DockerEngine
 from tests.docker import prepare_package
-from tests.safety.walls import WALLS, Wall
+from tests.safety.wall import Wall
+from tests.safety.walls import WALLS
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 COPIED: Final = ("bot", "pipeline", "prompts", "sandbox", "tests")

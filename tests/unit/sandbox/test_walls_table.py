@@ -8,7 +8,8 @@ import re
 
 import pytest
 
-from tests.safety.walls import WALLS, Wall
+from tests.safety.wall import Wall
+from tests.safety.walls import WALLS
 from tests.safety.without import ROOT
 
 SAFETY = ROOT / "tests/safety"
