@@ -123,7 +123,7 @@ async def test_use_puts_a_runner_up_into_the_pull_request_and_back(bot: BotHarne
     assert "one number from 1 to 2" in await told(bot, issue, "/capuchin use 7")
     said = await told(bot, pull, "/capuchin use 2")
     assert f"I tell on #{issue.number}" in said
-    (said,) = [c.body for c in issue.comments if "holds my edit 2 now" in c.body]
+    (said,) = [c.body for c in issue.comments if "holds edit 1 now, number 2 of" in c.body]
     assert "The reproduction test does not pass with it, and was taken out." in said
     assert (repo.pulls, pull.state) == ([pull], "open")
     assert repo.file_at(pull.head_sha, "shop/till.py") == NOT_RIGHT
@@ -135,12 +135,27 @@ async def test_use_puts_a_runner_up_into_the_pull_request_and_back(bot: BotHarne
     assert f"capuchin:run={first.id}" in (pull.body or "")
     checks = [c.conclusion for c in repo.check_runs if c.head_sha == pull.head_sha]
     assert checks == ["failure"]
-    assert "holds edit 2 already" in await told(bot, issue, "/capuchin use 2")
+    said = await told(bot, issue, "/capuchin explain")
+    assert [line[:10] for line in said.split("\n") if "(in the pull" in line] == ["2. edit 1,"]
+    assert "holds number 2 of my edits already" in await told(bot, issue, "/capuchin use 2")
     await told(bot, issue, "/capuchin use 1")
     assert repo.file_at(pull.head_sha, "shop/till.py") == RIGHT
     assert repo.file_at(pull.head_sha, "tests/test_total_subtracts.py") is not None
     assert "It adds now." in (pull.body or "")
     assert len(bot.llm.requests) == asked
+    # A later run that comes to nothing changes neither what there is nor how it is counted.
+    config: dict[str, str | None] = {
+        ".github/capuchin.yml": "version: 1\nsamples: 2\nattempts: 3\nconfidence: 1\n"
+    }
+    await bot.hub.commit(repo, "main", config, "Be sure", MAINTAINER)
+    assert "too likely to be wrong" in await told(bot, issue, "/capuchin retry anyway")
+    said = await told(bot, issue, "/capuchin explain")
+    assert "There was no fix: the best edit I have is too likely to be wrong." in said
+    assert f"The edits that I have for #{pull.number}, best first" in said
+    assert [line[:10] for line in said.split("\n") if "(in the pull" in line] == ["1. edit 2,"]
+    await told(bot, issue, "/capuchin use 2")
+    assert repo.file_at(pull.head_sha, "shop/till.py") == NOT_RIGHT
+    await told(bot, issue, "/capuchin use 1")
     # Somebody else's commit on the branch is their work.
     await bot.hub.commit(repo, pull.head_ref, {"more.py": "x = 1\n"}, "More", MAINTAINER)
     theirs = pull.head_sha
