@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.comments import LABEL_AGAIN, failure_reason, in_status, no_fix_reason
+from bot.comments import LABEL_AGAIN, failure_reason, in_status, no_fix_reason, waits_for
 from bot.config_layers import LayerProblem
 from bot.duplicates import Signs
 from bot.hearing import Heard
@@ -80,7 +80,7 @@ def status(run: Run, ahead: int) -> str:
 def _stands(run: Run, ahead: int) -> str:
     if run.status is RunStatus.QUEUED:
         turn = "It is next." if ahead == 0 else f"Runs before it: {ahead}."
-        waits = f" It waits for what did not answer: {run.waiting_for}." if run.waiting_for else ""
+        waits = f" {waits_for(run.waiting_for)}" if run.waiting_for else ""
         return f"The run that @{run.asked_by} asked for is in the queue. {turn}{waits}"
     if not run.status.final:
         return f"I am working on it, as @{run.asked_by} asked."
@@ -193,6 +193,16 @@ def asked_back(run: Run, signs: Signs, name: str) -> str:
         f"Before I start: somebody seems to work on this already.\n\n{listed}\n\n"
         f"If I should work on it all the same, @{run.asked_by}, {LABEL_AGAIN} or write "
         f"`/{name} fix anyway`. I have spent nothing so far.",
+    )
+
+
+def edited_since(run: Run) -> str:
+    """The status comment when what was asked about is not known any more: its text has changed."""
+    return in_status(
+        run,
+        "The title or the text of this issue was changed after I was asked, and I did not hear "
+        "what it said before, so I have read neither. If I should work on it as it is now, "
+        f"@{run.asked_by}, {LABEL_AGAIN}. I have spent nothing so far.",
     )
 
 

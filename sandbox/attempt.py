@@ -20,9 +20,14 @@ from sandbox.output import Output
 
 log = logging.getLogger(__name__)
 
-KILLED_FROM_OUTSIDE = 137
+KILLED = 137
+"""Exit code of a container whose process 1 got SIGKILL."""
 END_SECONDS = 30
 """How long a container whose output has ended may take to be gone."""
+
+
+class KilledWhole(Exception):
+    """Under gVisor a container was killed, from outside or by what ran in it: it can do that."""
 
 
 class Attempt:
@@ -45,11 +50,7 @@ class Attempt:
         self._runtime = runtime
         self._labels = labels
         self._stop = threading.Event()
-        self._dialogue = Dialogue(
-            client,
-            output=Output(limits.output_kept_bytes),
-            most_output=limits.output_total_bytes,
-        )
+        self._dialogue = self._new_dialogue()
 
     def stop(self) -> None:
         """Make `run` kill the container and raise `Stopped` within a fraction of a second."""
@@ -57,6 +58,24 @@ class Attempt:
 
     def run(self) -> Execution:
         """Raises `PatchRejected`, `SandboxUnavailable`, and `Stopped` after `stop`."""
+        try:
+            return self._once()
+        except KilledWhole:
+            # From outside, which will not happen again, or by what runs, which will.
+            self._dialogue = self._new_dialogue()
+            try:
+                return self._once()
+            except KilledWhole:
+                return self._cut_off(Ending.KILLED)
+
+    def _new_dialogue(self) -> Dialogue:
+        return Dialogue(
+            self._client,
+            output=Output(self._limits.output_kept_bytes),
+            most_output=self._limits.output_total_bytes,
+        )
+
+    def _once(self) -> Execution:
         if self._stop.is_set():
             raise Stopped
         with docker_errors("The sandbox container failed"):
@@ -99,7 +118,10 @@ class Attempt:
             return self._cut_off(Ending.MEMORY)
         if end is None:
             code = state.get("ExitCode")
-            if self._brought_down(code):
+            if self._runtime.name == GVISOR and self._dialogue.ready_at is not None:
+                # By a signal to process 1, or because the kernel in the container failed.
+                if code == KILLED:
+                    raise KilledWhole
                 return self._cut_off(Ending.KILLED)
             raise SandboxUnavailable(
                 f"The sandbox container ended without a word (exit code {code})."
@@ -113,12 +135,6 @@ class Attempt:
             output=self._dialogue.output.text(),
             seconds=round(end["seconds"], 3),
         )
-
-    def _brought_down(self, code: object) -> bool:
-        """Whether the program ended its whole container: under gVisor it can, by a signal to
-        process 1 or by having the kernel in the container run out of memory or processes."""
-        begun = self._dialogue.ready_at is not None
-        return begun and self._runtime.name == GVISOR and code != KILLED_FROM_OUTSIDE
 
     def _cut_off(self, ending: Ending) -> Execution:
         return Execution(

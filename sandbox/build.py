@@ -228,7 +228,9 @@ class Build:
 
     def _incoming(self, *, tree: bool) -> bytes:
         """What goes in: unpacked inside, by the unprivileged user, so that a path cannot escape."""
-        files = {"tree.tar": self._tree.tar} if tree else {}
+        files = {name: text.encode() for name, text in self._recipe.files} if tree else {}
+        if tree:
+            files["tree.tar"] = self._tree.tar
         if self._options.ca_bundle:
             files["ca.pem"] = read_bundle(self._options.ca_bundle)
         buffer = io.BytesIO()

@@ -10,6 +10,7 @@ from bot.github.errors import NotFound, Unprocessable
 from bot.github.facts import (
     CommentFacts,
     Cursor,
+    EditFacts,
     IssueFacts,
     LabelledFacts,
     LinkedPull,
@@ -20,6 +21,11 @@ from bot.github.scope import Scope
 from bot.github.wire import PER_PAGE
 
 CHANGED_PAGES = 10
+EDITED = (
+    "query($id: ID!) { node(id: $id) { ... on Issue { lastEditedAt "
+    "timelineItems(itemTypes: [RENAMED_TITLE_EVENT], last: 1) "
+    "{ nodes { ... on RenamedTitleEvent { createdAt } } } } } }"
+)
 COMMENT_PAGES = 5
 """At most 500 comments of an issue are read."""
 
@@ -39,6 +45,16 @@ class Issues:
             return None
         # A transferred issue answers with a redirect that ends at its new number.
         return found if found.number == number else None
+
+    async def edited_at(self, issue: IssueFacts) -> datetime | None:
+        """When its title or text was last changed; None: never.
+
+        docs.github.com/graphql/reference/objects#issue
+        """
+        found = EditFacts.model_validate(
+            (await self._scope.graphql(EDITED, {"id": issue.node_id}))["node"]
+        )
+        return max(filter(None, (found.body, found.title)), default=None)
 
     async def comments(
         self, number: int, *, since: datetime | None = None, count: int = 0

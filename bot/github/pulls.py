@@ -93,7 +93,7 @@ class Pulls:
 
         docs.github.com/graphql/reference/mutations#markpullrequestreadyforreview
         """
-        await self._scope.mutate(READY, {"id": node_id})
+        await self._scope.graphql(READY, {"id": node_id})
 
     async def reviews(self, number: int) -> AsyncIterator[ReviewFacts]:
         """Oldest first."""

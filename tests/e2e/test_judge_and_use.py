@@ -125,12 +125,12 @@ async def test_use_puts_a_runner_up_into_the_pull_request_and_back(bot: BotHarne
     assert len(bot.llm.requests) == asked
     # A later run that comes to nothing changes neither what there is nor how it is counted.
     config: dict[str, str | None] = {
-        ".github/capuchin.yml": "version: 1\nsamples: 2\nattempts: 3\nconfidence: 1\n"
+        ".github/capuchin.yml": "version: 1\nsamples: 2\nattempts: 3\nbudget: {run: 0.000001}\n"
     }
-    await bot.hub.commit(repo, "main", config, "Be sure", MAINTAINER)
-    assert "too likely to be wrong" in await told(bot, issue, "/capuchin retry anyway")
+    await bot.hub.commit(repo, "main", config, "Save", MAINTAINER)
+    assert "the limit for one run was spent" in await told(bot, issue, "/capuchin retry anyway")
     said = await told(bot, issue, "/capuchin explain")
-    assert "There was no fix: the best edit I have is too likely to be wrong." in said
+    assert "There was no fix: the limit for one run was spent before I was sure." in said
     assert f"The edits that I have for #{pull.number}, best first" in said
     assert [line[:10] for line in said.split("\n") if "(in the pull" in line] == ["1. edit 2,"]
     await told(bot, issue, "/capuchin use 2")
