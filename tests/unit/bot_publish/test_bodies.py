@@ -57,6 +57,8 @@ STATUS: Bodies = {
     "working": comments.working(
         RUN, Progress(doing="Writing 10 tests.", files=12, tests=1, edits=3, dollars=0.5)
     ),
+    "waiting": comments.waiting(RUN, Failure.MODEL_UNAVAILABLE),
+    "edited since": replies.edited_since(RUN),
     "a dry run begins": comments.started(changed(RUN, mode=Mode.PLAN)),
     "judging begins": comments.started(changed(RUN, mode=Mode.JUDGE, pulls=(12, 34))),
     "using another begins": comments.started(changed(RUN, mode=Mode.USE, candidate=2)),
@@ -207,7 +209,7 @@ def test_the_rule_for_phones_notices() -> None:
 INNER = {
     "status_marker", "request_marker", "reply_marker", "refusal_marker", "note_marker",
     "answer_marker", "in_status", "failure_reason", "no_fix_reason", "runners_up", "used_up",
-    "not_read",
+    "not_read", "waits_for",
 }  # fmt: skip
 """What only other texts are made of."""
 
