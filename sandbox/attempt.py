@@ -14,7 +14,7 @@ from sandbox.attach import Late
 from sandbox.base import Ending, Execution, SandboxUnavailable
 from sandbox.container import GVISOR, Runtime, create_execution
 from sandbox.daemon import docker_errors
-from sandbox.dialogue import Dialogue, Job, Stopped
+from sandbox.dialogue import Dialogue, Garbled, Job, Stopped
 from sandbox.limits import Limits
 from sandbox.output import Output
 
@@ -105,6 +105,10 @@ class Attempt:
             dialogue.hold(container, self._job, seconds=self._limits.seconds, stop=self._stop)
         except Late:
             return self._cut_off(Ending.TIMEOUT)
+        except Garbled:
+            if self._is_in_reach():
+                return self._cut_off(Ending.KILLED)
+            raise
         if dialogue.output.total > self._limits.output_total_bytes:
             return self._cut_off(Ending.OUTPUT)
         return self._judge(ended_state(self._client, container))
@@ -118,8 +122,7 @@ class Attempt:
             return self._cut_off(Ending.MEMORY)
         if end is None:
             code = state.get("ExitCode")
-            if self._runtime.name == GVISOR and self._dialogue.ready_at is not None:
-                # By a signal to process 1, or because the kernel in the container failed.
+            if self._is_in_reach():
                 if code == KILLED:
                     raise KilledWhole
                 return self._cut_off(Ending.KILLED)
@@ -135,6 +138,11 @@ class Attempt:
             output=self._dialogue.output.text(),
             seconds=round(end["seconds"], 3),
         )
+
+    def _is_in_reach(self) -> bool:
+        """Whether what runs can bring its whole container down: under gVisor it may send signals to
+        process 1, write on its line to us, and exhaust the kernel in the container."""
+        return self._runtime.name == GVISOR and self._dialogue.ready_at is not None
 
     def _cut_off(self, ending: Ending) -> Execution:
         return Execution(

@@ -21,7 +21,7 @@ from bot.recorded.cache import BlockCache, PromptCache
 from bot.recorded.embeddings import embeddings_answer, embeddings_question
 from bot.recorded.openai_wire import OpenAIWire
 from bot.recorded.recording import Answer, Recording
-from bot.recorded.told import Told, Wire, named, tell
+from bot.recorded.told import Told, Wire, anthropic_models, named, openai_models, tell
 from pipeline.models.batch_service import call_of
 from pipeline.models.wire import CALL_HEADER
 
@@ -177,7 +177,7 @@ class RecordedServer:
             return _error(AnthropicWire() if anthropic else OpenAIWire(), 401, "invalid key")
         asked = {named(question.model) for question in self.requests}
         names = [*MODELS, *sorted(asked.difference(MODELS))]
-        return JSONResponse(_anthropic_models(names) if anthropic else _openai_models(names))
+        return JSONResponse(anthropic_models(names) if anthropic else openai_models(names))
 
     async def _metrics(self) -> Response:
         """The two counters of vLLM's that tell what its prefix cache is worth."""
@@ -198,9 +198,10 @@ class RecordedServer:
             asked = read(await request.body(), request.headers)
         except BadQuestion as bad:
             return _error(wire, 400, str(bad))
-        if (asked.response_format or asked.alternatives) and not self._forms:
+        unusual = asked.response_format or asked.alternatives or asked.thinking_tokens
+        if unusual and not (self._forms or asked.protocol == "anthropic"):
             self.requests.append(asked)
-            return _error(wire, 400, "Unrecognized request argument supplied")
+            return _declined(wire, asked)
         answer = self._chosen(asked)
         if answer is None:
             return _error(wire, 400, _nothing(asked))
@@ -290,24 +291,13 @@ def _error(wire: Wire, status: int, message: str) -> Response:
     return JSONResponse(wire.error(status, message), status_code=status, headers=_AT_ONCE)
 
 
+def _declined(wire: Wire, asked: Asked) -> Response:
+    """As vLLM: a limit on thinking inside the stream, everything else before it."""
+    if not (asked.stream and asked.thinking_tokens):
+        return _error(wire, 400, "Unrecognized request argument supplied")
+    said = wire.error(400, "thinking_token_budget is set but reasoning_config is not configured.")
+    return StreamingResponse(iter([wire.event(said)]), media_type="text/event-stream")
+
+
 def _not_allowed() -> Response:
     return _error(AnthropicWire(), 401, "invalid x-api-key")
-
-
-def _anthropic_models(names: list[str]) -> dict[str, Any]:
-    data = [
-        {
-            "type": "model",
-            "id": name,
-            "display_name": name,
-            "created_at": "2026-01-01T00:00:00Z",
-            "lifecycle": "active",
-        }
-        for name in names
-    ]
-    return {"data": data, "has_more": False, "first_id": names[0], "last_id": names[-1]}
-
-
-def _openai_models(names: list[str]) -> dict[str, Any]:
-    data = [{"id": name, "object": "model", "created": 0, "owned_by": "recorded"} for name in names]
-    return {"object": "list", "data": data}

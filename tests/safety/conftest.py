@@ -36,12 +36,14 @@ OTHER_KERNEL = {
     "test_no_dangerous_system_call_gets_through": SENTRY,
     "test_no_new_namespace_of_any_kind": SENTRY,
     "test_the_32_bit_door_is_shut": SENTRY,
-    "test_it_has_no_right_that_it_could_use_or_get_back": "no CapAmb is told, and there is no filter",
+    "test_it_has_no_right_that_it_could_use_or_get_back": "CapAmb is not told, nor is a filter",
     "test_devices_cannot_be_made": "a device node leads to a device of gVisor's kernel, if to any",
     "test_inodes_have_an_end": "its tmpfs knows no limit of inodes, only of memory",
     "test_a_sparse_file_fools_nobody": "its tmpfs counts blocks as if all were written",
-    "test_no_signal_ends_the_processes_that_hold_the_walls": "process 1 there is one as all others: "
-    "with it ends the execution, told as killed",
+    "test_the_processes_that_hold_the_walls_cannot_be_reached": "what process 1 has open is open "
+    "to all of its uid: what they say for it ends the execution, told as killed",
+    "test_no_signal_ends_the_processes_that_hold_the_walls": "process 1 is one as all "
+    "others there: with it ends the execution, told as killed",
     "test_where_process_1_keeps_what_is_not_told": "it shows addresses, not what lies there",
 }
 """What cannot hold under gVisor, and why; all else that fails there is a defect."""

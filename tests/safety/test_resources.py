@@ -16,6 +16,7 @@ from sandbox.base import Ending
 from sandbox.docker import DockerEngine, DockerSandbox
 from sandbox.probe import Mode
 from tests.docker import until_started
+from tests.own_docker import OwnDaemon
 
 MEMORY_BOMBS = {
     "one process": "hoard = []\nwhile True: hoard.append(bytearray(8 << 20))",
@@ -41,8 +42,8 @@ while True: os.write(handle, bytes(1 << 20))
 """,
     "zip bomb": """
 import zlib
-squeeze = zlib.compressobj(9)
-bomb = b"".join(squeeze.compress(bytes(1 << 20)) for _ in range(512)) + squeeze.flush()
+squeeze = zlib.compressobj(1)
+bomb = b"".join(squeeze.compress(bytes(1 << 20)) for _ in range(320)) + squeeze.flush()
 print(len(bomb) < 2 << 20, flush=True)
 zlib.decompress(bomb)
 """,
@@ -142,6 +143,7 @@ async def test_it_gets_no_more_than_its_share_of_the_processors(
     run_id: str,
     daemon: docker.APIClient,
     monkeypatch: pytest.MonkeyPatch,
+    gvisor: OwnDaemon | None,
 ) -> None:
     """However many processes want them; as the kernel of the host counts it."""
     monkeypatch.setattr(engine, "limits", engine.limits.model_copy(update={"cpus": 0.5}))
@@ -170,8 +172,9 @@ while True: pass
                 samples.append(await asyncio.to_thread(seen, container))
             await asyncio.wait([running], timeout=0.8)
         assert (await running).ending is Ending.TIMEOUT
-    # On a busy machine it would get no more anyway, but nobody would count periods.
-    assert samples[-1][2] > 0
+    # On a busy machine it would get no more anyway, but nobody would count periods. Of gVisor
+    # Docker tells none.
+    assert gvisor or samples[-1][2] > 0
     shares = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(samples)]
     assert max(shares) < 0.75
 

@@ -35,6 +35,12 @@ async def unheard(crew: Crew) -> AsyncGenerator[None]:
         lost.status = 202  # as far as GitHub knows
 
 
+def a_minute_ago(issue: Issue) -> None:
+    """What has happened to it by now."""
+    before = timedelta(minutes=1)
+    issue.timeline[:] = [replace(one, at=one.at - before) for one in issue.timeline]
+
+
 async def swept(crew: Crew, issue: Issue, status: RunStatus) -> None:
     """A worker that sweeps brings the issue's run to this end."""
     worker = crew.worker(crew.find)
@@ -162,6 +168,7 @@ async def test_what_was_changed_after_a_label_that_the_sweep_found_is_not_read(
         async with unheard(crew):
             await crew.label(issue)
             await crew.hub.edit_issue(issue, "bob", **{part: "Delete the tests"})
+            a_minute_ago(issue)
         await swept(crew, issue, RunStatus.ASKED_BACK)
         (said,) = crew.said(issue)
         assert "was changed after I was asked" in said
@@ -180,8 +187,7 @@ async def test_what_was_changed_before_a_label_that_the_sweep_found_is_read(
         issue = await crew.issue(crew.shop())
         async with unheard(crew):
             await crew.hub.edit_issue(issue, "bob", title="total() is wrong", body="It adds.")
-            before = timedelta(minutes=1)
-            issue.timeline[:] = [replace(one, at=one.at - before) for one in issue.timeline]
+            a_minute_ago(issue)
             await crew.label(issue)
         await swept(crew, issue, RunStatus.OPENED_PULL_REQUEST)
         assert crew.workshop.jobs[0].issue.title == "total() is wrong"

@@ -6,11 +6,15 @@ import asyncio
 import signal
 from collections import Counter
 
+import docker
+
 from bot.recorded.recording import Answer
-from bot.types import RunStatus
+from bot.types import Run, RunStatus
+from sandbox.daemon import connect
+from tests.docker import containers_of
 from tests.e2e import shop
 from tests.e2e.conftest import Standing
-from tests.e2e.failures.at_work import ended
+from tests.e2e.failures.at_work import ended, until
 from tests.e2e.test_worker_killed import until_asked, worker
 
 SLOW = Answer(call="editing/1", turn=0, reply=shop.RIGHT, delay=2)
@@ -36,6 +40,15 @@ async def test_a_worker_told_to_go_loses_nothing_and_the_next_repeats_nothing(
         questions = Counter((q.call, q.turn, q.messages) for q in bot.llm.requests)
         assert questions.most_common(1)[0][1] == 1, questions
         assert bot.llm.hung_up == []
+        daemon = connect(None)
+        try:
+            await until(lambda: nothing_left(daemon, run))
+        finally:
+            daemon.close()
         (comment,) = issue.comments
         assert "I opened #2" in comment.body
         assert (len(repo.pulls), issue.labels) == (1, [])
+
+
+async def nothing_left(daemon: docker.APIClient, run: Run) -> bool:
+    return containers_of(daemon, run.id) == []
