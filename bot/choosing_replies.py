@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from bot.comments import in_status
 from bot.contents import order_of
@@ -12,24 +12,40 @@ from pipeline.types import Selection
 LISTED: Final = 20
 
 
-def runners_up(result: Selection) -> str:
-    """The edits in the order by which `use` counts them."""
+class Held(NamedTuple):
+    """The edits of the run whose pull request is `pull`, and which of them is in it."""
+
+    selection: Selection
+    pull: int
+    place: int | None
+    """As `use` counts; None when the branch holds something else."""
+
+
+def runners_up(result: Selection, place: int | None = None) -> str:
+    """The edits in the order by which `use` counts them; that at `place` is in the pull request."""
     votes = result.evidence.votes
     rows = (
-        f"{place}. {votes.candidates[c].name}, which passes {votes.votes(c)} of "
-        f"{len(votes.tests)} tests"
-        + (" (in the pull request)" if votes.candidates[c] == result.candidate else "")
-        for place, c in enumerate(order_of(result)[:LISTED], 1)
+        f"{number}. {votes.candidates[c].name}, which passes {votes.votes(c)} of "
+        f"{len(votes.tests)} tests" + (" (in the pull request)" if number == place else "")
+        for number, c in enumerate(order_of(result)[:LISTED], 1)
     )
     return "\n".join(rows)
 
 
-def use_what(name: str, result: Selection) -> str:
+def use_what(name: str, held: Held) -> str:
     """To `use` without the number of an edit that there is."""
-    count = len(order_of(result))
+    count = len(order_of(held.selection))
     return (
         f"Please give one number from 1 to {count}, as in `/{name} use {min(2, count)}`. These are "
-        f"the edits that I have, best first:\n\n{runners_up(result)}"
+        f"the edits that I have, best first:\n\n{runners_up(held.selection, held.place)}"
+    )
+
+
+def edits_of(name: str, held: Held) -> str:
+    """To `explain`: what `use` can put into the pull request."""
+    return (
+        f"The edits that I have for #{held.pull}, best first; `/{name} use 2` puts the second into "
+        f"it:\n\n{runners_up(held.selection, held.place)}"
     )
 
 
@@ -65,8 +81,8 @@ def used(run: Run, number: int, selection: Selection) -> str:
     said = f" {broken} tests of this repository pass without it and not with it." if broken else ""
     return in_status(
         run,
-        f"#{number} holds my edit {run.candidate} now ({selection.candidate.name}), as "
-        f"@{run.asked_by} asked. {test}{said}",
+        f"#{number} holds {selection.candidate.name} now, number {run.candidate} of those I have "
+        f"for it, as @{run.asked_by} asked. {test}{said}",
     )
 
 

@@ -85,7 +85,7 @@ def _looking(run: Run) -> str:
             pulls = ", ".join(f"#{number}" for number in run.pulls)
             return f"I am judging {pulls}, {asked} I shall push nothing."
         case Mode.USE:
-            return f"I am putting my edit {run.candidate} into the pull request, {asked}"
+            return f"I am putting number {run.candidate} of my edits into the pull request, {asked}"
         case _:
             return f"I am looking into this, {asked}"
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.choosing_replies import runners_up
 from bot.comments import LABEL_AGAIN, failure_reason, in_status, no_fix_reason, waits_for
 from bot.config_layers import LayerProblem
-from bot.contents import order_of
 from bot.duplicates import Signs
 from bot.hearing import Heard
 from bot.markdown import block, code, details, prose
@@ -62,10 +60,10 @@ def not_mine() -> str:
 
 def helped(name: str, verbs: Sequence[tuple[str, str]], label: str) -> str:
     """Every verb, with the labels."""
-    rows = "\n".join(f"| `/{name} {verb}` | {does} |" for verb, does in verbs)
+    # A list and no table: a phone shows the sentences whole.
+    rows = "\n".join(f"- `/{name} {verb}`: {does}" for verb, does in verbs)
     return (
-        "Write one of these at the very beginning of a comment.\n\n"
-        f"| Command | What I do |\n|---|---|\n{rows}\n\n"
+        f"Write one of these at the very beginning of a comment.\n\n{rows}\n\n"
         f"The label {code(label)} is the same as `fix`; {code(label + ':auto')} does not ask back "
         f"and opens the pull request ready for review; {code(label + ':dry-run')} is `plan`. "
         "Taking the label off, or closing the issue, stops me."
@@ -93,38 +91,34 @@ def _stands(run: Run, ahead: int) -> str:
     )
 
 
-def explained(run: Run, result: Selection | NoFix | None, name: str) -> str:
-    """Why a run ended as it did. `result` is the pipeline's, None when it came to none."""
+def explained(run: Run, result: Selection | NoFix | None, edits: str = "") -> str:
+    """Why a run ended as it did. `result` is the pipeline's, None when it came to none.
+
+    `edits` lists those that can be put into a pull request, this run's or an earlier one's.
+    """
     said = [_stands(run, 0)]
     match result:
         case Selection():
-            said += _chosen(result, name)
+            said += _chosen(result)
         case NoFix():
             said.append(f"There was no fix: {no_fix_reason(result.reason)}")
             said += [f"- {prose(sentence, 600)}" for sentence in result.learnt[:LEARNT]]
         case None:
             if run.failure is not None:
                 said.append(f"The reason: {failure_reason(run.failure, run.detail)}")
-    if run.not_read:
-        said.append(run.not_read)
+    said += [text for text in (edits, run.not_read) if text]
     return "\n\n".join(said) + f"\n\n<sub>Run `{run.id}`</sub>"
 
 
-def _chosen(result: Selection, name: str) -> list[str]:
+def _chosen(result: Selection) -> list[str]:
     proof = result.evidence
     table = details("Edits × tests", matrix(proof.votes, result.candidate, proof.standings))
-    said = [
+    return [
         f"I looked at {len(proof.context.files)} files and had {len(proof.votes.candidates)} "
         f"edits. {prose(proof.why, 2000)} I take it to be right with a probability of "
         f"{result.confidence:.0%}.",
         table,
     ]
-    if len(order_of(result)) > 1:
-        said.append(
-            f"The edits, best first; `/{name} use 2` puts the second into the pull request:\n\n"
-            f"{runners_up(result)}"
-        )
-    return said
 
 
 def config_invalid(found: LayerProblem) -> str:

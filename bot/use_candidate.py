@@ -72,7 +72,7 @@ async def _source(scene: Scene) -> Source:
     if pull is None or pull.state != "open":
         raise Refused(f"#{source.pull_request} is no longer open.")
     if not 1 <= run.candidate <= len(order_of(solved.result)):
-        raise Refused(f"That run has no edit {run.candidate}.")
+        raise Refused(f"I have no edit number {run.candidate} for it.")
     contents = await store.load(CONTENTS_KEY, Contents) or Contents.of(source)
     return Source(source, store, solved.result, pull, contents)
 
@@ -83,7 +83,7 @@ async def _used(scene: Scene, source: Source) -> str:
     if state is None:
         raise Refused(await _why_not_known(scene, source))
     if state.candidate == run.candidate and state.run != run.id:
-        raise Refused(f"#{number} holds edit {run.candidate} already.")
+        raise Refused(f"#{number} holds number {run.candidate} of my edits already.")
     selection = await _tried(scene, source)
     answer = await _answer(scene, source, selection)
     head = state.head if state.run == run.id else await _pushed(scene, source, state, answer)

@@ -9,7 +9,8 @@ from bot import choosing_replies as replies
 from bot.clerk import Later
 from bot.commands.verbs import Bench
 from bot.commands.working import beginning, waiting
-from bot.contents import order_of
+from bot.contents import Contents, order_of
+from bot.keys import CONTENTS_KEY
 from bot.runs import Outcome, published_by
 from bot.store import RedisStore
 from bot.types import Mode, Place, Run
@@ -36,14 +37,13 @@ async def use(bench: Bench) -> Later | None:
     if source is None or source.pull_request is None:
         await bench.reply(replies.nothing_to_use())
         return None
-    store = RedisStore(office.runs.redis, office.runs.keys, source.id)
-    solved = await store.load(OUTCOME_KEY, Solved)
-    if solved is None or not isinstance(solved.result, Selection):
+    held = await _held(bench, source)
+    if held is None:
         await bench.reply(replies.no_longer_kept(source.pull_request))
         return None
     numbers = order.command.numbers
-    if len(numbers) != 1 or not 1 <= numbers[0] <= len(order_of(solved.result)):
-        await bench.reply(replies.use_what(bench.settings.app_name, solved.result))
+    if len(numbers) != 1 or not 1 <= numbers[0] <= len(order_of(held.selection)):
+        await bench.reply(replies.use_what(bench.settings.app_name, held))
         return None
     asked = await office.runs.create(
         order.repo,
@@ -63,6 +63,31 @@ async def use(bench: Bench) -> Later | None:
         if order.place is Place.PULL:
             await bench.reply(replies.told_on(source.issue))
     return await waiting(bench, asked.outcome)
+
+
+async def edits(bench: Bench) -> str:
+    """The edits that `use` can choose from, as `explain` lists them; empty when there is no choice.
+
+    They are those of the latest run that opened a pull request, whatever came after it.
+    """
+    source = await _source(bench)
+    held = None if source is None else await _held(bench, source)
+    if held is None or len(order_of(held.selection)) < 2:
+        return ""
+    return replies.edits_of(bench.settings.app_name, held)
+
+
+async def _held(bench: Bench, source: Run) -> replies.Held | None:
+    """None when its edits are no longer kept."""
+    runs = bench.office.runs
+    store = RedisStore(runs.redis, runs.keys, source.id)
+    solved = await store.load(OUTCOME_KEY, Solved)
+    if solved is None or not isinstance(solved.result, Selection) or source.pull_request is None:
+        return None
+    contents = await store.load(CONTENTS_KEY, Contents) or Contents.of(source)
+    pull = await bench.repo.pulls.get(source.pull_request)
+    state = contents.at(pull.head_sha) if pull else None
+    return replies.Held(solved.result, source.pull_request, state.candidate if state else None)
 
 
 async def _source(bench: Bench) -> Run | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bot import replies
 from bot.clerk import Later
+from bot.commands.choosing import edits
 from bot.commands.verbs import Bench
 from bot.config_layers import LayerProblem
 from bot.config_told import as_comment
@@ -31,8 +32,8 @@ async def explain(bench: Bench) -> Later | None:
         await bench.reply(replies.no_run(bench.settings.app_name))
         return None
     solved = await _store(bench, run).load(OUTCOME_KEY, Solved)
-    name = bench.settings.app_name
-    await bench.reply(replies.explained(run, solved.result if solved else None, name))
+    result = solved.result if solved else None
+    await bench.reply(replies.explained(run, result, await edits(bench)))
     return None
 
 

@@ -12,7 +12,7 @@ from bot.tend.record import Records
 from bot.types import Mode, Place, Stop, StopReason
 from bot.wishes import Order, Pace, Start, Tend
 
-WAIT_SECONDS = 2.0
+WAIT_SECONDS = 0.5
 """How often a command that waits for a run looks whether it is over."""
 
 

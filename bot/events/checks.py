@@ -1,4 +1,4 @@
-"""What becomes of checks: a suite ends; somebody presses the button beside one, or beside all."""
+"""What becomes of checks: a suite ends, and somebody presses the button beside one or all."""
 
 from __future__ import annotations
 

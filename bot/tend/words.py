@@ -70,10 +70,11 @@ def check_summary(found: Verification, base: str, branch: str) -> str:
     """The check run's first paragraph, with what a maintainer may do."""
     said = (
         f"{code(found.path)}, run {len(found.before)} times on each side, each time in a fresh "
-        f"sandbox without network.\n\n"
+        f"sandbox without network. Without the change is {code(branch, 100)} at "
+        f"{code(base[:7])}.\n\n"
         f"| | passed | failed |\n|---|--:|--:|\n"
-        f"| without the change ({code(branch, 100)} at {code(base[:7])}) | {_counts(found.before)} "
-        f"|\n| with the change | {_counts(found.after)} |"
+        f"| without the change | {_counts(found.before)} |\n"
+        f"| with the change | {_counts(found.after)} |"
     )
     hints: dict[Verdict, str] = {
         "shown": "",

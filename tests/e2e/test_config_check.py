@@ -8,8 +8,8 @@ from bot.config_check import NAME
 from bot.localhub import Pull, Repo
 from bot.localhub.ci import rerun, rerun_all
 from bot.localhub.state import CheckRun
+from tests.e2e.forks import fork_pull
 from tests.e2e.harness import BotHarness
-from tests.e2e.test_judge_and_use import fork_pull
 from tests.snapshots import assert_snapshot
 
 FILE = ".github/capuchin.yml"
@@ -119,7 +119,7 @@ async def test_a_pull_request_from_a_fork_is_checked_and_checked_anew_and_nothin
     bot: BotHarness,
 ) -> None:
     repo = bot.add_repo()
-    pull = await fork_pull(bot, repo, {FILE: ("100644", "samples: 0\n")})
+    pull = await fork_pull(bot.hub, repo, {FILE: ("100644", "samples: 0\n")})
     before = repo.git.refs("")
     await bot.settle()
     (run,) = checks(repo)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bot.localhub import Issue, Repo
-from bot.localhub.actions.pulls import NewPull, open_pull
-from bot.localhub.git_types import Signature
-from bot.localhub.state import Pull, now
+from bot.localhub.state import Pull
 from bot.recorded.recording import Answer
 from bot.types import Mode, Run, RunStatus
 from tests.e2e import shop
 from tests.e2e.conftest import Standing
+from tests.e2e.forks import fork_pull
 from tests.e2e.harness import MAINTAINER, REPORTER, BotHarness
 from tests.hub import ref_of
 
@@ -24,25 +23,6 @@ TEST = "from shop.till import total\n\n\ndef test_total():\n    assert total(1, 
 async def pull_of(bot: BotHarness, repo: Repo, name: str, files: Mapping[str, str]) -> Pull:
     await bot.hub.commit(repo, name, dict(files), f"Work of {name}", name)
     return await bot.hub.open_pull(repo, name, f"Mend total() @{name}", name)
-
-
-async def fork_pull(bot: BotHarness, repo: Repo, entries: dict[str, tuple[str, str]]) -> Pull:
-    """From a fork; `entries`: path to mode and content (or commit)."""
-    git, who = repo.git, bot.hub.add_user("mallory")
-    base = git.resolve("main")
-    assert base is not None
-    blobs = {
-        path: (mode, text if mode == "160000" else git.write_blob(text.encode()))
-        for path, (mode, text) in entries.items()
-    }
-    tree = git.write_paths(git.commit(base).tree, blobs)
-    by = Signature("mallory", "m@example.com", now())
-    sha = git.write_commit(tree, [base], "Trust me\n", by, by)
-    fork = bot.hub.add_repo("mallory/shop", {})
-    asked = NewPull("Trust me", "", "patch-1", "main", fork=(fork, sha))
-    pull = await open_pull(bot.hub, repo, asked, who)
-    await bot.hub.settled()
-    return pull
 
 
 async def told(bot: BotHarness, issue: Issue, text: str, by: str = MAINTAINER) -> str:
@@ -74,7 +54,7 @@ async def judged(bot: BotHarness) -> None:
     tested = {"shop/till.py": RIGHT, "tests/test_total.py": TEST}
     right = await pull_of(bot, repo, "carol", tested)
     hostile = await fork_pull(
-        bot,
+        bot.hub,
         repo,
         {
             "shop/till.py": ("100644", RIGHT + "\n" * 50_000),
@@ -123,7 +103,7 @@ async def test_use_puts_a_runner_up_into_the_pull_request_and_back(bot: BotHarne
     assert "one number from 1 to 2" in await told(bot, issue, "/capuchin use 7")
     said = await told(bot, pull, "/capuchin use 2")
     assert f"I tell on #{issue.number}" in said
-    (said,) = [c.body for c in issue.comments if "holds my edit 2 now" in c.body]
+    (said,) = [c.body for c in issue.comments if "holds edit 1 now, number 2 of" in c.body]
     assert "The reproduction test does not pass with it, and was taken out." in said
     assert (repo.pulls, pull.state) == ([pull], "open")
     assert repo.file_at(pull.head_sha, "shop/till.py") == NOT_RIGHT
@@ -135,7 +115,9 @@ async def test_use_puts_a_runner_up_into_the_pull_request_and_back(bot: BotHarne
     assert f"capuchin:run={first.id}" in (pull.body or "")
     checks = [c.conclusion for c in repo.check_runs if c.head_sha == pull.head_sha]
     assert checks == ["failure"]
-    assert "holds edit 2 already" in await told(bot, issue, "/capuchin use 2")
+    said = await told(bot, issue, "/capuchin explain")
+    assert [line[:10] for line in said.split("\n") if "(in the pull" in line] == ["2. edit 1,"]
+    assert "holds number 2 of my edits already" in await told(bot, issue, "/capuchin use 2")
     await told(bot, issue, "/capuchin use 1")
     assert repo.file_at(pull.head_sha, "shop/till.py") == RIGHT
     assert repo.file_at(pull.head_sha, "tests/test_total_subtracts.py") is not None

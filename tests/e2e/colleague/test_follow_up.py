@@ -149,6 +149,43 @@ async def test_a_person_who_is_faster_keeps_what_they_pushed(crew_up: CrewUp) ->
         assert "has to" in replies(crew, pull)[0][1]
 
 
+async def test_what_is_said_during_a_follow_up_is_followed_after_it(crew_up: CrewUp) -> None:
+    async with crew_up(review_seconds=0) as crew:
+        _, pull = await opened(crew)
+        later = [("shop.py", 1, "And here?")]
+
+        async def more() -> None:
+            crew.workshop.meanwhile = None
+            await crew.hub.review(pull, "alice", lines=later)
+
+        crew.workshop.meanwhile = more
+        await crew.hub.review(pull, "alice", lines=LINE)
+        await crew.settle()
+        assert [task.feedback for task in crew.workshop.tasks] == [
+            ("alice on shop.py, line 2: Please say why.",),
+            ("alice on shop.py, line 1: And here?",),
+        ]
+        assert len(replies(crew, pull)) == 2
+
+
+async def test_follow_ups_keep_the_repositorys_manners(crew_up: CrewUp) -> None:
+    async with crew_up(review_seconds=0) as crew:
+        repo = crew.shop()
+        for number in range(4):
+            files: dict[str, str | None] = {"n.py": f"n = {number}\n", ".github/dco.yml": "x: 1\n"}
+            await crew.hub.commit(repo, "main", files, f"feat: n is {number}", "alice")
+        await crew.label(await crew.issue(repo))
+        await crew.settle()
+        (pull,) = repo.pulls
+        crew.workshop.revised = EDITED
+        await crew.hub.review(pull, "alice", lines=LINE)
+        await crew.settle()
+        message = repo.git.commit(pull.head_sha).message
+        assert message.startswith("fix: follow the review\n")
+        assert "\nCo-authored-by: alice <" in message
+        assert "\nSigned-off-by: capuchin[bot] <" in message
+
+
 async def test_reviews_are_left_to_people_where_the_repository_says_so(crew_up: CrewUp) -> None:
     async with crew_up(review_seconds=0) as crew:
         _, pull = await opened(crew, "follow_up: false\n")

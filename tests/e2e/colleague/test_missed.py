@@ -10,10 +10,13 @@ from datetime import timedelta
 
 import pytest
 
+from bot.cursors import Cursors
 from bot.localhub import Issue
 from bot.types import RunStatus
 from tests.e2e.colleague.conftest import CrewUp
 from tests.e2e.colleague.crew import Crew
+from tests.e2e.colleague.test_evidence_check import opened
+from tests.e2e.colleague.test_follow_up import LINE, replies
 from tests.e2e.publishing.office import Office
 from tests.hub import ref_of
 
@@ -77,6 +80,42 @@ async def test_a_webhook_after_the_end_of_the_run_that_the_sweep_began_is_answer
         assert (await crew.hub.redeliver(late)).status == 200
         assert (await crew.run_of(issue)).id == first.id
         assert await crew.runs.current(ref_of(issue.repo), issue.number) is None
+
+
+async def test_a_push_and_a_review_that_no_webhook_told_of_are_seen(crew_up: CrewUp) -> None:
+    async with crew_up(tend_seconds=OFTEN, review_seconds=0) as crew:
+        repo, pull = await opened(crew)
+        async with unheard(crew):
+            await crew.hub.review(pull, "alice", lines=LINE)
+        async with crew.at_work(sweeping=True):
+            await crew.until(lambda: replies(crew, pull))
+        async with unheard(crew):
+            await crew.hub.commit(repo, pull.head_ref, {"x.py": "x = 2\n"}, "Mine", "alice")
+        async with crew.at_work(sweeping=True):
+            await crew.until(lambda: crew.said(pull))
+        assert crew.said(pull)[0].startswith("Somebody else has pushed to this branch")
+
+
+async def test_a_mistake_in_the_settings_is_told_though_no_webhook_came(crew_up: CrewUp) -> None:
+    async with crew_up(missed_seconds=OFTEN) as crew:
+        repo = crew.shop()
+        await crew.issue(repo)
+        async with crew.at_work(sweeping=True):
+            await crew.until(lambda: _looked(crew))
+        async with unheard(crew):
+            files: dict[str, str | None] = {".github/capuchin.yml": "samples: 0\n"}
+            await crew.hub.commit(repo, "settings", files, "Settings", "bob")
+            pull = await crew.hub.open_pull(repo, "settings", "Settings", "bob")
+        async with crew.at_work(sweeping=True):
+            await crew.until(lambda: repo.check_runs)
+        (run,) = repo.check_runs
+        assert (run.head_sha, run.conclusion) == (pull.head_sha, "failure")
+
+
+async def _looked(crew: Crew) -> bool:
+    """Whether the sweep has seen the repository once: only what changes then is looked at."""
+    (repo,) = crew.hub.repos.values()
+    return await Cursors(crew.redis, crew.runs.keys).get(ref_of(repo)) is not None
 
 
 async def test_a_label_taken_off_without_a_webhook_stops_the_run(crew_up: CrewUp) -> None:

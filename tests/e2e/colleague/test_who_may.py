@@ -115,6 +115,8 @@ async def test_strangers_words_are_left_out_and_counted(crew: Crew) -> None:
     await crew.say(issue, "Please add, do not subtract.", by="alice")
     await crew.label(issue)
     await crew.settle()
+    (pull,) = issue.repo.pulls
+    assert "\n\nNot read: 1 comment by people who may not command me.\n\n" in (pull.body or "")
     read = crew.workshop.jobs[0].issue.discussion
     assert [said.partition(":")[0] for said in read] == ["bob", "alice"]
     assert "Not read: 1 comment by people who may not command me." in crew.said(issue)[0]

@@ -1,0 +1,29 @@
+"""Pull requests from a fork that nobody here knows."""
+
+from __future__ import annotations
+
+from bot.localhub import LocalHub, Repo
+from bot.localhub.actions.pulls import NewPull, open_pull
+from bot.localhub.git_types import Signature
+from bot.localhub.state import Pull, now
+
+
+async def fork_pull(
+    hub: LocalHub, repo: Repo, entries: dict[str, tuple[str, str]], branch: str = "patch-1"
+) -> Pull:
+    """mallory's; `entries`: path to mode and content (or commit)."""
+    git, who = repo.git, hub.add_user("mallory")
+    base = git.resolve("main")
+    assert base is not None
+    blobs = {
+        path: (mode, text if mode == "160000" else git.write_blob(text.encode()))
+        for path, (mode, text) in entries.items()
+    }
+    tree = git.write_paths(git.commit(base).tree, blobs)
+    by = Signature("mallory", "m@example.com", now())
+    sha = git.write_commit(tree, [base], "Trust me\n", by, by)
+    fork = hub.add_repo(f"mallory/{repo.name}", {})
+    asked = NewPull("Trust me", "", branch, "main", fork=(fork, sha))
+    pull = await open_pull(hub, repo, asked, who)
+    await hub.settled()
+    return pull

@@ -1,0 +1,225 @@
+"""Every text that people see on GitHub, kept whole as they read it, and readable on a phone."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from types import ModuleType
+
+import pytest
+
+from bot import choosing_replies, comments, config_told, evidence, replies
+from bot.choosing_replies import Held
+from bot.commands.desk import VERBS
+from bot.config_layers import LayerProblem
+from bot.duplicates import Signs
+from bot.github.facts import LinkedPull
+from bot.hearing import Heard
+from bot.progress import Progress
+from bot.quota import Limit
+from bot.repo_config import ConfigProblem
+from bot.tend import words
+from bot.types import Failure, Mode, RunStatus, Stop, StopReason, Wait, changed
+from pipeline.estimate import Estimate
+from pipeline.plan import Plan
+from pipeline.types import NoFix, TestScript
+from pipeline.verify import Verification
+from sandbox.base import Ending, Execution
+from tests import phone
+from tests.snapshots import assert_snapshot
+from tests.unit.bot_publish.samples import ACCOUNTS, BREAKS, FAILS, PASSES, a_run, a_selection
+
+Bodies = Mapping[str, str]
+
+RUN = changed(a_run(), page="https://bot.acme.test/runs/r1?key=k", dollars=0.42)
+CHOSEN = a_selection()
+DONE = changed(RUN, status=RunStatus.OPENED_PULL_REQUEST, pull_request=12)
+LONG = (
+    "def test_it():\n    assert total(1, 2) == 3  # a line that is much wider than any phone\n" * 9
+)
+SAID = Execution(exit_code=2, output=LONG, seconds=0.1, ending=Ending.EXIT)
+NO = NoFix(
+    reason="no edit passes its test",
+    learnt=("`total()` subtracts.", "3 different edits were tried."),
+    suspects=("shop/till.py",),
+    script=LONG,
+)
+PULL = LinkedPull.model_validate({"number": 9, "state": "open", "user": {"login": "bob"}})
+
+
+def stopped(why: StopReason, by: str = "alice") -> str:
+    return comments.stopped(changed(RUN, stop=Stop(by=by, why=why)))
+
+
+STATUS: Bodies = {
+    "queued": comments.queued(RUN, Wait(place=3, seconds=1500)),
+    "started": comments.started(RUN),
+    "working": comments.working(
+        RUN, Progress(doing="Writing 10 tests.", files=12, tests=1, edits=3, dollars=0.5)
+    ),
+    "waiting": comments.waiting(RUN, Failure.MODEL_UNAVAILABLE),
+    "edited since": replies.edited_since(RUN),
+    "a dry run begins": comments.started(changed(RUN, mode=Mode.PLAN)),
+    "judging begins": comments.started(changed(RUN, mode=Mode.JUDGE, pulls=(12, 34))),
+    "using another begins": comments.started(changed(RUN, mode=Mode.USE, candidate=2)),
+    "opened": comments.opened(changed(RUN, not_read=replies.not_read(Heard(strangers=2))), 12,
+                              draft=True),
+    "no fix": comments.no_fix(RUN, NO),
+    "planned": replies.planned(
+        RUN,
+        Plan(files=("shop/till.py", "shop/cart.py"), script=TestScript(text=LONG), run=SAID,
+             estimate=Estimate(dollars=1.5, most=4)),
+    ),
+    "used": choosing_replies.used(changed(RUN, mode=Mode.USE, candidate=2), 12, CHOSEN),
+    "not used": choosing_replies.not_used(RUN, "#12 is no longer open."),
+    "not judged": comments.not_judged(RUN),
+    "asked back": replies.asked_back(
+        RUN, Signs(locked=True, assignees=("bob",), pulls=(PULL,), branches=("7-mend",)), "capuchin"
+    ),
+    "withdrawn: trust": comments.withdrawn(RUN, "trust"),
+    "withdrawn: disabled": comments.withdrawn(RUN, "disabled"),
+    **{f"stopped: {why}": stopped(why) for why in StopReason},
+    "stop came late": comments.stop_came_late(RUN, 12),
+    **{f"failed: {failure}": comments.failed(RUN, failure, f"pip install .\nIt broke.\n{LONG}")
+       for failure in Failure},
+}  # fmt: skip
+
+ANSWERS: Bodies = {
+    "help": replies.helped(
+        "capuchin",
+        [(f"{name} {verb.words}".strip(), verb.does) for name, verb in VERBS.items()],
+        "capuchin",
+    ),
+    "unknown": replies.unknown("capuchin", "stauts", "status"),
+    "not here": replies.not_here("status"),
+    "fix or retry while it works": replies.waits("capuchin"),
+    "fix on another's pull request": replies.not_mine(),
+    "stop: nothing runs": replies.nothing_runs(),
+    "status: no run": replies.no_run("capuchin"),
+    "status: queued": replies.status(changed(RUN, status=RunStatus.QUEUED), 2),
+    "status: working": replies.status(changed(RUN, status=RunStatus.RUNNING), 0),
+    "status: over": replies.status(DONE, 0),
+    "explain": replies.explained(
+        DONE, CHOSEN, choosing_replies.edits_of("capuchin", Held(CHOSEN, 12, 1))
+    ),
+    "explain: no fix": replies.explained(
+        changed(RUN, status=RunStatus.NO_FIX), NO,
+        choosing_replies.edits_of("capuchin", Held(CHOSEN, 12, 2)),
+    ),
+    "explain: failed": replies.explained(
+        changed(RUN, status=RunStatus.FAILED, failure=Failure.MODEL_UNAVAILABLE), None
+    ),
+    "config: invalid": replies.config_invalid(
+        LayerProblem(".github/capuchin.yml", ConfigProblem(line=3, column=1, message="Is it?"))
+    ),
+    "use: which": choosing_replies.use_what("capuchin", Held(CHOSEN, 12, None)),
+    "use: nothing": choosing_replies.nothing_to_use(),
+    "use: no longer kept": choosing_replies.no_longer_kept(12),
+    "use: on the pull request": choosing_replies.told_on(7),
+    "judge: which": choosing_replies.judge_what("capuchin", 20),
+}  # fmt: skip
+
+REFUSALS: Bodies = {
+    "write": replies.refused("mallory"),
+    "triage": replies.refused("mallory", ("triage",)),
+    "named": replies.refused("mallory", ("carol",)),
+    **{f"quota: {of}": replies.over_quota("alice", Limit(of, 20))
+       for of in ("person", "repository", "installation")},
+    "quota of a reviewer": words.over_quota("alice", Limit("person", 20)),
+    "the day's ceiling, repository": words.paused("repository", "2026-01-02"),
+    "the day's ceiling, operator": words.paused("installation", "2026-01-02"),
+}  # fmt: skip
+
+MARKERS = [words.answer_marker("line-1")]
+TENDED: Bodies = {
+    "answered": words.answered([("alice", "It sums now. Thanks @all.")], "abc1234", MARKERS),
+    "answered, nothing changed": words.answered([("alice", "It is meant so.")], "", MARKERS),
+    "answered, several people": words.answered(
+        [("alice", "Renamed."), ("carol", "It stays.")], "abc1234", MARKERS
+    ) + words.left_out(2),
+    "not managed": words.not_managed(MARKERS, "capuchin", spent=False),
+    "out of money": words.not_managed(MARKERS, "capuchin", spent=True),
+    "handed over": words.handed_over(12),
+    "rebased": words.rebased("abc1234", words.note_marker("rebased", "x")),
+    "conflict": words.conflict("main", words.note_marker("conflict", "x")),
+    "closed with its issue": words.closed_with_issue(7, 12),
+    "retired": words.retired(30, 12),
+    "failed": words.failed(Failure.MODEL_REFUSED, "", words.note_marker("failed", "x")),
+}  # fmt: skip
+
+FOUND = Verification(path="tests/test_total.py", command=("python", "-m", "pytest"),
+                     before=(FAILS, FAILS), after=(PASSES, PASSES))  # fmt: skip
+
+
+def check(found: Verification) -> str:
+    parts = [words.check_title(found), words.check_summary(found, "a" * 40, "main")]
+    return "\n\n".join([*parts, words.check_text(found)])
+
+
+CHECKS: Bodies = {
+    "running": f"{words.checking_title()}\n\n{words.checking_summary('tests/test_total.py', 3)}",
+    "shown": check(FOUND),
+    "flaky": check(FOUND.model_copy(update={"after": (PASSES, BREAKS)})),
+    "passes without": check(FOUND.model_copy(update={"before": (PASSES, PASSES)})),
+    "fails with": check(FOUND.model_copy(update={"after": (FAILS, FAILS)})),
+    "clash": f"{words.clash_title()}\n\n{words.clash_summary('main')}",
+    "not run": f"{words.not_checked_title()}\n\n{words.not_checked_summary()}",
+    "settings: valid": f"{config_told.checked_title(0)}\n\n"
+    + config_told.checked({".github/capuchin.yml": []}),
+    "settings: a mistake": f"{config_told.checked_title(1)}\n\n"
+    + config_told.checked(
+        {".github/capuchin.yml": [ConfigProblem(line=3, column=1, message="There is no such.")]}
+    ),
+}
+
+READ = changed(a_run(), not_read=replies.not_read(Heard(strangers=2, late=1, edited=True)))
+PULLS: Bodies = {"pull request": evidence.body(READ, CHOSEN, ACCOUNTS)}
+
+GROUPS: Mapping[str, Bodies] = {
+    "bodies_status": STATUS,
+    "bodies_answers": ANSWERS,
+    "bodies_refusals": REFUSALS,
+    "bodies_follow_up": TENDED,
+    "bodies_checks": CHECKS,
+    "bodies_pull_request": PULLS,
+}
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_people_read_what_is_kept_here(group: str) -> None:
+    bodies = GROUPS[group]
+    assert_snapshot(group, "\n".join(f"======== {name}\n{text}" for name, text in bodies.items()))
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_it_can_be_read_on_a_phone(group: str) -> None:
+    found = {name: phone.problems(text) for name, text in GROUPS[group].items()}
+    assert {name: some for name, some in found.items() if some} == {}
+
+
+def test_the_rule_for_phones_notices() -> None:
+    wide = "| a column of some words | another one of them | and one more |\n|---|---|---|"
+    assert phone.problems(wide) == [f"a wide table: {wide.splitlines()[0]}"]
+    assert phone.problems(f"<details>\n<summary>x</summary>\n\n{wide}\n\n</details>") == []
+    assert phone.problems(f"```text\n{'x' * 50}\n```") == [f"a wide line of code: {'x' * 50}"]
+    assert phone.problems("```text\n" + "x\n" * 20 + "```") != []
+    assert phone.problems("word " * 200) != []
+
+
+INNER = {
+    "status_marker", "request_marker", "reply_marker", "refusal_marker", "note_marker",
+    "answer_marker", "in_status", "failure_reason", "no_fix_reason", "runners_up", "used_up",
+    "not_read", "waits_for",
+}  # fmt: skip
+"""What only other texts are made of."""
+
+
+@pytest.mark.parametrize("module", [comments, replies, choosing_replies, words])
+def test_no_text_is_left_out_above(module: ModuleType) -> None:
+    source = inspect.getsource(inspect.getmodule(test_no_text_is_left_out_above) or module)
+    every = {
+        name
+        for name, function in inspect.getmembers(module, inspect.isfunction)
+        if function.__module__ == module.__name__ and not name.startswith("_")
+    }
+    assert {name for name in every - INNER if f".{name}(" not in source} == set()
