@@ -84,6 +84,26 @@ def docker_errors(doing: str) -> Generator[None]:
         raise SandboxUnavailable(f"{doing}: {cause(error)}") from error
 
 
+def enforcing(client: docker.APIClient) -> str:
+    """The daemon's version, in words.
+
+    Raises:
+        SandboxUnavailable: it does not answer, or cannot hold the walls up; says what to do.
+    """
+    with docker_errors("Docker does not answer"):
+        version: dict[str, Any] = client.version()
+        info: dict[str, Any] = client.info()
+    missing = [name for name in ("MemoryLimit", "PidsLimit", "CpuCfsQuota") if not info[name]]
+    if not any("seccomp" in option for option in info.get("SecurityOptions") or ()):
+        missing.append("seccomp")
+    if missing:
+        raise SandboxUnavailable(
+            f"This Docker daemon does not enforce {', '.join(missing)}. Run a rootful daemon, or a "
+            "rootless one on a host with cgroup v2."
+        )
+    return f"Docker {version['Version']}"
+
+
 def cause(error: Exception) -> str:
     """One line: what happened and, where it is known, what to do."""
     text = " ".join(str(error).split())

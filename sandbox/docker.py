@@ -21,12 +21,12 @@ import docker
 
 from sandbox.address import DockerAddress
 from sandbox.attempt import Attempt
-from sandbox.base import Execution, SandboxUnavailable
+from sandbox.base import Execution
 from sandbox.base_image import base_reference, ensure_base_image, image_exists
 from sandbox.build import Build
 from sandbox.build_options import BuildOptions
 from sandbox.container import Runtime, runtime_of, seccomp_profile
-from sandbox.daemon import LABEL_OWNER, LABEL_RUN, docker_errors
+from sandbox.daemon import LABEL_OWNER, LABEL_RUN, docker_errors, enforcing
 from sandbox.dialogue import Job
 from sandbox.docker_lane import open_lane
 from sandbox.environment import recipe_of
@@ -109,7 +109,9 @@ class DockerEngine:
         Raises:
             SandboxUnavailable: it does not answer, or cannot hold the walls up; says what to do.
         """
-        found = await self._chore(self._check)
+        found = await self._chore(lambda: enforcing(self._client()))
+        if self._runtime.name:
+            found += f" with {self._runtime.name}"
         base = base_reference(self._base)
         if await self._chore(lambda: image_exists(self._client(), base)):
             lanes = self._lanes(base, "")
@@ -319,18 +321,3 @@ class DockerEngine:
     def _lock(self, key: str) -> threading.Lock:
         with self._guard:
             return self._single_flight.setdefault(key, threading.Lock())
-
-    def _check(self) -> str:
-        with docker_errors("Docker does not answer"):
-            version: dict[str, Any] = self._client().version()
-            info: dict[str, Any] = self._client().info()
-        missing = [name for name in ("MemoryLimit", "PidsLimit", "CpuCfsQuota") if not info[name]]
-        if not any("seccomp" in option for option in info.get("SecurityOptions") or ()):
-            missing.append("seccomp")
-        if missing:
-            raise SandboxUnavailable(
-                f"This Docker daemon does not enforce {', '.join(missing)}. Run a rootful daemon, "
-                "or a rootless one on a host with cgroup v2."
-            )
-        by = f" with {self._runtime.name}" if self._runtime.name else ""
-        return f"Docker {version['Version']}{by}"
