@@ -146,8 +146,8 @@ def test_a_file_that_holds_no_prices_is_explained(tmp_path: Path, text: str, sen
     assert str(caught.value).startswith(f"{path}: {sentence}")
 
 
-def test_batches_are_cheaper_and_thinking_is_possible_where_the_table_says_so() -> None:
+def test_batches_are_cheaper_where_the_table_says_so_and_thinking_is_a_servers_own_affair() -> None:
     haiku = look_up(parse_spec("anthropic:claude-haiku-4-5")).profile
     local = look_up(parse_spec("openai:m@http://vllm/v1")).profile
     assert (haiku.price.batched.output, haiku.thinking) == (2.5, True)
-    assert (local.price.batch, local.thinking) == (1, False)
+    assert (local.price.batch, local.thinking) == (1, True), "a server that declines is told apart"
