@@ -273,8 +273,9 @@ def no_fix_reason(reason: NoFixReason) -> str:  # noqa: C901 - one case a senten
             )
         case "out of budget":
             return (
-                "the limit for one run was spent before I was sure. "
-                f"Raise it in `.github/capuchin.yml`, then {LABEL_AGAIN}."
+                "a ceiling on what may be spent was reached before I was sure. Raise `budget` in "
+                "`.github/capuchin.yml`, or wait until a day's ceiling begins anew (00:00 UTC); "
+                f"then {LABEL_AGAIN}."
             )
         case _:
             assert_never(reason)

@@ -15,7 +15,8 @@ from pipeline.context.served_tokens import counter_of
 from pipeline.context.tokens import ESTIMATE, TokenCounter
 from pipeline.models.adaptive import Adaptive, Window
 from pipeline.models.base import Model, ModelMisconfigured
-from pipeline.models.batched import BATCH_SECONDS, Batched, Batching, BatchService
+from pipeline.models.batch_service import BatchService
+from pipeline.models.batched import BATCH_SECONDS, Batched, Batching
 from pipeline.models.build import Wanted, build_embedder, build_likelihood, build_model
 from pipeline.models.cache_life import cache_life
 from pipeline.models.fallback import Fallback

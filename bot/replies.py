@@ -162,15 +162,20 @@ def _people(trust: Sequence[str]) -> str:
 
 def over_quota(login: str, limit: Limit) -> str:
     """To someone who may ask, but not so often; said once a day and person."""
+    return (
+        f"Thank you, @{login}. {used_up(limit)} Please ask again tomorrow.\n\n"
+        f"{refusal_marker(login)}"
+    )
+
+
+def used_up(limit: Limit) -> str:
+    """Which quota, as a sentence."""
     whose = {
         "person": f"those of one person ({limit.runs} a day)",
         "repository": f"those of this repository ({limit.runs} a day)",
         "installation": f"those of all repositories here together ({limit.runs} a day)",
     }
-    return (
-        f"Thank you, @{login}. The runs of today are used up: {whose[limit.of]}. "
-        f"Please ask again tomorrow.\n\n{refusal_marker(login)}"
-    )
+    return f"The runs of today are used up: {whose[limit.of]}."
 
 
 def asked_back(run: Run, signs: Signs, name: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from bot.github.errors import NotFound, Unprocessable
+from bot.github.errors import NotFound
 from bot.github.facts import (
     CommentFacts,
     Cursor,
@@ -126,17 +126,6 @@ class Issues:
             await self._scope.send("DELETE", "issues", number, "labels", label)
         except NotFound:
             return
-
-    async def ensure_label(self, label: str, *, color: str, description: str) -> None:
-        """Make the repository have a label of this name."""
-        body = {"name": label, "color": color, "description": description}
-        try:
-            await self._scope.get("labels", label)
-        except NotFound:
-            try:
-                await self._scope.send("POST", "labels", json=body)
-            except Unprocessable:  # made by someone else meanwhile
-                return
 
     async def find_labelled(self, label: str) -> AsyncIterator[IssueFacts]:
         """Open issues that carry the label; pull requests are left out."""
