@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -126,6 +127,7 @@ class WarmAttempt:
             "argv": list(self._job.steps[0]),
             "env": dict(self._job.environment),
             "files": dict(self._job.files),
+            "edit": name_of(self._job.diffs),
             "diffs": list(self._job.diffs),
             "seconds": self._limits.seconds,
             "output_kept": self._limits.output_kept_bytes,
@@ -162,3 +164,14 @@ def execution(answer: Mapping[str, Any]) -> Execution:
         cpu_seconds=round(float(answer["cpu_seconds"]), 3),
         peak_memory_mb=round(int(answer["peak_kb"]) / 1024, 1),
     )
+
+
+def name_of(diffs: Sequence[str]) -> str:
+    """By which a lane knows an edit again; empty for none."""
+    if not any(diff.strip() for diff in diffs):
+        return ""
+    digest = hashlib.sha256()
+    for diff in diffs:
+        data = diff.encode("utf-8", "surrogateescape")
+        digest.update(len(data).to_bytes(8, "big") + data)
+    return digest.hexdigest()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 import struct
 from typing import Final
 
@@ -36,7 +35,7 @@ PR_CAP_AMBIENT_CLEAR_ALL: Final = 4
 SECCOMP_MODE_FILTER: Final = 2
 CAPABILITY_VERSION_3: Final = 0x2008_0522
 
-MACHINE: Final = platform.machine()
+MACHINE: Final = os.uname().machine
 NUMBERS: Final = {"x86_64": {"clone": 56, "capset": 126}, "aarch64": {"clone": 220, "capset": 91}}
 
 _libc: Final = ctypes.CDLL(None, use_errno=True)

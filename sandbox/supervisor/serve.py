@@ -16,7 +16,7 @@ from collections import deque
 from typing import Any, Final, NoReturn
 
 from sandbox.supervisor import kernel
-from sandbox.supervisor.deltas import Deltas, layer, remove
+from sandbox.supervisor.deltas import Delta, Deltas, remove
 from sandbox.supervisor.edit import REJECTED
 from sandbox.supervisor.filter import program
 from sandbox.supervisor.inside import Job, Place, Walls, start
@@ -115,16 +115,22 @@ class Lane:
         if not self._channel.wants(run):
             self._channel.send(run=run, end=End.STOPPED)
             return
-        diffs = [str(diff) for diff in job["diffs"] if diff.strip()]
-        layers = [self._tree]
-        if diffs:
-            folder = self._deltas.find(diffs) or self._edit(run, job["diffs"], diffs)
-            if folder is None:
+        delta, layers = None, [self._tree]
+        if job["edit"]:
+            delta = self._deltas.find(job["edit"]) or self._edit(run, job)
+            if delta is None:
                 return
-            layers.insert(0, layer(folder))
+            if delta.is_worth_compiling:
+                self._compile(run, job, delta)
+                if not self._channel.wants(run):
+                    self._channel.send(run=run, end=End.STOPPED)
+                    return
+            layers.insert(0, delta.layer)
         patience = Patience(job["seconds"], job["output_kept"], job["output_total"])
         asked = Job(Layers(layers), argv=job["argv"], env=job["env"], files=job["files"])
         verdict = self._watch(run, asked, patience)
+        if delta is not None:
+            delta.was_run(verdict.cpu_seconds)
         self._channel.send(
             run=run,
             end=verdict.end,
@@ -136,14 +142,15 @@ class Lane:
             peak_kb=verdict.peak_kb,
         )
 
-    def _edit(self, run: str, diffs: list[str], key: list[str]) -> str | None:
-        """The folder of a new edit; None when the host has been told why there is none."""
-        folder = self._deltas.fresh()
-        verdict = self._watch(run, Job(Layers([self._tree], upper=folder), diffs=diffs), EDIT)
+    def _edit(self, run: str, job: dict[str, Any]) -> Delta | None:
+        """A new edit; None when the host has been told why there is none."""
+        delta = self._deltas.fresh()
+        making = Job(Layers([self._tree], upper=delta.folder), diffs=job["diffs"])
+        verdict = self._watch(run, making, EDIT)
         if verdict.code == 0:
-            self._deltas.keep(key, folder)
-            return folder
-        remove(folder)
+            self._deltas.keep(job["edit"], delta)
+            return delta
+        remove(delta)
         words = verdict.output.text().strip()
         if verdict.end is End.STOPPED:
             self._channel.send(run=run, end=End.STOPPED)
@@ -153,6 +160,12 @@ class Lane:
             why = verdict.words or f"The edit could not be made ({verdict.end}). {words}"
             self._channel.send(run=run, end=End.FAILED, words=why)
         return None
+
+    def _compile(self, run: str, job: dict[str, Any], delta: Delta) -> None:
+        """Once, and of no weight if it fails."""
+        delta.is_compiled = True
+        layers = Layers([self._tree], upper=delta.folder)
+        self._watch(run, Job(layers, diffs=job["diffs"], compiles=True), EDIT)
 
     def _watch(self, run: str, job: Job, patience: Patience) -> Verdict:
         place = self._enter(job)

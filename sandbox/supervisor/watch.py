@@ -8,9 +8,8 @@ import os
 import select
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sandbox.output import Output
 from sandbox.supervisor.inside import Place
@@ -36,22 +35,23 @@ class End(StrEnum):
     """There was no world; nothing ran."""
 
 
-@dataclass
 class Verdict:
     """How an execution ended; never taken from what it printed."""
 
-    end: End
-    output: Output
-    words: str = ""
-    """What failed."""
-    code: int | None = None
-    seconds: float = 0.0
-    cpu_seconds: float = 0.0
-    peak_kb: int = 0
+    def __init__(
+        self, end: End, output: Output, *, words: str = "", code: int | None = None
+    ) -> None:
+        """`words` say what failed."""
+        self.end = end
+        self.output = output
+        self.words = words
+        self.code = code
+        self.seconds = 0.0
+        self.cpu_seconds = 0.0
+        self.peak_kb = 0
 
 
-@dataclass(frozen=True)
-class Patience:
+class Patience(NamedTuple):
     """How long, and how much output, an execution may take."""
 
     seconds: float

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from sandbox.supervisor.kernel import (
     MS_BIND,
@@ -54,8 +54,7 @@ READ_ONLY: Final = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys")
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
 
 
-@dataclass(frozen=True)
-class Layers:
+class Layers(NamedTuple):
     """What the checkout of one world is made of."""
 
     below: Sequence[str]
@@ -89,7 +88,8 @@ def furnish(checkout: str, layers: Layers) -> None:
     """
     upper = layers.upper or SCRATCH
     for name in ("u", "w"):
-        os.mkdir(f"{upper}/{name}", 0o755)  # noqa: PTH102
+        with contextlib.suppress(FileExistsError):  # an edit that goes on
+            os.mkdir(f"{upper}/{name}", 0o755)  # noqa: PTH102
     options = f"lowerdir={':'.join(layers.below)},upperdir={upper}/u,workdir={upper}/w"
     mount("overlay", checkout, "overlay", PLAIN, options + ",userxattr")
     mount(OURS, STATE, "none", MS_BIND)

@@ -43,9 +43,10 @@ FILTERS: Final = (
 OTHERS: Final = ("test_writing.py::test_other_edits_and_other_tests_are_out_of_reach",)
 
 LOOP: Final = """\
-    while True:
-        pid, ended, _ = os.wait4(-1, 0)
+    while child:
+        pid, status, _ = os.wait4(-1, 0)
         if pid == child:
+            ended = status
             break
 """
 ENDLESS: Final = """\
@@ -74,22 +75,19 @@ WALLS: Final = (
     Wall(
         "second system-call filter",
         "warm",
-        ((INSIDE, "        kernel.install_filter(walls.filter)\n", ""),),
+        ((INSIDE, "    kernel.install_filter(walls.filter)\n", ""),),
         ("test_privilege.py::test_no_new_namespace_of_any_kind", *CALLS),
     ),
     Wall(
         "capabilities dropped in a world",
         "warm",
-        ((INSIDE, "        kernel.drop_capabilities()\n", ""),),
+        ((INSIDE, "    kernel.drop_capabilities()\n", ""),),
         RIGHTS,
     ),
     Wall(
         "handles closed",
         "warm",
-        (
-            (INSIDE, "inheritable=target < ORDERS", "inheritable=True"),
-            (INSIDE, "        os.closerange(3, 1 << 20)\n", ""),
-        ),
+        ((INSIDE, "inheritable=target < ORDERS", "inheritable=True"),),
         REACHED,
     ),
     Wall(
