@@ -14,7 +14,6 @@ from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Seque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -170,13 +169,13 @@ class DockerEngine:
         """A sandbox on a prepared image; nothing of it is left when the block ends."""
         lanes = self._lanes(image, run_id)
 
-        @cache
-        def own() -> bool:
-            """A process 1 that a repository brought itself gets no more freedom than its tests."""
-            return LABEL_OWN in labels_of(self._client(), image)
+        own: list[bool] = []
 
         async def execute(job: Job, limits: Limits) -> Execution:
-            return await self._execute(lanes, job, limits, cold=await self._chore(own))
+            if not own:
+                # A process 1 that a repository brought itself gets no more freedom than its tests.
+                own.append(await self._chore(lambda: LABEL_OWN in labels_of(self._client(), image)))
+            return await self._execute(lanes, job, limits, cold=own[0])
 
         sandbox = DockerSandbox(image, limits=self.limits, execute=execute)
         try:
@@ -235,10 +234,10 @@ class DockerEngine:
 
     async def _execute(self, lanes: Lanes, job: Job, limits: Limits, *, cold: bool) -> Execution:
         """One execution, when its turn has come. Raises as `Sandbox.run_command` does."""
+        if not cold and await self._tier.is_warm(self._executions, lanes):
+            return await lanes.turns.run(self._executions, WarmAttempt(lanes, job, limits=limits))
         client = await self._chore(self._client)
         limits = limits.model_copy(update={"cpus": min(limits.cpus, self._cpus)})
-        if not cold and await self._tier.is_warm(self._executions, lanes):
-            return await stoppable(self._executions, WarmAttempt(lanes, job, limits=limits))
         attempt = Attempt(
             client, lanes.image, job, limits=limits, runtime=self._runtime, labels=lanes.labels
         )

@@ -14,6 +14,7 @@ from sandbox.base import Ending, Execution, PatchRejected
 from sandbox.dialogue import Job, Stopped
 from sandbox.lane import Lane, LaneDied, NoLane
 from sandbox.limits import Limits
+from sandbox.turns import Turns
 
 PATIENCE_SECONDS = 180
 """How much longer than the program's own limit a lane may take before it counts as dead."""
@@ -34,6 +35,9 @@ class Lanes:
         self._opened = opened
         self._guard = threading.Lock()
         self._idle: list[Lane] = []
+        self._made: set[tuple[str, ...]] = set()
+        """The edits that some lane was asked to apply."""
+        self.turns: Turns[WarmAttempt] = Turns(lambda attempt: self._cost(attempt.edit))
 
     def take(self, edit: tuple[str, ...]) -> Lane:
         """A lane for one execution: rather one that has the edit at hand.
@@ -42,6 +46,7 @@ class Lanes:
             SandboxUnavailable: there is no new one to be had.
         """
         with self._guard:
+            self._made.add(edit)
             known = [lane for lane in self._idle if edit in lane.edits]
             for lane in known or self._idle:
                 self._idle.remove(lane)
@@ -54,6 +59,13 @@ class Lanes:
     def give_back(self, lane: Lane) -> None:
         with self._guard:
             self._idle.append(lane)
+
+    def _cost(self, edit: tuple[str, ...]) -> int:
+        """0: nothing to make; 1: an edit that no lane has; 2: one that would be made once more."""
+        with self._guard:
+            if not edit or any(edit in lane.edits for lane in self._idle):
+                return 0
+            return 2 if edit in self._made else 1
 
     def close(self) -> None:
         """Those in use are closed by who uses them."""
@@ -69,6 +81,7 @@ class WarmAttempt:
     """One job on one lane. `stop` may be called from another thread."""
 
     def __init__(self, lanes: Lanes, job: Job, *, limits: Limits) -> None:
+        self.edit = tuple(job.diffs)
         self._lanes = lanes
         self._job = job
         self._limits = limits
@@ -102,7 +115,7 @@ class WarmAttempt:
     def _once(self) -> dict[str, Any]:
         if self._stopped_at is not None:
             raise Stopped
-        lane = self._lanes.take(tuple(self._job.diffs))
+        lane = self._lanes.take(self.edit)
         run = secrets.token_hex(8)
         with self._guard:
             self._current = lane, run

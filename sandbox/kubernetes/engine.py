@@ -22,7 +22,7 @@ from sandbox.lanes import Lanes, WarmAttempt
 from sandbox.limits import Limits
 from sandbox.session import DockerSandbox
 from sandbox.tree import Tree
-from sandbox.waiting import finished, stoppable
+from sandbox.waiting import finished
 
 log = logging.getLogger(__name__)
 
@@ -121,7 +121,7 @@ class KubernetesEngine:
         lanes = self._lanes(image, run_id)
 
         async def execute(job: Job, limits: Limits) -> Execution:
-            return await stoppable(self._executions, WarmAttempt(lanes, job, limits=limits))
+            return await lanes.turns.run(self._executions, WarmAttempt(lanes, job, limits=limits))
 
         sandbox = DockerSandbox(image, limits=self.limits, execute=execute)
         try:

@@ -53,7 +53,7 @@ def compile_sources(diffs: Sequence[str], checkout: str) -> None:
     Best effort: a source that does not compile, or takes for ever, is none of our business.
     """
     # For this process alone: process 1 of the lane would carry it through every fork.
-    import py_compile  # noqa: PLC0415
+    import py_compile
 
     resource.setrlimit(resource.RLIMIT_CPU, (COMPILE_SECONDS, COMPILE_SECONDS))
     for name in dict.fromkeys(name for diff in diffs for name in sources(diff)):

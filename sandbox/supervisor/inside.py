@@ -16,7 +16,7 @@ import resource
 import signal
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from sandbox.supervisor import kernel
 from sandbox.supervisor.edit import make_edit
@@ -190,8 +190,23 @@ def live(job: Job, walls: Walls) -> NoReturn:
         if pid == child:
             ended = status
             break
-    tell(ended=ended, seconds=time.monotonic() - begun)
+    seconds = time.monotonic() - begun
+    end_the_rest()
+    whose = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
+    used = [resource.getrusage(who) for who in whose]
+    cpu_seconds = sum(u.ru_utime + u.ru_stime for u in used)
+    peak_kb = max(u.ru_maxrss for u in used)
+    tell(ended=ended, seconds=seconds, cpu_seconds=cpu_seconds, peak_kb=peak_kb)
     os._exit(0)
+
+
+def end_the_rest() -> None:
+    """Kill whatever the program left running, and wait for it: so that what it used is known."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(-1, signal.SIGKILL)  # all that process 1 can see but itself
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.wait4(-1, 0)
 
 
 def close_in(walls: Walls) -> None:

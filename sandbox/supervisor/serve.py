@@ -104,6 +104,8 @@ class Lane:
         )
         os.mkdir(SCRATCH, 0o700)  # noqa: PTH102
         self._deltas = Deltas()
+        self._left: Watch | None = None
+        """Of the execution before, answered while the kernel clears its world."""
         self._next: Place | None = None
         """Made while the one before is in use: a world takes longer to make than to enter."""
 
@@ -147,6 +149,7 @@ class Lane:
         delta = self._deltas.fresh()
         making = Job(Layers([self._tree], upper=delta.folder), diffs=job["diffs"])
         verdict = self._watch(run, making, EDIT)
+        self.leave()
         if verdict.code == 0:
             self._deltas.keep(job["edit"], delta)
             return delta
@@ -166,12 +169,19 @@ class Lane:
         delta.is_compiled = True
         layers = Layers([self._tree], upper=delta.folder)
         self._watch(run, Job(layers, diffs=job["diffs"], compiles=True), EDIT)
+        self.leave()
 
     def _watch(self, run: str, job: Job, patience: Patience) -> Verdict:
         place = self._enter(job)
-        watch = Watch(place, patience, control=0, wanted=lambda: self._channel.wants(run))
+        self._left = Watch(place, patience, control=0, wanted=lambda: self._channel.wants(run))
         self.get_ready()
-        return watch.until_the_end()
+        return self._left.until_the_end()
+
+    def leave(self) -> None:
+        """Wait until nothing is left of the execution before."""
+        if self._left is not None:
+            left, self._left = self._left, None
+            left.leave()
 
     def _enter(self, job: Job) -> Place:
         waiting, self._next = self._next, None
@@ -202,4 +212,5 @@ def main() -> NoReturn:
             lane.run(job)
         except OSError as error:
             channel.send(run=job["run"], end=End.FAILED, words=str(error))
+        lane.leave()
         channel.done(job["run"])

@@ -75,25 +75,37 @@ class Watch:
         self._told = b""
         self._facts: dict[str, Any] = {}
         self._begun: float | None = None
+        self._is_gone = False
         self._deadline = time.monotonic() + WORLD_SECONDS
 
     def until_the_end(self) -> Verdict:
+        """Nothing runs in the world any more then; `leave` waits until the kernel is done too."""
         kills = oom_kills()
-        try:
-            cut = self._listen()
-        finally:
-            seconds = time.monotonic() - (self._begun or time.monotonic())
-            # The kernel takes everything else in the world along.
-            used = self._place.clear()
+        cut = self._listen()
+        seconds = time.monotonic() - (self._begun or time.monotonic())
+        used = self._facts
+        if "ended" not in used:
+            used = self._end()
         while self._read_output():
             pass
         self._hear()
         verdict = self._judge(cut, killed_for_memory=oom_kills() > kills)
         verdict.seconds = float(self._facts.get("seconds", seconds))
-        verdict.cpu_seconds = used.ru_utime + used.ru_stime
-        verdict.peak_kb = used.ru_maxrss
-        self._place.close()
+        verdict.cpu_seconds = float(used["cpu_seconds"])
+        verdict.peak_kb = int(used["peak_kb"])
         return verdict
+
+    def leave(self) -> None:
+        """Wait until the world is gone, memory and all."""
+        if not self._is_gone:
+            self._end()
+        self._place.close()
+
+    def _end(self) -> dict[str, Any]:
+        """Kill process 1 of the world; what it used, and all that the kernel takes along."""
+        used = self._place.clear()
+        self._is_gone = True
+        return {"cpu_seconds": used.ru_utime + used.ru_stime, "peak_kb": used.ru_maxrss}
 
     def _judge(self, cut: End | None, *, killed_for_memory: bool) -> Verdict:
         output = self._output
