@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+import signal
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -12,6 +13,8 @@ REJECTED: Final = 3
 INPUT: Final = "/tmp/diff"  # noqa: S108 - a file system of the world's own
 WORDS: Final = "/tmp/words"  # noqa: S108
 COMPILE_SECONDS: Final = 20
+BY_PYTHON: Final = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT)
+"""What Python changed of the signals."""
 GIT_ENVIRONMENT: Final = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
     "LC_ALL": "C.UTF-8",
@@ -43,7 +46,7 @@ def git_apply(diff: str) -> int:
         file.write(diff.encode("utf-8", "surrogateescape"))
     argv = ["git", "apply", "--whitespace=nowarn", INPUT]
     says = [(os.POSIX_SPAWN_OPEN, 2, WORDS, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)]
-    pid = os.posix_spawnp("git", argv, GIT_ENVIRONMENT, file_actions=says)
+    pid = os.posix_spawnp("git", argv, GIT_ENVIRONMENT, file_actions=says, setsigdef=BY_PYTHON)
     return os.waitpid(pid, 0)[1]
 
 

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, NoReturn
 
 from sandbox.supervisor import kernel
-from sandbox.supervisor.edit import make_edit
+from sandbox.supervisor.edit import BY_PYTHON, make_edit
 from sandbox.supervisor.world import Layers, furnish, surround
 
 NAMESPACES: Final = (
@@ -36,8 +36,6 @@ FIRST_TO_DIE: Final = 1000
 CHUNK: Final = 64 * 1024
 ORDERS, OUTPUT, STATUS, FREE = 3, 4, 5, 20
 """The handles of a world's process 1; above `FREE` they are in nobody's way."""
-BY_PYTHON: Final = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT)
-"""What Python changed of the signals."""
 
 
 class Walls(NamedTuple):
@@ -141,8 +139,6 @@ def own_handles(handles: tuple[int, int, int]) -> None:
 
 def set_up(walls: Walls, ids: tuple[int, int]) -> None:
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
-    for number in BY_PYTHON:
-        signal.signal(number, signal.SIG_DFL)
     kernel.set_dumpable(on=True)  # or the files in /proc/self would belong to root
     uid, gid = ids
     write("/proc/self/setgroups", "deny")
@@ -229,7 +225,9 @@ def program(job: Job) -> int:
     found: Exception = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
     for path in places(argv[0], env):
         try:
-            return os.posix_spawn(path, argv, env, file_actions=outputs, setsid=True)
+            return os.posix_spawn(
+                path, argv, env, file_actions=outputs, setsid=True, setsigdef=BY_PYTHON
+            )
         except (FileNotFoundError, NotADirectoryError):
             continue
         except PermissionError as error:

@@ -13,6 +13,7 @@ import os
 import select
 import signal
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
 from sandbox.supervisor import kernel
@@ -20,10 +21,11 @@ from sandbox.supervisor.deltas import Delta, Deltas, remove
 from sandbox.supervisor.edit import REJECTED
 from sandbox.supervisor.filter import program
 from sandbox.supervisor.inside import Job, Place, Walls, start
-from sandbox.supervisor.watch import End, Patience, Verdict, Watch
+from sandbox.supervisor.watch import End, Patience, Verdict, Watch, is_memory_short
 from sandbox.supervisor.world import SCRATCH, Layers
 
 HOST_GONE: Final = 125
+IDLE_SECONDS: Final = 0.005
 CHUNK: Final = 64 * 1024
 EDIT: Final = Patience(seconds=60, output_kept=4000, output_total=1 << 20)
 
@@ -38,10 +40,12 @@ class Channel:
         os.set_blocking(0, False)
         os.set_blocking(1, False)
 
-    def receive(self) -> dict[str, Any]:
-        """The next message, waited for."""
+    def receive(self, *, when_idle: Callable[[], None] = lambda: None) -> dict[str, Any]:
+        """The next message, waited for; `when_idle` is called if it does not come soon."""
         while not self._messages:
-            select.select([0], [], [])
+            if not select.select([0], [], [], IDLE_SECONDS)[0]:
+                when_idle()
+                select.select([0], [], [])
             self.take()
         return self._messages.popleft()
 
@@ -146,6 +150,7 @@ class Lane:
 
     def _edit(self, run: str, job: dict[str, Any]) -> Delta | None:
         """A new edit; None when the host has been told why there is none."""
+        self.leave()
         delta = self._deltas.fresh()
         making = Job(Layers([self._tree], upper=delta.folder), diffs=job["diffs"])
         verdict = self._watch(run, making, EDIT)
@@ -166,6 +171,7 @@ class Lane:
 
     def _compile(self, run: str, job: dict[str, Any], delta: Delta) -> None:
         """Once, and of no weight if it fails."""
+        self.leave()  # its world may hold the folder that is written to now
         delta.is_compiled = True
         layers = Layers([self._tree], upper=delta.folder)
         self._watch(run, Job(layers, diffs=job["diffs"], compiles=True), EDIT)
@@ -173,12 +179,18 @@ class Lane:
 
     def _watch(self, run: str, job: Job, patience: Patience) -> Verdict:
         place = self._enter(job)
+        before = self._left
         self._left = Watch(place, patience, control=0, wanted=lambda: self._channel.wants(run))
         self.get_ready()
-        return self._left.until_the_end()
+        if before is not None:
+            before.leave()
+        verdict = self._left.until_the_end()
+        if verdict.end is not End.EXIT or is_memory_short():
+            self.leave()
+        return verdict
 
     def leave(self) -> None:
-        """Wait until nothing is left of the execution before."""
+        """Wait until nothing is left of the execution before, whose world is empty by now."""
         if self._left is not None:
             left, self._left = self._left, None
             left.leave()
@@ -207,10 +219,9 @@ def main() -> NoReturn:
     gc.freeze()
     lane.get_ready()
     while True:
-        job = channel.receive()
+        job = channel.receive(when_idle=lane.leave)
         try:
             lane.run(job)
         except OSError as error:
             channel.send(run=job["run"], end=End.FAILED, words=str(error))
-        lane.leave()
         channel.done(job["run"])

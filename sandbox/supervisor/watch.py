@@ -20,6 +20,17 @@ CHUNK: Final = 64 * 1024
 STATUS_BYTES: Final = 64 * 1024
 OOM_COUNTERS: Final = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
 
+MEMORY_FILES: Final = (
+    ("/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.max"),
+    (
+        "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+    ),
+)
+SMALL: Final = 0.25
+"""The share of the memory that may still be in use when the next execution begins: it is free long
+before that one can have taken the rest."""
+
 
 class End(StrEnum):
     """The words of `sandbox.base.Ending`, and two that are no endings of a program."""
@@ -76,11 +87,11 @@ class Watch:
         self._facts: dict[str, Any] = {}
         self._begun: float | None = None
         self._is_gone = False
+        self._kills = oom_kills()
         self._deadline = time.monotonic() + WORLD_SECONDS
 
     def until_the_end(self) -> Verdict:
         """Nothing runs in the world any more then; `leave` waits until the kernel is done too."""
-        kills = oom_kills()
         cut = self._listen()
         seconds = time.monotonic() - (self._begun or time.monotonic())
         used = self._facts
@@ -89,7 +100,7 @@ class Watch:
         while self._read_output():
             pass
         self._hear()
-        verdict = self._judge(cut, killed_for_memory=oom_kills() > kills)
+        verdict = self._judge(cut, killed_for_memory=oom_kills() > self._kills)
         verdict.seconds = float(self._facts.get("seconds", seconds))
         verdict.cpu_seconds = float(used["cpu_seconds"])
         verdict.peak_kb = int(used["peak_kb"])
@@ -185,3 +196,14 @@ def oom_kills() -> int:
             if name == "oom_kill":
                 return int(count)
     return 0
+
+
+def is_memory_short() -> bool:
+    """Whether what the last execution used must be free before the next begins."""
+    for used, limit in MEMORY_FILES:
+        with contextlib.suppress(OSError, ValueError):
+            with open(used, encoding="ascii") as file:  # noqa: PTH123
+                bytes_used = int(file.read())
+            with open(limit, encoding="ascii") as file:  # noqa: PTH123
+                return bytes_used > SMALL * int(file.read())
+    return True
