@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from bot.admission import Admitted
 from bot.budget import DayPurse
@@ -12,6 +13,7 @@ from bot.github.repository import Repository
 from bot.lease import Lease
 from bot.remote import Remote
 from bot.status import Status
+from bot.store import EnvironmentStore
 from bot.types import Run, RunStatus, changed
 from bot.workshop import Job, Workshop
 from pipeline.codebase import Codebase
@@ -51,6 +53,7 @@ class Scene:
             purse=await DayPurse.open(self.lease, self.ending.settings, config.budget.day),
             dockerfile=config.dockerfile,
             python=config.python,
+            shared=partial(EnvironmentStore, self.lease),
         )
 
     async def closed(self, status: RunStatus, told: str, **fields: object) -> Run:

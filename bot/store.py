@@ -77,3 +77,14 @@ class RedisStore:
 
     def _place(self, key: str) -> str:
         return self._keys.checkpoint(self._run_id, checked_key(key))
+
+
+class EnvironmentStore(RedisStore):
+    """What is true of an environment image, for every run that uses it; for seven days."""
+
+    def __init__(self, lease: Lease, image: str) -> None:
+        super().__init__(lease.redis, lease.keys, lease.run.id, lease.steps)
+        self._image = image
+
+    def _place(self, key: str) -> str:
+        return self._keys.environment(self._image, checked_key(key))
