@@ -53,7 +53,7 @@ class Scene:
             purse=await DayPurse.open(self.lease, self.ending.settings, config.budget.day),
             dockerfile=config.dockerfile,
             python=config.python,
-            shared=partial(EnvironmentStore, self.lease),
+            shared=partial(EnvironmentStore.at, self.lease),
         )
 
     async def closed(self, status: RunStatus, told: str, **fields: object) -> Run:
