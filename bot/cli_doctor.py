@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from bot.settings import Settings
+from bot.terminal import printable
 
 if TYPE_CHECKING:
     from bot.doctor import Check
@@ -51,7 +52,7 @@ def told(checks: Sequence[Check]) -> str:
         f"{f' -> {check.mend}' if check.mend else ''}\n"
         for check in checks
     )
-    return "".join(lines)
+    return printable("".join(lines))
 
 
 async def _clean(settings: Settings) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bot.models import meaning_of
 from bot.settings import Settings
+from bot.terminal import printable
 from pipeline.context.likeness import Meaning
 from pipeline.evaluation.dataset import BadData, Located, read_located
 from pipeline.evaluation.recall import (
@@ -75,7 +76,7 @@ def leave(found: Recall, out: Path | None, *, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(text)
     elif not out:
-        sys.stdout.write(as_markdown(found))
+        sys.stdout.write(printable(as_markdown(found)))
 
 
 def _meaning(settings: Settings, stack: AsyncExitStack) -> Meaning | None:

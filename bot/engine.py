@@ -69,6 +69,7 @@ def docker_of(settings: Settings, owner: str) -> DockerEngine:
             limits=Limits(memory_mb=settings.sandbox_memory_mb),
             parallel=settings.sandbox_parallel,
             ca_bundle=settings.build_ca_bundle or trusted_certificates(),
+            base=settings.sandbox_base,
             owner=owner,
             runtime=settings.sandbox_runtime,
             index_url=settings.build_index_url or None,

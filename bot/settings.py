@@ -86,6 +86,9 @@ class Settings(BaseModel):
     """Configuration file of ssh for an `ssh://` address; empty: the user's own."""
     sandbox: Literal["docker", "kubernetes"] = "docker"
     """Where executions run: `docker`, or `kubernetes`, as pods; Docker then only builds images."""
+    sandbox_base: str = ""
+    """Image that the sandbox's own is built on, say with more Pythons in `/usr/local/bin`; empty:
+    `python:3.11-slim-bookworm`, or a Debian where no registry answers. Another tag when it changes."""
     sandbox_runtime: str = "auto"
     """Docker's runtime for sandboxes: `auto` takes gVisor (`runsc`) where Docker knows it."""
     sandbox_registry: str = ""

@@ -231,6 +231,9 @@ class Build:
 
     def _incoming(self, *, tree: bool) -> Archive:
         """What goes in: unpacked inside, by the unprivileged user, so that a path cannot escape."""
+        files = {name: text.encode() for name, text in self._recipe.files} if tree else {}
+        if self._options.ca_bundle:
+            files["ca.pem"] = read_bundle(self._options.ca_bundle)
         with tempfile.TemporaryFile() as file, tarfile.open(fileobj=file, mode="w") as archive:
 
             def add(name: str, size: int, data: IO[bytes]) -> None:
@@ -241,9 +244,8 @@ class Build:
             if tree:
                 with self._tree.tar.open() as tar:
                     add("tree.tar", self._tree.tar.size, tar)
-            if self._options.ca_bundle:
-                bundle = read_bundle(self._options.ca_bundle)
-                add("ca.pem", len(bundle), io.BytesIO(bundle))
+            for name, data in files.items():
+                add(name, len(data), io.BytesIO(data))
             archive.close()
             return Archive(file)
 

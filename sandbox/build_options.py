@@ -9,10 +9,10 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 from sandbox.container import PROGRAM_ENVIRONMENT
+from sandbox.detect_python import INCOMING
 from sandbox.environment import Recipe
 from sandbox.manifests import scm_versions
 
-INCOMING = "/opt/incoming"
 TOOLS = "/opt/tools"
 HIDDEN = "***"
 SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -22,7 +22,7 @@ import docker
 from sandbox.address import DockerAddress
 from sandbox.attempt import Attempt, remove
 from sandbox.base import Execution, SandboxUnavailable
-from sandbox.base_image import ensure_base_image, image_exists, recipe_digest
+from sandbox.base_image import base_reference, ensure_base_image, image_exists
 from sandbox.build import Build
 from sandbox.build_options import BuildOptions
 from sandbox.container import Runtime, runtime_of, seccomp_profile
@@ -60,6 +60,7 @@ class DockerEngine:
         python_mirror: str | None = None,
         build_secrets: Mapping[str, str] | None = None,
         build_network: str = "bridge",
+        base: str = "",
         owner: str = "capuchin",
         mode: Mode = "auto",
         runtime: str = "auto",
@@ -67,6 +68,7 @@ class DockerEngine:
         """`mode` says how executions are held: in `warm` containers that run one after another,
         each in a world of its own; `cold`, a container each; `auto`, warm where the host can.
         `owner` names the installation, when several share a Docker daemon: each reaps its own.
+        `base` is the image that ours is built on, if another than usual, say with more Pythons.
         `runtime` is what starts containers: `auto`, gVisor where the daemon knows `runsc`;
         `default`, whatever the daemon uses by itself; or the name of one that it knows.
         The rest is what installations may use and executions have nothing of, as in `BuildOptions`.
@@ -86,6 +88,7 @@ class DockerEngine:
             disk_mb=limits.disk_mb,
         )
         self._address = address or DockerAddress()
+        self._base = base
         self._owner = owner
         self._tier = Tier(mode)
         self._asked = runtime
@@ -105,7 +108,7 @@ class DockerEngine:
             SandboxUnavailable: it does not answer, or cannot hold the walls up; says what to do.
         """
         found = await self._chore(self._check)
-        base = f"capuchin/base:{recipe_digest()}"
+        base = base_reference(self._base)
         if await self._chore(lambda: image_exists(self._client(), base)):
             lanes = self._lanes(base, "")
             try:
@@ -149,7 +152,11 @@ class DockerEngine:
         base = await loop.run_in_executor(
             self._builds,
             lambda: ensure_base_image(
-                client, address=self._address, network=self._options.network, say=say
+                client,
+                root=self._base,
+                address=self._address,
+                network=self._options.network,
+                say=say,
             ),
         )
         build = Build(
@@ -209,7 +216,7 @@ class DockerEngine:
         await self._chore(
             lambda: collect_bases(
                 self._client(),
-                keep=f"capuchin/base:{recipe_digest()}",
+                keep=base_reference(self._base),
                 unused_seconds=BASE_UNUSED_SECONDS,
             )
         )

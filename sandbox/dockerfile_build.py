@@ -22,7 +22,7 @@ from docker.errors import DockerException
 from sandbox.archive import Archive
 from sandbox.attempt import remove
 from sandbox.base import EnvironmentFailed
-from sandbox.base_image import NoImage, build
+from sandbox.base_image import NoImage, build, split_tag
 from sandbox.daemon import docker_errors
 from sandbox.dialogue import Stopped
 from sandbox.dockerfile import OWN_BASE, Checked, Instruction, refusal
@@ -176,11 +176,6 @@ class DockerfileBuild:
         return EnvironmentFailed(
             problem, command=self._step[:500], log="".join(self._log)[-16_000:]
         )
-
-
-def split_tag(name: str) -> tuple[str, str]:
-    head, _, tag = name.rpartition(":")
-    return (head, tag) if head and "/" not in tag else (name, "latest")
 
 
 def with_dockerfile(tree: Tree, text: str) -> Archive:

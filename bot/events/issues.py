@@ -84,10 +84,7 @@ class _AboutAssignee(_AboutIssue):
 def _labeled(delivery: str, body: bytes) -> Event:
     facts = read(_AboutLabel, NAME, body)
     return IssueLabeled(
-        repo=facts.repo,
-        actor=facts.sender.login,
-        by_bot=facts.sender.is_bot,
-        delivery=delivery,
+        **facts.who(delivery),
         issue=facts.issue.number,
         label=facts.label.name,
         version=facts.issue.version,
@@ -97,10 +94,7 @@ def _labeled(delivery: str, body: bytes) -> Event:
 def _unlabeled(delivery: str, body: bytes) -> Event:
     facts = read(_AboutLabel, NAME, body)
     return IssueUnlabeled(
-        repo=facts.repo,
-        actor=facts.sender.login,
-        by_bot=facts.sender.is_bot,
-        delivery=delivery,
+        **facts.who(delivery),
         issue=facts.issue.number,
         label=facts.label.name,
         at=facts.issue.updated_at,
@@ -110,10 +104,7 @@ def _unlabeled(delivery: str, body: bytes) -> Event:
 def _assigned(delivery: str, body: bytes) -> Event:
     facts = read(_AboutAssignee, NAME, body)
     return IssueAssigned(
-        repo=facts.repo,
-        actor=facts.sender.login,
-        by_bot=facts.sender.is_bot,
-        delivery=delivery,
+        **facts.who(delivery),
         issue=facts.issue.number,
         assignee=facts.assignee.login,
         version=facts.issue.version,
@@ -124,10 +115,7 @@ def _ended(kind: type[IssueClosed | IssueGone]) -> Reader:
     def ended(delivery: str, body: bytes) -> Event:
         facts = read(_AboutIssue, NAME, body)
         return kind(
-            repo=facts.repo,
-            actor=facts.sender.login,
-            by_bot=facts.sender.is_bot,
-            delivery=delivery,
+            **facts.who(delivery),
             issue=facts.issue.number,
             at=facts.issue.updated_at,
         )

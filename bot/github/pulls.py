@@ -7,6 +7,7 @@ from typing import Final
 
 from bot.github.errors import Forbidden, NotFound, Unprocessable
 from bot.github.facts import LineCommentFacts, PullRequestFacts, ReviewFacts
+from bot.github.reactions import Reactions
 from bot.github.scope import Scope
 
 COMMENT_PAGES: Final = 5
@@ -92,7 +93,7 @@ class Pulls:
 
         docs.github.com/graphql/reference/mutations#markpullrequestreadyforreview
         """
-        await self._scope.mutate(READY, {"id": node_id})
+        await self._scope.graphql(READY, {"id": node_id})
 
     async def reviews(self, number: int) -> AsyncIterator[ReviewFacts]:
         """Oldest first."""
@@ -128,6 +129,10 @@ class Pulls:
             await self._scope.once(find, create)
         except NotFound:
             return
+
+    def reactions(self, comment: int, own: Callable[[str], bool]) -> Reactions:
+        """Ours to a comment on a line. `own` knows our login."""
+        return Reactions(self._scope, own, "pulls", "comments", comment)
 
     async def request_review(self, number: int, login: str) -> bool:
         """False when GitHub will not: its author cannot review it, or a bot was named."""

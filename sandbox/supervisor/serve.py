@@ -133,7 +133,8 @@ class Lane:
                     return
             layers.insert(0, delta.layer)
         patience = Patience(job["seconds"], job["output_kept"], job["output_total"])
-        asked = Job(Layers(layers), argv=job["argv"], env=job["env"], files=job["files"])
+        below = Layers(layers, whole=bool(job["whole"]))
+        asked = Job(below, argv=job["argv"], env=job["env"], files=job["files"])
         verdict = self._watch(run, asked, patience)
         if delta is not None:
             delta.was_run(verdict.cpu_seconds)

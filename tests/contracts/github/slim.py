@@ -73,6 +73,8 @@ OPERATIONS: Mapping[str, str] = {
     REPO + "/labels": "get post",
     REPO + "/labels/{name}": "get",
     REPO + "/pulls": "get post",
+    REPO + "/pulls/comments/{comment_id}/reactions": "get post",
+    REPO + "/pulls/comments/{comment_id}/reactions/{reaction_id}": "delete",
     REPO + "/pulls/{pull_number}": "get patch",
     REPO + "/pulls/{pull_number}/comments": "get",
     REPO + "/pulls/{pull_number}/comments/{comment_id}/replies": "post",
@@ -101,6 +103,7 @@ WEBHOOKS = (
     "check-run-completed",
     "check-run-rerequested",
     "check-suite-completed",
+    "check-suite-rerequested",
 )
 
 PROSE = frozenset({"description", "summary", "externalDocs", "x-github", "example", "examples"})
