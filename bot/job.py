@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from bot.budget import DayPurse
 from bot.lease import Lease
 from bot.repo_config import RepoConfig
 from bot.settings import Settings
+from bot.store import EnvironmentStore
 from bot.workshop import Job
 from pipeline.codebase import Codebase
 from pipeline.types import Issue
@@ -24,4 +27,5 @@ async def job_of(
         purse=await DayPurse.open(lease, settings, config.budget.day),
         dockerfile=config.dockerfile,
         python=config.python,
+        shared=partial(EnvironmentStore.at, lease),
     )

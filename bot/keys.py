@@ -122,5 +122,9 @@ class Keys:
     def edited(self, run_id: str) -> str:
         return f"{self.run(run_id)}:edited"
 
+    def environment(self, image: str, key: str) -> str:
+        """What runs with the same environment image, whose name tells its code, share."""
+        return f"{self.prefix}environment:{image}:{key}"
+
     def checkpoint(self, run_id: str, key: str) -> str:
         return f"{self.run(run_id)}:ck:{key}"

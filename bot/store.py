@@ -79,3 +79,21 @@ class RedisStore:
 
     def _place(self, key: str) -> str:
         return self._keys.checkpoint(self._run_id, checked_key(key))
+
+
+class EnvironmentStore(RedisStore):
+    """What is true of an environment image, for every run that uses it; for seven days."""
+
+    def __init__(
+        self, redis: Redis, keys: Keys, run_id: str, steps: Steps | None = None, *, image: str
+    ) -> None:
+        """`run_id` is whose progress a new result is."""
+        super().__init__(redis, keys, run_id, steps)
+        self._image = image
+
+    @classmethod
+    def at(cls, lease: Lease, image: str) -> EnvironmentStore:
+        return cls(lease.redis, lease.keys, lease.run.id, lease.steps, image=image)
+
+    def _place(self, key: str) -> str:
+        return self._keys.environment(self._image, checked_key(key))

@@ -24,7 +24,7 @@ from pipeline.plan import Plan
 from pipeline.revise import Revised, Task, revise
 from pipeline.select import Choice, GivenTest, Selector
 from pipeline.solve import Solver, nothing_to_solve
-from pipeline.store import Store
+from pipeline.store import SharingStore, Store
 from pipeline.types import Account, Context, Issue, NoFix, Selection
 from pipeline.verify import Verification, verify
 from sandbox.base import Sandbox, SandboxUnavailable
@@ -51,6 +51,12 @@ class Job:
     python: str = ""
     purse: Purse | None = None
     """Ceilings that it shares with other runs."""
+    shared: Callable[[str], Store] | None = None
+    """Where what is true of an environment image is kept, beyond this job."""
+
+    def sharing(self, store: Store, image: str) -> Store:
+        """`store`, and what other jobs in the same environment found out."""
+        return SharingStore(store, self.shared(image)) if self.shared else store
 
 
 @dataclass(frozen=True)
@@ -187,7 +193,7 @@ class Workshop:
                 models=models,
                 sandbox=sandbox,
                 codebase=job.codebase,
-                store=store,
+                store=job.sharing(store, image),
                 options=job.options,
                 progress=progress,
             )
@@ -262,7 +268,7 @@ class Workshop:
                 reward=reward,
                 sandbox=sandbox,
                 codebase=job.codebase,
-                store=store,
+                store=job.sharing(store, image),
                 options=job.options,
                 progress=progress,
             )
@@ -273,9 +279,8 @@ class Workshop:
     async def sandboxed(self, job: Job, say: Say) -> AsyncGenerator[tuple[str, Sandbox]]:
         """The job's environment image, and a sandbox in it. Raises SandboxError."""
         say("Preparing the environment.")
-        tree = await job.codebase.tree()
         image = await self.engine.prepare(
-            tree,
+            await job.codebase.tree(),  # let go of once it is in the image
             setup=job.setup,
             dockerfile=job.dockerfile,
             python=job.python,

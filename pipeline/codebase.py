@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import io
 import tarfile
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ from sys import intern
 
 from pipeline.git import GitFailed, git, git_entries
 from pipeline.text import decoded
+from sandbox.archive import Archive
 from sandbox.tree import Tree
 
 SYMLINK = "120000"
@@ -112,14 +113,13 @@ class Codebase:
 
     async def tree(self) -> Tree:
         """Everything but submodules as a tar with owner 0 and one fixed time."""
-        buffer = io.BytesIO()
-        with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
-            for batch in _batches(self.files.values()):
-                contents = await self.read_all(file.path for file in batch)
-                await asyncio.to_thread(_pack, tar, batch, contents)
-        data = buffer.getvalue()
-        digest = await asyncio.to_thread(hashlib.sha256, data)
-        return Tree(data, digest.hexdigest())
+        with tempfile.TemporaryFile() as file:
+            with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
+                for batch in _batches(self.files.values()):
+                    contents = await self.read_all(file.path for file in batch)
+                    await asyncio.to_thread(_pack, tar, batch, contents)
+            archive = Archive(file)
+        return Tree(archive, await asyncio.to_thread(archive.sha256))
 
 
 async def _listed(git_dir: Path, commit: str) -> tuple[dict[str, File], tuple[Skipped, ...]]:

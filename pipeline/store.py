@@ -7,7 +7,7 @@ import os
 import re
 import threading
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -40,6 +40,35 @@ class Store(Protocol):
     async def save(self, key: str, value: BaseModel) -> None:
         """Keep `value` under `key`, whole or not at all."""
         ...
+
+
+SHARED: Final = "regression/base/"
+"""Keys below this hold what is true of an environment, whatever the issue: how the tests go there
+without any edit."""
+
+
+class SharingStore:
+    """One run's store, but what lies below `SHARED` is also found where other runs left it."""
+
+    def __init__(self, own: Store, shared: Store) -> None:
+        """`shared` is of all runs with the same code in the same environment."""
+        self._own = own
+        self._shared = shared
+
+    async def load(self, key: str, kind: type[M]) -> M | None:
+        """See `Store`."""
+        found = await self._own.load(key, kind)
+        if found is None and key.startswith(SHARED):
+            found = await self._shared.load(key, kind)
+            if found is not None:
+                await self._own.save(key, found)
+        return found
+
+    async def save(self, key: str, value: BaseModel) -> None:
+        """See `Store`."""
+        await self._own.save(key, value)
+        if key.startswith(SHARED):
+            await self._shared.save(key, value)
 
 
 class DirStore:

@@ -10,14 +10,16 @@ import hashlib
 import io
 import json
 import tarfile
+import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import docker
 
+from sandbox.archive import Archive
 from sandbox.attach import Late
 from sandbox.attempt import ended_state, remove
 from sandbox.base import EnvironmentFailed, SandboxUnavailable
@@ -189,7 +191,8 @@ class Build:
                 network=network,
             )
             try:
-                self._client.put_archive(container, INCOMING, incoming)
+                with incoming.open() as data:
+                    self._client.put_archive(container, INCOMING, data)
                 self._install(container, lines, own_environment(self._client, parent) or {})
                 self._commit(container, image)
             finally:
@@ -235,20 +238,25 @@ class Build:
             return log.strip().rpartition("\n")[2]
         return None
 
-    def _incoming(self, *, tree: bool) -> bytes:
+    def _incoming(self, *, tree: bool) -> Archive:
         """What goes in: unpacked inside, by the unprivileged user, so that a path cannot escape."""
         files = {name: text.encode() for name, text in self._recipe.files} if tree else {}
-        if tree:
-            files["tree.tar"] = self._tree.tar
         if self._options.ca_bundle:
             files["ca.pem"] = read_bundle(self._options.ca_bundle)
-        buffer = io.BytesIO()
-        with tarfile.open(fileobj=buffer, mode="w") as archive:
-            for name, data in files.items():
+        with tempfile.TemporaryFile() as file, tarfile.open(fileobj=file, mode="w") as archive:
+
+            def add(name: str, size: int, data: IO[bytes]) -> None:
                 member = tarfile.TarInfo(name)
-                member.size, member.mode, member.uid, member.gid = len(data), 0o600, UID, UID
-                archive.addfile(member, io.BytesIO(data))
-        return buffer.getvalue()
+                member.size, member.mode, member.uid, member.gid = size, 0o600, UID, UID
+                archive.addfile(member, data)
+
+            if tree:
+                with self._tree.tar.open() as tar:
+                    add("tree.tar", self._tree.tar.size, tar)
+            for name, data in files.items():
+                add(name, len(data), io.BytesIO(data))
+            archive.close()
+            return Archive(file)
 
     def _commit(self, container: str, image: str) -> None:
         repository, _, tag = image.partition(":")

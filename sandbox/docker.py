@@ -13,7 +13,6 @@ from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Seque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -180,16 +179,15 @@ class DockerEngine:
         """A sandbox on a prepared image; nothing of it is left when the block ends."""
         lanes = self._lanes(image, run_id)
 
-        @cache
-        def own() -> dict[str, str] | None:
-            return own_environment(self._client(), image)
+        own: list[dict[str, str] | None] = []
 
         async def execute(job: Job, limits: Limits) -> Execution:
-            environment = await self._chore(own)
-            if environment is None:
+            if not own:
+                own.append(await self._chore(lambda: own_environment(self._client(), image)))
+            if own[0] is None:
                 return await self._execute(lanes, job, limits)
             # A process 1 that a repository brought itself gets no more freedom than its tests.
-            given = replace(job, environment=environment)
+            given = replace(job, environment=own[0])
             return await self._execute(lanes, given, limits, cold=True)
 
         sandbox = DockerSandbox(image, limits=self.limits, execute=execute)
@@ -273,10 +271,10 @@ class DockerEngine:
         self, lanes: Lanes, job: Job, limits: Limits, *, cold: bool = False
     ) -> Execution:
         """One execution, when its turn has come. Raises as `Sandbox.run_command` does."""
+        if not cold and await self._tier.is_warm(self._executions, lanes):
+            return await lanes.turns.run(self._executions, WarmAttempt(lanes, job, limits=limits))
         client = await self._chore(self._client)
         limits = limits.model_copy(update={"cpus": min(limits.cpus, self._cpus)})
-        if not cold and await self._tier.is_warm(self._executions, lanes):
-            return await stoppable(self._executions, WarmAttempt(lanes, job, limits=limits))
         attempt = Attempt(
             client, lanes.image, job, limits=limits, runtime=self._runtime, labels=lanes.labels
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Mapping
 
 import docker
@@ -18,6 +17,8 @@ from sandbox.limits import Limits
 
 log = logging.getLogger(__name__)
 
+LEAVING_SECONDS = 3
+"""How long a container may take to go by itself; then it is killed."""
 GONE_SECONDS = 30
 
 
@@ -55,21 +56,22 @@ def open_lane(
 
 
 def end(client: docker.APIClient, container: str, attached: Attached) -> None:
-    """Kill the container with all that runs in it, and wait until it is gone."""
-    try:
-        attached.__exit__(None, None, None)
-        client.remove_container(container, force=True, v=True)
-    except NotFound:
-        return
-    except (DockerException, OSError) as error:
-        # It removes itself as well: the second to come is told so.
-        if "already in progress" not in str(error):
-            log.warning("lane %s was not removed: %s", container[:12], error)
+    """End the container with all that runs in it, and wait until it is gone.
+
+    Without us process 1 ends by itself, and its container is removed: Docker would start another
+    program for a signal.
+    """
+    attached.__exit__(None, None, None)
+    for by_force, seconds in ((False, LEAVING_SECONDS), (True, GONE_SECONDS)):
+        try:
+            if by_force:
+                client.remove_container(container, force=True, v=True)
+            client.wait(container, timeout=seconds, condition="removed")
+        except NotFound:
             return
-    deadline = time.monotonic() + GONE_SECONDS
-    try:
-        while time.monotonic() < deadline:
-            client.inspect_container(container)
-            time.sleep(0.005)
-    except (DockerException, OSError):
-        return
+        except (DockerException, OSError) as error:
+            # It removes itself as well: the second to come is told so.
+            if by_force and "already in progress" not in str(error):
+                log.warning("lane %s was not removed: %s", container[:12], error)
+        else:
+            return

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import tarfile
+import tempfile
 import threading
 import time
 from collections import deque
@@ -18,6 +19,7 @@ from typing import Any, cast
 import docker
 from docker.errors import DockerException
 
+from sandbox.archive import Archive
 from sandbox.attempt import remove
 from sandbox.base import EnvironmentFailed
 from sandbox.base_image import NoImage, build, split_tag
@@ -119,11 +121,11 @@ class DockerfileBuild:
             raise refusal(Instruction("FROM", name), "its image has ONBUILD triggers.")
         return str(facts["Id"])
 
-    def _build(self, context: bytes, root: str, network: str) -> None:
+    def _build(self, context: Archive, root: str, network: str) -> None:
         memory = self._limits.memory_mb * 1024 * 1024
         try:
             lines = self._client.build(
-                fileobj=io.BytesIO(context),
+                fileobj=context.open(),
                 custom_context=True,
                 dockerfile=NAME,
                 tag=root,
@@ -185,12 +187,13 @@ class DockerfileBuild:
         )
 
 
-def with_dockerfile(tree: Tree, text: str) -> bytes:
+def with_dockerfile(tree: Tree, text: str) -> Archive:
     """The tree as a build context, with `text` as the Dockerfile of a name nobody else has."""
-    buffer = io.BytesIO()
     with (
-        tarfile.open(fileobj=io.BytesIO(tree.tar), mode="r:*") as source,
-        tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as context,
+        tempfile.TemporaryFile() as file,
+        tree.tar.open() as tar,
+        tarfile.open(fileobj=tar, mode="r:*") as source,
+        tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as context,
     ):
         for member in source:
             if member.name.removeprefix("./") in {NAME, ".dockerignore"}:
@@ -200,4 +203,5 @@ def with_dockerfile(tree: Tree, text: str) -> bytes:
         member = tarfile.TarInfo(NAME)
         member.size = len(data)
         context.addfile(member, io.BytesIO(data))
-    return buffer.getvalue()
+        context.close()
+        return Archive(file)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import re
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -137,7 +136,7 @@ def read(tree: Tree, also: str = "") -> tuple[list[str], dict[str, str]]:
     names: list[str] = []
     texts: dict[str, str] = {}
     try:
-        with tarfile.open(fileobj=io.BytesIO(tree.tar), mode="r:*") as archive:
+        with tree.tar.open() as tar, tarfile.open(fileobj=tar, mode="r:*") as archive:
             for member in archive:
                 name = member.name.removeprefix("./")
                 if not member.isdir():

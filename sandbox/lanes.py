@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -13,6 +14,7 @@ from sandbox.base import Ending, Execution, PatchRejected
 from sandbox.dialogue import Job, Stopped
 from sandbox.lane import Lane, LaneDied, NoLane
 from sandbox.limits import Limits
+from sandbox.turns import Turns
 
 PATIENCE_SECONDS = 180
 """How much longer than the program's own limit a lane may take before it counts as dead."""
@@ -37,6 +39,9 @@ class Lanes:
         self._opened = opened
         self._guard = threading.Lock()
         self._idle: list[Lane] = []
+        self._made: set[tuple[str, ...]] = set()
+        """The edits that some lane was asked to apply."""
+        self.turns: Turns[WarmAttempt] = Turns(lambda attempt: self._cost(attempt.edit))
 
     def take(self, edit: tuple[str, ...]) -> Lane:
         """A lane for one execution: rather one that has the edit at hand.
@@ -45,6 +50,7 @@ class Lanes:
             SandboxUnavailable: there is no new one to be had.
         """
         with self._guard:
+            self._made.add(edit)
             known = [lane for lane in self._idle if edit in lane.edits]
             for lane in known or self._idle:
                 self._idle.remove(lane)
@@ -57,6 +63,13 @@ class Lanes:
     def give_back(self, lane: Lane) -> None:
         with self._guard:
             self._idle.append(lane)
+
+    def _cost(self, edit: tuple[str, ...]) -> int:
+        """0: nothing to make; 1: an edit that no lane has; 2: one that would be made once more."""
+        with self._guard:
+            if not edit or any(edit in lane.edits for lane in self._idle):
+                return 0
+            return 2 if edit in self._made else 1
 
     def close(self) -> None:
         """Those in use are closed by who uses them."""
@@ -72,6 +85,7 @@ class WarmAttempt:
     """One job on one lane. `stop` may be called from another thread."""
 
     def __init__(self, lanes: Lanes, job: Job, *, limits: Limits) -> None:
+        self.edit = tuple(job.diffs)
         self._lanes = lanes
         self._job = job
         self._limits = limits
@@ -112,7 +126,7 @@ class WarmAttempt:
     def _once(self, *, whole: bool) -> dict[str, Any]:
         if self._stopped_at is not None:
             raise Stopped
-        lane = self._lanes.take(tuple(self._job.diffs))
+        lane = self._lanes.take(self.edit)
         run = secrets.token_hex(8)
         with self._guard:
             self._current = lane, run
@@ -140,6 +154,7 @@ class WarmAttempt:
             "argv": list(self._job.steps[0]),
             "env": dict(self._job.environment),
             "files": dict(self._job.files),
+            "edit": name_of(self._job.diffs),
             "diffs": list(self._job.diffs),
             "seconds": self._limits.seconds,
             "output_kept": self._limits.output_kept_bytes,
@@ -176,3 +191,14 @@ def execution(answer: Mapping[str, Any]) -> Execution:
         cpu_seconds=round(float(answer["cpu_seconds"]), 3),
         peak_memory_mb=round(int(answer["peak_kb"]) / 1024, 1),
     )
+
+
+def name_of(diffs: Sequence[str]) -> str:
+    """By which a lane knows an edit again; empty for none."""
+    if not any(diff.strip() for diff in diffs):
+        return ""
+    digest = hashlib.sha256()
+    for diff in diffs:
+        data = diff.encode("utf-8", "surrogateescape")
+        digest.update(len(data).to_bytes(8, "big") + data)
+    return digest.hexdigest()

@@ -11,6 +11,8 @@ from sandbox.base import Execution, PatchRejected, Sandbox
 
 SIDE_BY_SIDE = 8
 """Executions asked for at once; the sandbox runs as many of them as it may."""
+AT_A_TIME = 4
+"""Edits whose executions are mixed."""
 Pair = tuple[tuple[str, ...], str]
 
 
@@ -63,11 +65,17 @@ async def matrix(
 def _places(
     edits: Sequence[Sequence[str]], tests: Sequence[str]
 ) -> dict[Pair, list[tuple[int, int]]]:
-    """The distinct pairs, one edit after another, and the cells that each fills."""
+    """The distinct pairs and the cells that each fills.
+
+    A few edits at a time, test by test: so side by side there are executions of different edits,
+    and each place that executes can keep to its own.
+    """
     places: dict[Pair, list[tuple[int, int]]] = {}
-    for e, diffs in enumerate(edits):
+    numbered = list(enumerate(edits))
+    for at in range(0, len(numbered), AT_A_TIME):
         for t, test in enumerate(tests):
-            places.setdefault((tuple(diffs), test), []).append((e, t))
+            for e, diffs in numbered[at : at + AT_A_TIME]:
+                places.setdefault((tuple(diffs), test), []).append((e, t))
     return places
 
 

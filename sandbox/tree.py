@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
 import os
 import re
 import tarfile
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from sandbox.archive import Archive
 
 
 @dataclass(frozen=True)
 class Tree:
     """The files of one commit, without its history."""
 
-    tar: bytes = field(repr=False)
+    tar: Archive = field(repr=False, compare=False)
     """A ustar or pax archive of regular files and symbolic links, as `git archive` makes it."""
     digest: str
     """The git tree id, or the SHA-256 of the archive, in hexadecimal."""
@@ -30,8 +31,10 @@ def tree_of_directory(directory: Path) -> Tree:
 
     The same files give the same digest, whatever their times and owners.
     """
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
+    with (
+        tempfile.TemporaryFile() as file,
+        tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive,
+    ):
         for path in sorted(walk(directory)):
             member = archive.gettarinfo(path, arcname=path.relative_to(directory).as_posix())
             member.uid = member.gid = 0
@@ -43,8 +46,9 @@ def tree_of_directory(directory: Path) -> Tree:
                     archive.addfile(member, source)
             else:
                 archive.addfile(member)
-    data = buffer.getvalue()
-    return Tree(tar=data, digest=hashlib.sha256(data).hexdigest())
+        archive.close()
+        tar = Archive(file)
+    return Tree(tar=tar, digest=tar.sha256())
 
 
 def walk(directory: Path) -> list[Path]:

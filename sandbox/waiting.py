@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
 from sandbox.base import Execution, SandboxUnavailable
@@ -73,7 +73,11 @@ class Shared:
 
 async def stoppable(pool: ThreadPoolExecutor, work: Stoppable[T]) -> T:
     """Run `work` in a thread; on cancellation stop it, and leave only when it has cleaned up."""
-    thread = pool.submit(work.run)
+    return await stopped_with_us(work, pool.submit(work.run))
+
+
+async def stopped_with_us(work: Stoppable[T], thread: Future[T]) -> T:
+    """What `work` answers, which runs or will run in a thread; cancelled as `stoppable`."""
     running = asyncio.wrap_future(thread)
     try:
         return await asyncio.shield(running)

@@ -138,6 +138,16 @@ def processes_of(daemon: docker.APIClient, container: str) -> int:
     return len(listed["Processes"])
 
 
+async def until_idle(daemon: docker.APIClient, container: str) -> None:
+    """Wait until a lane holds no more than its own process 1 and that of the next world.
+
+    An execution is answered while the kernel still clears its world.
+    """
+    async with asyncio.timeout(20):
+        while processes_of(daemon, container) != 2:
+            await asyncio.sleep(0.02)
+
+
 async def until_started(daemon: docker.APIClient, run_id: str) -> str:
     """The container of `run_id`, as soon as it runs."""
     async with asyncio.timeout(20):

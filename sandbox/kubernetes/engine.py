@@ -23,7 +23,7 @@ from sandbox.leftovers import UNOWNED_SECONDS, Cleaned
 from sandbox.limits import Limits
 from sandbox.session import DockerSandbox
 from sandbox.tree import Tree
-from sandbox.waiting import finished, stoppable
+from sandbox.waiting import finished
 
 log = logging.getLogger(__name__)
 
@@ -122,7 +122,7 @@ class KubernetesEngine:
         lanes = self._lanes(image, run_id)
 
         async def execute(job: Job, limits: Limits) -> Execution:
-            return await stoppable(self._executions, WarmAttempt(lanes, job, limits=limits))
+            return await lanes.turns.run(self._executions, WarmAttempt(lanes, job, limits=limits))
 
         sandbox = DockerSandbox(image, limits=self.limits, execute=execute)
         try:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-import py_compile
-import re
 import resource
-from collections.abc import Sequence
-from pathlib import Path
+import signal
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 REJECTED: Final = 3
 INPUT: Final = "/tmp/diff"  # noqa: S108 - a file system of the world's own
 WORDS: Final = "/tmp/words"  # noqa: S108
-SOURCE: Final = re.compile(r"^\+\+\+ b/(.+\.py)$", re.MULTILINE)
 COMPILE_SECONDS: Final = 20
+BY_PYTHON: Final = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT)
+"""What Python changed of the signals."""
 GIT_ENVIRONMENT: Final = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
     "LC_ALL": "C.UTF-8",
@@ -26,25 +25,28 @@ GIT_ENVIRONMENT: Final = {
 }
 
 
-def make_edit(diffs: Sequence[str], checkout: str) -> int:
-    """Apply `diffs` in order; 0, or `REJECTED` after printing why one is refused."""
+def make_edit(diffs: Sequence[str], checkout: str, *, compiles: bool) -> int:
+    """Apply `diffs` in order; 0, or `REJECTED` after printing why one is refused.
+
+    With `compiles` they are there already, and their sources are compiled instead.
+    """
+    if compiles:
+        compile_sources(diffs, checkout)
+        return 0
     for number, diff in enumerate(diffs, start=1):
         if diff.strip() and git_apply(diff):
-            os.write(1, f"Diff {number} of {len(diffs)}: ".encode() + Path(WORDS).read_bytes())
+            with open(WORDS, "rb") as words:  # noqa: PTH123 - pathlib takes long to import
+                os.write(1, f"Diff {number} of {len(diffs)}: ".encode() + words.read())
             return REJECTED
-    child = os.fork()
-    if child == 0:
-        compile_sources(diffs, checkout)
-        os._exit(0)
-    os.waitpid(child, 0)
     return 0
 
 
 def git_apply(diff: str) -> int:
-    Path(INPUT).write_bytes(diff.encode("utf-8", "surrogateescape"))
+    with open(INPUT, "wb") as file:  # noqa: PTH123
+        file.write(diff.encode("utf-8", "surrogateescape"))
     argv = ["git", "apply", "--whitespace=nowarn", INPUT]
     says = [(os.POSIX_SPAWN_OPEN, 2, WORDS, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)]
-    pid = os.posix_spawnp("git", argv, GIT_ENVIRONMENT, file_actions=says)
+    pid = os.posix_spawnp("git", argv, GIT_ENVIRONMENT, file_actions=says, setsigdef=BY_PYTHON)
     return os.waitpid(pid, 0)[1]
 
 
@@ -53,7 +55,17 @@ def compile_sources(diffs: Sequence[str], checkout: str) -> None:
 
     Best effort: a source that does not compile, or takes for ever, is none of our business.
     """
+    # For this process alone: process 1 of the lane would carry it through every fork.
+    import py_compile
+
     resource.setrlimit(resource.RLIMIT_CPU, (COMPILE_SECONDS, COMPILE_SECONDS))
-    for name in dict.fromkeys(name for diff in diffs for name in SOURCE.findall(diff)):
+    for name in dict.fromkeys(name for diff in diffs for name in sources(diff)):
         with contextlib.suppress(OSError, ValueError):
             py_compile.compile(f"{checkout}/{name}", quiet=2)
+
+
+def sources(diff: str) -> Iterator[str]:
+    """The Python files that a diff changes or makes."""
+    for line in diff.split("\n"):
+        if line.startswith("+++ b/") and line.endswith(".py"):
+            yield line.removeprefix("+++ b/")

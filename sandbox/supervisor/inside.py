@@ -1,11 +1,14 @@
 """The two processes that start in a new world: its process 1, which is ours, and the program.
 
-Process 1 makes the world, waits for its job, starts the program behind the last walls, and tells
-through a pipe that the program does not have how it ended. With process 1 dies all that is in it.
+Process 1 makes the world, waits for its job, goes behind the last walls itself, starts the program
+there, and tells through a pipe that the program does not have how it ended. With process 1 dies all
+that is in it.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -13,11 +16,10 @@ import resource
 import signal
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Final, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from sandbox.supervisor import kernel
-from sandbox.supervisor.edit import make_edit
+from sandbox.supervisor.edit import BY_PYTHON, make_edit
 from sandbox.supervisor.world import Layers, furnish, surround
 
 NAMESPACES: Final = (
@@ -30,17 +32,13 @@ NAMESPACES: Final = (
 )
 NOT_STARTED: Final = 127
 FIRST_TO_DIE: Final = 1000
-NEXT_TO_DIE: Final = 900
-"""When memory runs out with nothing left but us, the world goes, not the lane."""
+"""When memory runs out, the world goes, not the lane."""
 CHUNK: Final = 64 * 1024
 ORDERS, OUTPUT, STATUS, FREE = 3, 4, 5, 20
 """The handles of a world's process 1; above `FREE` they are in nobody's way."""
-BY_PYTHON: Final = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT)
-"""What Python changed of the signals."""
 
 
-@dataclass(frozen=True)
-class Walls:
+class Walls(NamedTuple):
     """What every program of a lane may use, beyond what the container's own limits say."""
 
     checkout: str
@@ -51,16 +49,17 @@ class Walls:
     filter: bytes
 
 
-@dataclass(frozen=True)
-class Job:
-    """What is to run in a world: `argv`, or the making of an edit from `diffs`."""
+class Job(NamedTuple):
+    """What is to run in a world: `argv`, or, where there are `diffs`, the making of an edit."""
 
     layers: Layers
     argv: Sequence[str] = ()
-    env: Mapping[str, str] = field(default_factory=dict[str, str])
-    files: Mapping[str, str] = field(default_factory=dict[str, str])
+    env: Mapping[str, str] = {}
+    files: Mapping[str, str] = {}
     """Absolute path to text, written before it starts."""
     diffs: Sequence[str] = ()
+    compiles: bool = False
+    """Of an edit that was made before, compile the sources."""
 
 
 class Place:
@@ -79,7 +78,7 @@ class Place:
     def give(self, job: Job) -> None:
         """Raises `OSError` if the world has died in the meantime."""
         try:
-            data = memoryview(json.dumps(asdict(job)).encode())
+            data = memoryview(json.dumps(job).encode())
             while data:
                 data = data[os.write(self._orders, data) :]
         finally:
@@ -140,14 +139,12 @@ def own_handles(handles: tuple[int, int, int]) -> None:
 
 def set_up(walls: Walls, ids: tuple[int, int]) -> None:
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
-    for number in BY_PYTHON:
-        signal.signal(number, signal.SIG_DFL)
     kernel.set_dumpable(on=True)  # or the files in /proc/self would belong to root
     uid, gid = ids
     write("/proc/self/setgroups", "deny")
     write("/proc/self/gid_map", f"{gid} {gid} 1")
     write("/proc/self/uid_map", f"{uid} {uid} 1")
-    write("/proc/self/oom_score_adj", str(NEXT_TO_DIE))
+    write("/proc/self/oom_score_adj", str(FIRST_TO_DIE))
     # What runs here has our uid: without this it could write /proc/1/mem and open our pipes.
     kernel.set_dumpable(on=False)
     surround(walls.disk)
@@ -160,8 +157,8 @@ def take_orders() -> Job:
         data += more
     if not data:
         os._exit(0)
-    fields: dict[str, Any] = json.loads(data)
-    return Job(layers=Layers(**fields.pop("layers")), **fields)
+    layers, *rest = json.loads(data)
+    return Job(Layers(*layers), *rest)
 
 
 def write(path: str, text: str, flags: int = os.O_WRONLY) -> None:
@@ -179,44 +176,92 @@ def tell(**fields: object) -> None:
 
 
 def live(job: Job, walls: Walls) -> NoReturn:
+    close_in(walls)
     begun = time.monotonic()
-    child = os.fork()
-    if child == 0:
-        become(job, walls)
+    child = edit(job, walls) if job.diffs else program(job)
     os.close(OUTPUT)
-    while True:
-        pid, ended, _ = os.wait4(-1, 0)
+    ended = NOT_STARTED << 8
+    while child:
+        pid, status, _ = os.wait4(-1, 0)
         if pid == child:
+            ended = status
             break
-    tell(ended=ended, seconds=time.monotonic() - begun)
+    seconds = time.monotonic() - begun
+    end_the_rest()
+    whose = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
+    used = [resource.getrusage(who) for who in whose]
+    cpu_seconds = sum(u.ru_utime + u.ru_stime for u in used)
+    peak_kb = max(u.ru_maxrss for u in used)
+    tell(ended=ended, seconds=seconds, cpu_seconds=cpu_seconds, peak_kb=peak_kb)
     os._exit(0)
 
 
-def become(job: Job, walls: Walls) -> NoReturn:
-    """Take away all that is left, then turn into the program."""
-    code = NOT_STARTED
-    try:
-        os.setsid()
-        kernel.set_dumpable(on=True)
-        write("/proc/self/oom_score_adj", str(FIRST_TO_DIE))
-        os.dup2(OUTPUT, 1)
-        os.dup2(OUTPUT, 2)
-        os.closerange(3, 1 << 20)
-        set_limits(walls)
-        os.umask(0o022)
-        os.chdir(walls.checkout)
-        kernel.no_new_privileges()
-        kernel.drop_capabilities()
-        kernel.install_filter(walls.filter)
-        if job.diffs:
-            code = make_edit(job.diffs, walls.checkout)
-        else:
-            os.execvpe(job.argv[0], list(job.argv), dict(job.env))  # noqa: S606
-    except (OSError, ValueError) as error:
-        name = job.argv[0] if job.argv else "edit"
-        os.write(1, f"{name}: {error}\n".encode("utf-8", "replace"))
-    finally:
-        os._exit(code)
+def end_the_rest() -> None:
+    """Kill whatever the program left running, and wait for it: so that what it used is known."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(-1, signal.SIGKILL)  # all that process 1 can see but itself
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.wait4(-1, 0)
+
+
+def close_in(walls: Walls) -> None:
+    """Take away from this process and all that it starts whatever is left; there is no way back."""
+    set_limits(walls)
+    os.umask(0o022)
+    os.chdir(walls.checkout)
+    kernel.no_new_privileges()
+    kernel.drop_capabilities()
+    kernel.install_filter(walls.filter)
+
+
+def program(job: Job) -> int:
+    """The program that was asked for; 0 after printing why there is none.
+
+    Started without a copy of this process, which would take longer than all the walls.
+    """
+    outputs = [(os.POSIX_SPAWN_DUP2, OUTPUT, handle) for handle in (1, 2)]
+    argv, env = list(job.argv), dict(job.env)
+    found: Exception = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    for path in places(argv[0], env):
+        try:
+            return os.posix_spawn(
+                path, argv, env, file_actions=outputs, setsid=True, setsigdef=BY_PYTHON
+            )
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except PermissionError as error:
+            found = error
+        except (OSError, ValueError) as error:
+            found = error
+            break
+    os.write(OUTPUT, f"{argv[0]}: {found}\n".encode("utf-8", "replace"))
+    return 0
+
+
+def places(name: str, env: Mapping[str, str]) -> list[str]:
+    """Where a program of this name may lie, as a shell would look for it."""
+    if "/" in name:
+        return [name]
+    return [f"{folder}/{name}" for folder in env.get("PATH", os.defpath).split(":")]
+
+
+def edit(job: Job, walls: Walls) -> int:
+    """The process that makes the edit."""
+    child = os.fork()
+    if child == 0:
+        code = NOT_STARTED
+        try:
+            os.setsid()
+            os.dup2(OUTPUT, 1)
+            os.dup2(OUTPUT, 2)
+            os.closerange(3, 1 << 20)
+            code = make_edit(job.diffs, walls.checkout, compiles=job.compiles)
+        except (OSError, ValueError) as error:
+            os.write(1, f"edit: {error}\n".encode("utf-8", "replace"))
+        finally:
+            os._exit(code)
+    return child
 
 
 def set_limits(walls: Walls) -> None:

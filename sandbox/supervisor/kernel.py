@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 import struct
 from typing import Final
 
@@ -36,10 +35,13 @@ PR_CAP_AMBIENT_CLEAR_ALL: Final = 4
 SECCOMP_MODE_FILTER: Final = 2
 CAPABILITY_VERSION_3: Final = 0x2008_0522
 
-MACHINE: Final = platform.machine()
+MACHINE: Final = os.uname().machine
 NUMBERS: Final = {"x86_64": {"clone": 56, "capset": 126}, "aarch64": {"clone": 220, "capset": 91}}
 
 _libc: Final = ctypes.CDLL(None, use_errno=True)
+# Said once: to convert each argument by hand takes longer than the calls themselves.
+_libc.prctl.argtypes = (ctypes.c_int, *[ctypes.c_ulong] * 4)
+_libc.mount.argtypes = (*[ctypes.c_char_p] * 3, ctypes.c_ulong, ctypes.c_char_p)
 
 
 class FilterProgram(ctypes.Structure):
@@ -68,15 +70,12 @@ def clone(flags: int) -> int:
 
 
 def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
-    done = _libc.mount(
-        source.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), options.encode()
-    )
+    done = _libc.mount(source.encode(), target.encode(), kind.encode(), flags, options.encode())
     checked(done, f"mount {kind} on {target}")
 
 
-def prctl(option: int, *arguments: int) -> None:
-    four = (*arguments, 0, 0, 0, 0)[:4]
-    checked(_libc.prctl(option, *(ctypes.c_ulong(value) for value in four)), f"prctl {option}")
+def prctl(option: int, argument: int) -> None:
+    checked(_libc.prctl(option, argument, 0, 0, 0), f"prctl {option}")
 
 
 def set_dumpable(*, on: bool) -> None:
@@ -88,7 +87,7 @@ def drop_capabilities() -> None:
     """Give up every capability, for good: also from the bounding set."""
     for capability in range(64):
         # The last one of this kernel is followed by EINVAL.
-        if _libc.prctl(PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0) < 0:
+        if _libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) < 0:
             break
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
     header = struct.pack("<Ii", CAPABILITY_VERSION_3, 0)
@@ -103,7 +102,7 @@ def install_filter(program: bytes) -> None:
     """Make `program`, of 8 bytes an instruction, judge every later system call, for good."""
     buffer = ctypes.create_string_buffer(program, len(program))
     packed = FilterProgram(len(program) // 8, ctypes.addressof(buffer))
-    done = _libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(packed), 0, 0)
+    done = _libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(packed), 0, 0)
     checked(done, "seccomp")
 
 

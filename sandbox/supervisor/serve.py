@@ -13,17 +13,19 @@ import os
 import select
 import signal
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
 from sandbox.supervisor import kernel
-from sandbox.supervisor.deltas import Deltas, layer, remove
+from sandbox.supervisor.deltas import Delta, Deltas, remove
 from sandbox.supervisor.edit import REJECTED
 from sandbox.supervisor.filter import program
 from sandbox.supervisor.inside import Job, Place, Walls, start
-from sandbox.supervisor.watch import End, Patience, Verdict, Watch
+from sandbox.supervisor.watch import End, Patience, Verdict, Watch, is_memory_short
 from sandbox.supervisor.world import SCRATCH, Layers
 
 HOST_GONE: Final = 125
+IDLE_SECONDS: Final = 0.005
 CHUNK: Final = 64 * 1024
 EDIT: Final = Patience(seconds=60, output_kept=4000, output_total=1 << 20)
 
@@ -38,10 +40,12 @@ class Channel:
         os.set_blocking(0, False)
         os.set_blocking(1, False)
 
-    def receive(self) -> dict[str, Any]:
-        """The next message, waited for."""
+    def receive(self, *, when_idle: Callable[[], None] = lambda: None) -> dict[str, Any]:
+        """The next message, waited for; `when_idle` is called if it does not come soon."""
         while not self._messages:
-            select.select([0], [], [])
+            if not select.select([0], [], [], IDLE_SECONDS)[0]:
+                when_idle()
+                select.select([0], [], [])
             self.take()
         return self._messages.popleft()
 
@@ -104,6 +108,8 @@ class Lane:
         )
         os.mkdir(SCRATCH, 0o700)  # noqa: PTH102
         self._deltas = Deltas()
+        self._left: Watch | None = None
+        """Of the execution before, answered while the kernel clears its world."""
         self._next: Place | None = None
         """Made while the one before is in use: a world takes longer to make than to enter."""
 
@@ -115,17 +121,23 @@ class Lane:
         if not self._channel.wants(run):
             self._channel.send(run=run, end=End.STOPPED)
             return
-        diffs = [str(diff) for diff in job["diffs"] if diff.strip()]
-        layers = [self._tree]
-        if diffs:
-            folder = self._deltas.find(diffs) or self._edit(run, job["diffs"], diffs)
-            if folder is None:
+        delta, layers = None, [self._tree]
+        if job["edit"]:
+            delta = self._deltas.find(job["edit"]) or self._edit(run, job)
+            if delta is None:
                 return
-            layers.insert(0, layer(folder))
+            if delta.is_worth_compiling:
+                self._compile(run, job, delta)
+                if not self._channel.wants(run):
+                    self._channel.send(run=run, end=End.STOPPED)
+                    return
+            layers.insert(0, delta.layer)
         patience = Patience(job["seconds"], job["output_kept"], job["output_total"])
         below = Layers(layers, whole=bool(job["whole"]))
         asked = Job(below, argv=job["argv"], env=job["env"], files=job["files"])
         verdict = self._watch(run, asked, patience)
+        if delta is not None:
+            delta.was_run(verdict.cpu_seconds)
         self._channel.send(
             run=run,
             end=verdict.end,
@@ -137,14 +149,17 @@ class Lane:
             peak_kb=verdict.peak_kb,
         )
 
-    def _edit(self, run: str, diffs: list[str], key: list[str]) -> str | None:
-        """The folder of a new edit; None when the host has been told why there is none."""
-        folder = self._deltas.fresh()
-        verdict = self._watch(run, Job(Layers([self._tree], upper=folder), diffs=diffs), EDIT)
+    def _edit(self, run: str, job: dict[str, Any]) -> Delta | None:
+        """A new edit; None when the host has been told why there is none."""
+        self.leave()
+        delta = self._deltas.fresh()
+        making = Job(Layers([self._tree], upper=delta.folder), diffs=job["diffs"])
+        verdict = self._watch(run, making, EDIT)
+        self.leave()
         if verdict.code == 0:
-            self._deltas.keep(key, folder)
-            return folder
-        remove(folder)
+            self._deltas.keep(job["edit"], delta)
+            return delta
+        remove(delta)
         words = verdict.output.text().strip()
         if verdict.end is End.STOPPED:
             self._channel.send(run=run, end=End.STOPPED)
@@ -155,11 +170,31 @@ class Lane:
             self._channel.send(run=run, end=End.FAILED, words=why)
         return None
 
+    def _compile(self, run: str, job: dict[str, Any], delta: Delta) -> None:
+        """Once, and of no weight if it fails."""
+        self.leave()  # its world may hold the folder that is written to now
+        delta.is_compiled = True
+        layers = Layers([self._tree], upper=delta.folder)
+        self._watch(run, Job(layers, diffs=job["diffs"], compiles=True), EDIT)
+        self.leave()
+
     def _watch(self, run: str, job: Job, patience: Patience) -> Verdict:
         place = self._enter(job)
-        watch = Watch(place, patience, control=0, wanted=lambda: self._channel.wants(run))
+        before = self._left
+        self._left = Watch(place, patience, control=0, wanted=lambda: self._channel.wants(run))
         self.get_ready()
-        return watch.until_the_end()
+        if before is not None:
+            before.leave()
+        verdict = self._left.until_the_end()
+        if verdict.end is not End.EXIT or is_memory_short():
+            self.leave()
+        return verdict
+
+    def leave(self) -> None:
+        """Wait until nothing is left of the execution before, whose world is empty by now."""
+        if self._left is not None:
+            left, self._left = self._left, None
+            left.leave()
 
     def _enter(self, job: Job) -> Place:
         waiting, self._next = self._next, None
@@ -185,7 +220,7 @@ def main() -> NoReturn:
     gc.freeze()
     lane.get_ready()
     while True:
-        job = channel.receive()
+        job = channel.receive(when_idle=lane.leave)
         try:
             lane.run(job)
         except OSError as error:

@@ -8,9 +8,8 @@ import os
 import select
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sandbox.output import Output
 from sandbox.supervisor.inside import Place
@@ -20,6 +19,17 @@ WORLD_SECONDS: Final = 30
 CHUNK: Final = 64 * 1024
 STATUS_BYTES: Final = 64 * 1024
 OOM_COUNTERS: Final = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
+
+MEMORY_FILES: Final = (
+    ("/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.max"),
+    (
+        "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+    ),
+)
+SMALL: Final = 0.25
+"""The share of the memory that may still be in use when the next execution begins: it is free long
+before that one can have taken the rest."""
 
 
 class End(StrEnum):
@@ -36,22 +46,23 @@ class End(StrEnum):
     """There was no world; nothing ran."""
 
 
-@dataclass
 class Verdict:
     """How an execution ended; never taken from what it printed."""
 
-    end: End
-    output: Output
-    words: str = ""
-    """What failed."""
-    code: int | None = None
-    seconds: float = 0.0
-    cpu_seconds: float = 0.0
-    peak_kb: int = 0
+    def __init__(
+        self, end: End, output: Output, *, words: str = "", code: int | None = None
+    ) -> None:
+        """`words` say what failed."""
+        self.end = end
+        self.output = output
+        self.words = words
+        self.code = code
+        self.seconds = 0.0
+        self.cpu_seconds = 0.0
+        self.peak_kb = 0
 
 
-@dataclass(frozen=True)
-class Patience:
+class Patience(NamedTuple):
     """How long, and how much output, an execution may take."""
 
     seconds: float
@@ -75,25 +86,37 @@ class Watch:
         self._told = b""
         self._facts: dict[str, Any] = {}
         self._begun: float | None = None
+        self._is_gone = False
+        self._kills = oom_kills()
         self._deadline = time.monotonic() + WORLD_SECONDS
 
     def until_the_end(self) -> Verdict:
-        kills = oom_kills()
-        try:
-            cut = self._listen()
-        finally:
-            seconds = time.monotonic() - (self._begun or time.monotonic())
-            # The kernel takes everything else in the world along.
-            used = self._place.clear()
+        """Nothing runs in the world any more then; `leave` waits until the kernel is done too."""
+        cut = self._listen()
+        seconds = time.monotonic() - (self._begun or time.monotonic())
+        used = self._facts
+        if "ended" not in used:
+            used = self._end()
         while self._read_output():
             pass
         self._hear()
-        verdict = self._judge(cut, killed_for_memory=oom_kills() > kills)
+        verdict = self._judge(cut, killed_for_memory=oom_kills() > self._kills)
         verdict.seconds = float(self._facts.get("seconds", seconds))
-        verdict.cpu_seconds = used.ru_utime + used.ru_stime
-        verdict.peak_kb = used.ru_maxrss
-        self._place.close()
+        verdict.cpu_seconds = float(used["cpu_seconds"])
+        verdict.peak_kb = int(used["peak_kb"])
         return verdict
+
+    def leave(self) -> None:
+        """Wait until the world is gone, memory and all."""
+        if not self._is_gone:
+            self._end()
+        self._place.close()
+
+    def _end(self) -> dict[str, Any]:
+        """Kill process 1 of the world; what it used, and all that the kernel takes along."""
+        used = self._place.clear()
+        self._is_gone = True
+        return {"cpu_seconds": used.ru_utime + used.ru_stime, "peak_kb": used.ru_maxrss}
 
     def _judge(self, cut: End | None, *, killed_for_memory: bool) -> Verdict:
         output = self._output
@@ -173,3 +196,14 @@ def oom_kills() -> int:
             if name == "oom_kill":
                 return int(count)
     return 0
+
+
+def is_memory_short() -> bool:
+    """Whether what the last execution used must be free before the next begins."""
+    for used, limit in MEMORY_FILES:
+        with contextlib.suppress(OSError, ValueError):
+            with open(used, encoding="ascii") as file:  # noqa: PTH123
+                bytes_used = int(file.read())
+            with open(limit, encoding="ascii") as file:  # noqa: PTH123
+                return bytes_used > SMALL * int(file.read())
+    return True

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from sandbox.supervisor.kernel import (
     MS_BIND,
@@ -55,8 +55,7 @@ READ_ONLY: Final = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys")
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
 
 
-@dataclass(frozen=True)
-class Layers:
+class Layers(NamedTuple):
     """What the checkout of one world is made of."""
 
     below: Sequence[str]
@@ -92,7 +91,8 @@ def furnish(checkout: str, layers: Layers) -> None:
     """
     upper = layers.upper or SCRATCH
     for name in ("u", "w"):
-        os.mkdir(f"{upper}/{name}", 0o755)  # noqa: PTH102
+        with contextlib.suppress(FileExistsError):  # an edit that goes on
+            os.mkdir(f"{upper}/{name}", 0o755)  # noqa: PTH102
     options = f"lowerdir={':'.join(layers.below)},upperdir={upper}/u,workdir={upper}/w"
     mount("overlay", checkout, "overlay", PLAIN, options + ",userxattr")
     if layers.whole:
@@ -117,13 +117,13 @@ def hide() -> None:
     # An empty folder that nobody can write to; it covers the rest as well.
     mount("tmpfs", OURS, "tmpfs", MS_RDONLY | NOTHING, "size=4k,nr_inodes=2,mode=0555")
     for path in HIDDEN_FOLDERS:
-        if os.path.isdir(path):  # noqa: PTH112 - pathlib is slow, and this runs for each execution
+        with contextlib.suppress(FileNotFoundError):
             mount(OURS, path, "none", MS_BIND)
     for path in HIDDEN_FILES:
-        if os.path.exists(path):  # noqa: PTH110
+        with contextlib.suppress(FileNotFoundError):
             mount("/dev/null", path, "none", MS_BIND)
     for path in READ_ONLY:
-        if os.path.isdir(path):  # noqa: PTH112
+        with contextlib.suppress(FileNotFoundError):
             mount(path, path, "none", MS_BIND | MS_REC)
             mount("none", path, "none", MS_BIND | MS_REMOUNT | MS_RDONLY | NOTHING)
 

@@ -20,13 +20,13 @@ from bot.settings import Settings
 from sandbox.base import Execution
 from sandbox.daemon import LABEL_RUN, connect
 from sandbox.docker import DockerEngine, DockerSandbox
-from sandbox.probe import Mode
 from tests.benchmarks.bare import Bare
 from tests.benchmarks.harness import HARNESS, Harness
 from tests.benchmarks.release import SETUP, edits, release, unpacked
+from tests.benchmarks.session_memory import peak_of
 from tests.benchmarks.table import Row
+from tests.benchmarks.warm import PARALLEL, engine
 
-PARALLEL = 2
 TESTS = {
     "trivial": [f"print({n})" for n in range(10)],
     "importing": [f"import sympy; print(sympy.Symbol('x') ** {n})" for n in range(10)],
@@ -44,10 +44,12 @@ async def measure() -> list[Row]:
         with tempfile.TemporaryDirectory() as name:
             tree = unpacked(release(Settings.from_env().data_dir / "cache"), Path(name))
             diffs = edits(Path(name))
-        image = await warm.prepare(tree, setup=SETUP)
+            image = await warm.prepare(tree, setup=SETUP)
+            memory = await peak_of(Path(name))
         await timed(warm, image, [], ["pass"])  # finds out that this host can
         with Bare(daemon, image) as bare:
-            rows = await preparing(warm, image, diffs, bare, daemon)
+            rows = [Row("memory of a session's process, at most", memory, "MB", "the target", 60)]
+            rows += await preparing(warm, image, diffs, bare, daemon)
             rows += await starting(warm, cold, image, bare)
             for kind, tests in TESTS.items():
                 rows += await against(warm, cold, image, diffs, kind, tests, bare)
@@ -56,12 +58,6 @@ async def measure() -> list[Row]:
         await warm.close()
         await cold.close()
         daemon.close()
-
-
-def engine(mode: Mode) -> DockerEngine:
-    bundle = Path("/etc/ssl/certs/ca-certificates.crt")
-    found = bundle if bundle.is_file() else None
-    return DockerEngine(parallel=PARALLEL, ca_bundle=found, owner="bench", mode=mode)
 
 
 async def timed(

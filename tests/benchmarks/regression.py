@@ -25,8 +25,8 @@ from pipeline.regression.running import TestRun, TestRunner, Wanted
 from pipeline.regression.scan import Scanned, scan
 from pipeline.regression.touched import touched_by
 from pipeline.store import DirStore
-from tests.benchmarks.matrix import engine
 from tests.benchmarks.table import Row
+from tests.benchmarks.warm import engine
 from tests.unit.pipeline.repositories import make_codebase
 
 MUTATIONS = 12

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import io
 import json
 import sys
 import tarfile
@@ -138,7 +137,7 @@ class SubprocessSandbox:
     async def _really(self, argv: Sequence[str], diffs: Sequence[str], seconds: float) -> Execution:
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
-            with tarfile.open(fileobj=io.BytesIO(self.tree.tar)) as tar:
+            with self.tree.tar.open() as data, tarfile.open(fileobj=data) as tar:
                 # Set here and not passed: Python 3.11.2 (Debian 12) does not know the argument yet.
                 tar.extraction_filter = lambda member, _path: member
                 tar.extractall(root)

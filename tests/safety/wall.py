@@ -76,9 +76,10 @@ FORGED: Final = ("test_processes.py::test_an_end_cannot_be_forged_by_printing_on
 GIT_OF_THE_HOST: Final = ("test_host_git.py::test_hooks_filters_and_configuration_run_nothing",)
 
 LOOP: Final = """\
-    while True:
-        pid, ended, _ = os.wait4(-1, 0)
+    while child:
+        pid, status, _ = os.wait4(-1, 0)
         if pid == child:
+            ended = status
             break
 """
 ENDLESS: Final = """\
@@ -87,8 +88,8 @@ ENDLESS: Final = """\
         while True:
             os.wait4(-1, 0)
 """
-DROP: Final = "        kernel.drop_capabilities()\n"
-FILTERED: Final = "        kernel.install_filter(walls.filter)\n"
+DROP: Final = "    kernel.drop_capabilities()\n"
+FILTERED: Final = "    kernel.install_filter(walls.filter)\n"
 LAST_WORD: Final = "    os._exit(code if code >= 0 else 128 - code)\n"
 NO_HANDLER: Final = "    signal.signal(signal.SIGINT, signal.SIG_DFL)\n"
 WAIT_FOR_ALL: Final = """\

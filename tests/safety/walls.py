@@ -95,7 +95,7 @@ WALLS: Final = (
         "warm",
         (
             (CONTAINER, '"no-new-privileges:true", ', ""),
-            (INSIDE, "        kernel.no_new_privileges()\n", ""),
+            (INSIDE, "    kernel.no_new_privileges()\n", ""),
             # In this order the kernel takes a filter from who could gain privileges.
             (INSIDE, DROP + FILTERED, FILTERED + DROP),
         ),
@@ -124,10 +124,7 @@ WALLS: Final = (
     Wall(
         "signals to process 1 of a world",
         "warm",
-        (
-            (INSIDE, "signal.SIGXFSZ, signal.SIGINT)", "signal.SIGXFSZ)"),
-            (SERVE, NO_HANDLER, ""),
-        ),
+        ((SERVE, NO_HANDLER, ""),),
         SIGNALLED,
     ),
     Wall(

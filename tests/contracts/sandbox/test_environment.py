@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, cast
 
 import docker
@@ -12,6 +13,7 @@ import pytest
 
 from pipeline.together import together
 from sandbox.address import DockerAddress
+from sandbox.archive import Archive
 from sandbox.base import EnvironmentFailed, SandboxUnavailable
 from sandbox.docker import DockerEngine
 from sandbox.tree import Tree, tree_of_directory
@@ -163,6 +165,9 @@ async def test_a_repository_without_python_is_told_without_docker(tmp_path: Path
 
 async def test_an_archive_that_is_none_is_told(tmp_path: Path) -> None:
     engine = DockerEngine(address=DockerAddress(f"unix://{tmp_path}/none.sock"))
+    with TemporaryFile() as file:
+        file.write(b"not a tar" * 200)
+        tree = Tree(Archive(file), digest="0" * 40)
     with pytest.raises(EnvironmentFailed, match="cannot be read"):
-        await engine.prepare(Tree(tar=b"not a tar" * 200, digest="0" * 40))
+        await engine.prepare(tree)
     await engine.close()

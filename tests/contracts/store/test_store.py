@@ -11,8 +11,8 @@ from pydantic import BaseModel
 from redis.asyncio import Redis
 
 from bot.keys import Keys
-from bot.store import RedisStore
-from pipeline.store import DirStore, Store
+from bot.store import EnvironmentStore, RedisStore
+from pipeline.store import SHARED, DirStore, SharingStore, Store
 from pipeline.together import together
 
 
@@ -108,3 +108,28 @@ async def test_checkpoints_in_redis_go_after_a_week(redis: Redis, redis_prefix: 
     keys = Keys(redis_prefix)
     await RedisStore(redis, keys, "run").save("votes", Note(text="a"))
     assert 6 * 86_400 < await redis.ttl(keys.checkpoint("run", "votes")) <= 7 * 86_400
+
+
+async def test_what_is_true_of_an_environment_is_found_by_every_run_there(
+    redis: Redis, redis_prefix: str
+) -> None:
+    keys = Keys(redis_prefix)
+    one, two = (
+        SharingStore(
+            RedisStore(redis, keys, run), EnvironmentStore(redis, keys, run, image="tree:1")
+        )
+        for run in ("one", "two")
+    )
+    away = SharingStore(
+        RedisStore(redis, keys, "three"), EnvironmentStore(redis, keys, "three", image="tree:2")
+    )
+    note = Note(text="passed")
+    await one.save(f"{SHARED}tests", note)
+    await one.save("regression/tests", Note(text="with an edit"))
+    assert await two.load(f"{SHARED}tests", Note) == note
+    assert await two.load("regression/tests", Note) is None
+    assert await away.load(f"{SHARED}tests", Note) is None
+    # Now its own as well: what is shared may go before the run has ended.
+    await redis.delete(keys.environment("tree:1", f"{SHARED}tests"))
+    assert await two.load(f"{SHARED}tests", Note) == note
+    assert 6 * 86_400 < await redis.ttl(keys.checkpoint("two", f"{SHARED}tests")) <= 7 * 86_400

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import os
 import subprocess
 import tarfile
@@ -13,11 +12,12 @@ import pytest
 from pipeline.codebase import Codebase
 from pipeline.git import GitFailed, git
 from pipeline.patches import patch_of
+from sandbox.archive import Archive
 from tests.unit.pipeline.repositories import make_codebase, make_repository
 
 
-def members(tar: bytes) -> dict[str, tarfile.TarInfo]:
-    with tarfile.open(fileobj=io.BytesIO(tar)) as archive:
+def members(tar: Archive) -> dict[str, tarfile.TarInfo]:
+    with tar.open() as data, tarfile.open(fileobj=data) as archive:
         return {member.name: member for member in archive}
 
 

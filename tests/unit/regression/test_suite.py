@@ -10,7 +10,7 @@ from pipeline.options import Options
 from pipeline.regression.command import find_commands
 from pipeline.regression.running import TestRunner, Wanted
 from pipeline.regression.suite import RegressionSuite
-from pipeline.store import DirStore
+from pipeline.store import DirStore, SharingStore
 from pipeline.types import SuiteReport
 from tests.machines.shop import FILES, Shop, open_shop
 from tests.machines.standins import asked_for
@@ -310,3 +310,20 @@ def test_what_runs_beside_the_tests_is_written_for_old_pythons() -> None:
     for file in folder.iterdir():
         if file.name.endswith(".py"):
             ast.parse(file.read_text(), feature_version=(3, 7))
+
+
+async def test_another_issue_on_the_same_commit_does_not_repeat_the_tests_without_an_edit(
+    tmp_path: Path,
+) -> None:
+    shop = await opened(tmp_path, {"tests/test_till.py": COUNT})
+    shared = DirStore(tmp_path / "environment")
+    runs: list[int] = []
+    for issue in ("one", "two"):
+        store = SharingStore(DirStore(tmp_path / issue), shared)
+        suite = RegressionSuite(shop.codebase, shop.sandbox, store, Options(test_command=PYTEST))
+        before = len(shop.sandbox.runs)
+        assert await suite.broken(BREAKING)
+        runs.append(sum(not diffs for _, diffs in shop.sandbox.runs[before:]))
+    without_edit = len(list((tmp_path / "environment").rglob("*.json")))
+    assert without_edit > 0
+    assert runs[0] - runs[1] == without_edit

@@ -1,0 +1,59 @@
+"""A large archive, kept on disk and never in memory as a whole."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import weakref
+from typing import IO
+
+
+class Archive:
+    """What was written to a temporary file without a name. It goes when this object does."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        """`file`, of `tempfile.TemporaryFile`, may be closed afterwards, but not written to."""
+        file.flush()
+        self._handle = os.dup(file.fileno())
+        weakref.finalize(self, os.close, self._handle)
+        self.size = os.fstat(self._handle).st_size
+        """Bytes."""
+
+    def open(self) -> io.BufferedReader:
+        """A reader of its own place, from the start; any number may read at the same time."""
+        return io.BufferedReader(_Reader(self))
+
+    def read_at(self, place: int, size: int) -> bytes:
+        return os.pread(self._handle, size, place)
+
+    def sha256(self) -> str:
+        """In hexadecimal."""
+        with self.open() as data:
+            return hashlib.file_digest(data, "sha256").hexdigest()
+
+
+class _Reader(io.RawIOBase):
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+        self._place = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        data = self._archive.read_at(self._place, len(buffer))
+        buffer[: len(data)] = data
+        self._place += len(data)
+        return len(data)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: self._archive.size}
+        self._place = start[whence] + offset
+        return self._place
+
+    def tell(self) -> int:
+        return self._place

@@ -1,0 +1,16 @@
+"""The engine that benchmarks execute on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sandbox.docker import DockerEngine
+from sandbox.probe import Mode
+
+PARALLEL = 2
+
+
+def engine(mode: Mode) -> DockerEngine:
+    bundle = Path("/etc/ssl/certs/ca-certificates.crt")
+    found = bundle if bundle.is_file() else None
+    return DockerEngine(parallel=PARALLEL, ca_bundle=found, owner="bench", mode=mode)
