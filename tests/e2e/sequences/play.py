@@ -41,10 +41,18 @@ class Player:
         for _ in range(ROUNDS):
             self.world.passes(61)
             await self._everything()
-            active = await self.world.runs.active() or await self.world.inbox.waiting()
-            quiet = 0 if active or self.world.pending else quiet + 1
+            if await self._active():
+                quiet = 0
+                continue
+            await self.world.sweep()
+            self.world.collect()
+            quiet = 0 if await self._active() else quiet + 1
             if quiet == 2:
                 return
+
+    async def _active(self) -> bool:
+        world = self.world
+        return bool(world.pending or await world.runs.active() or await world.inbox.waiting())
 
     async def _everything(self) -> None:
         world = self.world
@@ -54,7 +62,6 @@ class Player:
         for run_id in list(world.at_work):
             if run_id in world.at_work:
                 await world.finish(run_id)
-        await world.sweep()
         for _ in range(await world.inbox.waiting()):
             await world.command()
         for run in await world.idle():

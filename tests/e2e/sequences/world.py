@@ -19,17 +19,14 @@ import time_machine
 from redis.asyncio import Redis
 
 from bot.attempt import Attempt, Stopping
-from bot.checkout import Mirrors
 from bot.clerk import Clerk, Office
 from bot.commands.desk import VERBS, Desk
 from bot.cursors import Cursors
-from bot.github.app import GitHubApp
 from bot.inbox import Inbox, Item
 from bot.labelled import find_labelled
 from bot.lease import Lease
 from bot.localhub import Exchange, Issue, LocalHub, Repo
-from bot.localhub.faults import Faults
-from bot.localhub.serve import create_app as hub_app
+from bot.localhub.faults import Faults, RateLimit
 from bot.localhub.webhooks import Delivery
 from bot.queue import Nudges
 from bot.redis_client import Outage
@@ -46,12 +43,15 @@ from pipeline.store import Store
 from pipeline.types import NoFix, Selection
 from tests.e2e.colleague.crew import PLAN
 from tests.e2e.publishing.office import Decided
+from tests.e2e.sequences.direct import KeptMirrors, NearApp
 from tests.e2e.sequences.plan import ISSUES
 from tests.hub import ref_of, settings_for
 from tests.unit.bot_publish.samples import ACCOUNTS, SHOP, a_selection
 
 LONG: Final = 3600.0
 """Seconds of a lease: it ends when the sequence says so."""
+ASK_SECONDS: Final = 0.03
+"""How often a run is asked whether it is to stop; the sequence waits for the answer."""
 START: Final = datetime(2026, 5, 1, 8, tzinfo=UTC)
 REPOS: Final = ("acme/shop", "globex/shop")
 """Two installations."""
@@ -100,8 +100,9 @@ class World:
         self.runs = Runs(redis, settings.redis_prefix)
         self.inbox = Inbox(redis, self.runs.keys)
         self.workshop = Gated(settings)
-        self.github = GitHubApp(settings, pause=0.0, transport=httpx.ASGITransport(hub_app(hub)))
-        self.solve = SolveIssue(settings, self.github, Mirrors(data), self.workshop)
+        self.github = NearApp(settings, hub)
+        self.mirrors = KeptMirrors(data)
+        self.solve = SolveIssue(settings, self.github, self.mirrors, self.workshop)
         nudges = Nudges(redis, self.runs.keys)
         self.office = Office(self.runs, nudges)
         outage = Outage()
@@ -159,6 +160,7 @@ class World:
     async def fresh(self, *, fixes: bool) -> None:
         """Issues of their own for a sequence; nothing of the one before is under way."""
         self.hub.faults = Faults()
+        self.hub.limit = RateLimit()
         self.hub.deliveries.clear()
         self.hub.requests.clear()
         self._heard = 0
@@ -207,7 +209,7 @@ class World:
             give_up=self.solve.give_up,
             patience_seconds=self.settings.patience_seconds,
             stopping=Stopping(ending.holds, ending.stopped),
-            ask_seconds=0.01,
+            ask_seconds=ASK_SECONDS,
         )
         self.workshop.came.clear()
         task = asyncio.create_task(attempt.go())
