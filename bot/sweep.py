@@ -91,14 +91,18 @@ class Sweep:
 
     async def pulls(self) -> None:
         """Look after our open pull requests now and then, whatever was heard of them."""
-        records = Records(self._runs.redis, self._runs.keys)
         while True:
             try:
-                for repo, pull in await records.due(again_in=self._settings.tend_seconds):
-                    await self._tend(records, repo, pull)
+                await self.look_after()
             except UNREACHABLE as error:
                 await self._outage.wait(error)
             await asyncio.sleep(self._settings.sweep_seconds)
+
+    async def look_after(self) -> None:
+        """Begin a run on each pull request whose time has come. Raises what Redis raises."""
+        records = Records(self._runs.redis, self._runs.keys)
+        for repo, pull in await records.due(again_in=self._settings.tend_seconds):
+            await self._tend(records, repo, pull)
 
     async def _tend(self, records: Records, repo: RepoRef, pull: int) -> None:
         record = await records.get(repo, pull)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
+from bot.localhub import Issue
+from bot.localhub.actions.pulls import mark_ready
+from bot.localhub.ci import ci
 from bot.localhub.state import now
-from tests.e2e.sequences.model import History, Labelled, Said, problems
+from tests.e2e.sequences.model import History, Labelled, Reviewed, Said, Told, problems
 from tests.e2e.sequences.plan import Act, Plan
 from tests.e2e.sequences.world import World
 
@@ -45,6 +48,8 @@ class Player:
                 quiet = 0
                 continue
             await self.world.sweep()
+            if not quiet:
+                await self.world.look_after()
             self.world.collect()
             quiet = 0 if await self._active() else quiet + 1
             if quiet == 2:
@@ -67,56 +72,151 @@ class Player:
         for run in await world.idle():
             await world.begin(run)
 
+    def _gone(self, issue: Issue) -> bool:
+        return issue in self.history.gone
+
     # People
 
     async def label(self, act: Act) -> None:
         issue, label = self.world.issues[act.issue], "capuchin" + act.word
-        if label in issue.labels or act.who == "mallory":  # GitHub lets no stranger
-            return
+        if label in issue.labels or act.who == "mallory" or self._gone(issue):
+            return  # GitHub lets no stranger
         await self.hub.add_label(issue, label, act.who)
         guid = self.hub.deliveries[-1].guid
         self.history.labelled.append(Labelled(issue, guid, label, act.who, now()))
 
     async def unlabel(self, act: Act) -> None:
         issue, label = self.world.issues[act.issue], "capuchin" + act.word
-        if label in issue.labels and act.who != "mallory":
+        if label in issue.labels and act.who != "mallory" and not self._gone(issue):
             await self.hub.remove_label(issue, label, act.who)
             self.history.unlabelled.append((issue, now()))
 
     async def close(self, act: Act) -> None:
         issue = self.world.issues[act.issue]
-        if issue.state == "open":
+        if issue.state == "open" and not self._gone(issue):
             await self.hub.close_issue(issue, "bob")
             self.history.halted.append((issue, now()))
 
     async def reopen(self, act: Act) -> None:
-        await self.hub.reopen_issue(self.world.issues[act.issue], "bob")
+        issue = self.world.issues[act.issue]
+        if not self._gone(issue):
+            await self.hub.reopen_issue(issue, "bob")
 
     async def say(self, act: Act) -> None:
         issue = self.world.issues[act.issue]
+        if self._gone(issue):
+            return
         comment = await self.hub.comment(issue, f"/capuchin {act.word}", act.who)
         self.history.said.append(Said(issue, comment, act.word, act.who, now()))
         if act.word == "stop" and act.who == "alice":
             self.history.halted.append((issue, now()))
 
     async def edit_comment(self, act: Act) -> None:
-        said = _picked(self.history.said, act)
-        if said is not None:
+        said = _picked([s for s in self.history.said if not s.deleted], act)
+        if said is not None and not self._gone(said.issue):
             await self.hub.edit_comment(said.comment, "/capuchin fix, please", said.who)
             said.edited = True
 
     async def edit_issue(self, act: Act) -> None:
-        await self.hub.edit_issue(self.world.issues[act.issue], "bob", body=f"Edited {act.pick}.")
+        issue = self.world.issues[act.issue]
+        if not self._gone(issue):
+            await self.hub.edit_issue(issue, "bob", body=f"Edited {act.pick}.")
 
     async def assign(self, act: Act) -> None:
-        await self.hub.assign(self.world.issues[act.issue], "carol", "alice")
+        issue = self.world.issues[act.issue]
+        if not self._gone(issue):
+            await self.hub.assign(issue, "carol", "alice")
 
     async def delete_status(self, act: Act) -> None:
-        ours = [c for c in self.world.issues[act.issue].comments if c.author is self.hub.bot]
-        comment = _picked(ours, act)
-        if comment is not None and "status run=" in comment.body:
+        issue = self.world.issues[act.issue]
+        comment = _picked([c for c in issue.comments if c.author is self.hub.bot], act)
+        if comment is not None and not self._gone(issue) and "status run=" in comment.body:
             await self.hub.delete_comment(comment, "alice")
             self.history.deleted.add(comment.id)
+
+    async def delete_comment(self, act: Act) -> None:
+        said = _picked([s for s in self.history.said if not s.edited and not s.deleted], act)
+        if said is not None and not self._gone(said.issue):
+            await self.hub.delete_comment(said.comment, said.who)
+            said.deleted = True
+
+    async def delete_issue(self, act: Act) -> None:
+        issue = self.world.issues[act.issue]
+        if not self._gone(issue):
+            await self.hub.delete_issue(issue, "acme")
+            self.history.gone.append(issue)
+
+    async def transfer(self, act: Act) -> None:
+        issue = self.world.issues[act.issue]
+        if not self._gone(issue):
+            to = next(repo for repo in self.world.repos if repo is not issue.repo)
+            await self.hub.transfer_issue(issue, to, "acme")
+            self.history.gone.append(issue)
+
+    async def uninstall(self, act: Act) -> None:
+        repo = self.world.issues[act.issue].repo
+        if repo.installation is not None:
+            await self.hub.uninstall(repo)
+            self.history.cut.add(repo.full_name)
+
+    async def install(self, act: Act) -> None:
+        repo = self.world.issues[act.issue].repo
+        if repo.installation is None:
+            await self.hub.install(repo)
+
+    # People at pull requests of ours
+
+    async def review(self, act: Act) -> None:
+        pull = _picked([p for p in self.world.pulls if p.state == "open"], act)
+        if pull is None:
+            return
+        lines = [("shop.py", 2, "Why is this so?")] if act.pick % 3 else []
+        state = "COMMENTED" if act.pick % 2 and lines else "CHANGES_REQUESTED"
+        body = "This needs a word." if state == "CHANGES_REQUESTED" else ""
+        review = await self.hub.review(pull, act.who, body, state, lines)
+        self.history.reviewed.append(Reviewed(pull, review, act.who))
+
+    async def say_on_pull(self, act: Act) -> None:
+        pull = _picked(self.world.pulls, act)
+        if pull is not None:
+            comment = await self.hub.comment(pull, f"/capuchin {act.word}", act.who)
+            self.history.told.append(Told(pull, comment, act.word, act.who))
+
+    async def push(self, act: Act) -> None:
+        pull = _picked([p for p in self.world.pulls if p.state == "open"], act)
+        if pull is not None:
+            files = {f"note-{act.pick}.txt": f"{now()}\n"}
+            sha = await self.hub.commit(pull.repo, pull.head_ref, files, "A note", "bob")
+            self.history.pushed[pull.id] = sha
+
+    async def close_pull(self, act: Act) -> None:
+        pull = _picked([p for p in self.world.pulls if p.state == "open"], act)
+        if pull is not None:
+            await self.hub.close_issue(pull, "bob")
+
+    async def merge(self, act: Act) -> None:
+        pull = _picked([p for p in self.world.pulls if p.state == "open"], act)
+        if pull is None:
+            return
+        mark_ready(self.hub, pull, self.hub.add_user("bob"))
+        if not self.hub.facts(pull).mergeable:
+            return
+        await self.hub.merge(pull, "bob")
+        self.world.merged.add(pull.repo.full_name)
+        self.world.mirrors.moved()
+        for issue in self.world.issues:
+            if issue.state == "closed" and issue.repo is pull.repo:
+                self.history.halted.append((issue, now()))
+
+    async def label_pull(self, act: Act) -> None:
+        pull = _picked(self.world.pulls, act)
+        if pull is not None:
+            await self.hub.add_label(pull, "capuchin" + (":auto" if act.pick % 2 else ""), "alice")
+
+    async def ci(self, act: Act) -> None:
+        pull = _picked(self.world.pulls, act)
+        if pull is not None:
+            await ci(self.hub, pull, "failure" if act.pick % 3 == 0 else "success")
 
     # The network
 
@@ -146,7 +246,9 @@ class Player:
             ("POST", "/repos/*/pulls"),
             ("DELETE", "/repos/*/issues/*/labels/*"),
             ("GET", "/repos/*/collaborators/*"),
-        )[act.pick % 6]
+            ("POST", "/repos/*/check-runs"),
+            ("GET", "/repos/*/pulls/*"),
+        )[act.pick % 8]
         times = 1 + act.pick // 3
         self.hub.faults.fail_next(method, path, times=times, after_effect=act.pick % 2 == 0)
 
@@ -186,6 +288,9 @@ class Player:
     async def sweep(self, act: Act) -> None:
         await self.world.sweep()
 
+    async def look_after(self, act: Act) -> None:
+        await self.world.look_after()
+
 
 DOES: Final[Mapping[str, Callable[[Player, Act], Awaitable[None]]]] = {
     "label": Player.label,
@@ -197,6 +302,18 @@ DOES: Final[Mapping[str, Callable[[Player, Act], Awaitable[None]]]] = {
     "edit issue": Player.edit_issue,
     "assign": Player.assign,
     "delete status": Player.delete_status,
+    "delete comment": Player.delete_comment,
+    "delete issue": Player.delete_issue,
+    "transfer": Player.transfer,
+    "uninstall": Player.uninstall,
+    "install": Player.install,
+    "review": Player.review,
+    "say on pull": Player.say_on_pull,
+    "push": Player.push,
+    "close pull": Player.close_pull,
+    "merge": Player.merge,
+    "label pull": Player.label_pull,
+    "ci": Player.ci,
     "deliver": Player.deliver,
     "redeliver": Player.redeliver,
     "lose": Player.lose,
@@ -209,6 +326,7 @@ DOES: Final[Mapping[str, Callable[[Player, Act], Awaitable[None]]]] = {
     "command": Player.command,
     "command dies": Player.command_dies,
     "sweep": Player.sweep,
+    "look after": Player.look_after,
 }
 
 

@@ -22,11 +22,13 @@ from bot.attempt import Attempt, Stopping
 from bot.clerk import Clerk, Office
 from bot.commands.desk import VERBS, Desk
 from bot.cursors import Cursors
+from bot.errors import TryLater
 from bot.inbox import Inbox, Item
 from bot.labelled import find_labelled
 from bot.lease import Lease
 from bot.localhub import Exchange, Issue, LocalHub, Repo
 from bot.localhub.faults import Faults, RateLimit
+from bot.localhub.state import Pull
 from bot.localhub.webhooks import Delivery
 from bot.queue import Nudges
 from bot.redis_client import Outage
@@ -36,6 +38,8 @@ from bot.settings import Settings
 from bot.solve_issue import SolveIssue
 from bot.steps import Steps
 from bot.sweep import Sweep
+from bot.tend.record import Records
+from bot.tend.work import TendPull, by_mode
 from bot.triggers import Names
 from bot.types import Run
 from bot.workshop import Job, Outcome, Planned, Say
@@ -103,14 +107,23 @@ class World:
         self.github = NearApp(settings, hub)
         self.mirrors = KeptMirrors(data)
         self.solve = SolveIssue(settings, self.github, self.mirrors, self.workshop)
+        tend = TendPull(settings, self.github, self.mirrors, self.workshop)
+        self.work = by_mode(self.solve, tend)
+        self.give_up = by_mode(self.solve.give_up, tend.give_up)
+        ending = self.solve.ending
+        self.stopping = Stopping(ending.holds, by_mode(ending.stopped, tend.give_up))
         nudges = Nudges(redis, self.runs.keys)
         self.office = Office(self.runs, nudges)
         outage = Outage()
         desk = Desk(settings, self.github, VERBS)
         self.clerk = Clerk(self.inbox, self.office, desk, settings, outage)
         self._sweep = Sweep(self.runs, nudges, settings, None, None, None, outage)
+        self.records = Records(redis, self.runs.keys)
         self.repos = [self._shop(name) for name in REPOS]
+        self._seeds = [repo.git.refs()["heads/main"] for repo in self.repos]
         self.issues: list[Issue] = []
+        self.merged: set[str] = set()
+        """Repositories whose default branch has moved."""
         self.at_work: dict[str, AtWork] = {}
         self.pending: list[Delivery] = []
         self.delivered: list[Delivery] = []
@@ -138,6 +151,8 @@ class World:
                     quota_person=0,
                     quota_repository=0,
                     quota_installation=0,
+                    review_seconds=5,
+                    reverify_seconds=30,
                 )
                 world = cls(hub, redis, settings, data)
                 world._clock = clock
@@ -165,7 +180,7 @@ class World:
         self.hub.requests.clear()
         self._heard = 0
         self.pending, self.delivered, self.faults = [], [], []
-        await self.redis.delete(self.runs.keys.ended)
+        await self._forgotten()
         no_fix = NoFix(reason="no reproduction", learnt=())
         self.workshop.answer = a_selection() if fixes else no_fix
         self.issues = [
@@ -175,6 +190,33 @@ class World:
             for each in range(ISSUES)
         ]
         self.collect()
+
+    async def _forgotten(self) -> None:
+        """Of the sequence before: its pull requests, its merges, who has the App."""
+        keys = self.runs.keys
+        await self.redis.delete(keys.ended, keys.pulls_due)
+        for repo, seed in zip(self.repos, self._seeds, strict=True):
+            if repo.installation is None:
+                self.hub.select(repo)
+            await self.redis.delete(keys.pulls(ref_of(repo)))
+            for pull in repo.pulls:
+                pull.state = "closed"
+            if repo.full_name in self.merged:
+                repo.git.point("refs/heads/main", seed)
+        if self.merged:
+            self.mirrors.moved()
+        self.merged.clear()
+
+    @property
+    def pulls(self) -> list[Pull]:
+        """Ours, of this sequence, oldest first."""
+        first = {id(i.repo): i.number for i in reversed(self.issues)}
+        return [
+            pull
+            for repo in self.repos
+            for pull in repo.pulls
+            if pull.author is self.hub.bot and pull.number > first[id(repo)]
+        ]
 
     def passes(self, seconds: float) -> None:
         """Time."""
@@ -201,14 +243,13 @@ class World:
         others = [each.lease.run for each in self.at_work.values()]
         if any((o.repo, o.issue) == (run.repo, run.issue) for o in others):
             self.faults.append(f"two runs of #{run.issue} at once")
-        ending = self.solve.ending
         attempt = Attempt(
             lease,
             self.runs,
-            work=self.solve,
-            give_up=self.solve.give_up,
+            work=self.work,
+            give_up=self.give_up,
             patience_seconds=self.settings.patience_seconds,
-            stopping=Stopping(ending.holds, ending.stopped),
+            stopping=self.stopping,
             ask_seconds=ASK_SECONDS,
         )
         self.workshop.came.clear()
@@ -257,8 +298,15 @@ class World:
 
     async def sweep(self) -> None:
         """Look for what no webhook told."""
-        await self._sweep.look(self._find)
+        with suppress(TryLater):  # as the worker does; the next look finds the rest
+            await self._sweep.look(self._find)
         await self._stopped()
+
+    async def look_after(self) -> None:
+        """The time has come for all our pull requests to be looked after."""
+        for member in await self.redis.zrange(self.runs.keys.pulls_due, 0, -1):
+            await self.redis.zadd(self.runs.keys.pulls_due, {member: 0})
+        await self._sweep.look_after()
 
     async def _carried_out(self, item: Item, dies_after: int | None) -> None:
         task = asyncio.create_task(self.clerk.do(item))
@@ -312,6 +360,6 @@ class World:
         """The runs of this sequence that are over, by when they were asked for."""
         ids = await self.redis.zrange(self.runs.keys.ended, 0, -1)
         runs = [await self.runs.get(run_id.decode()) for run_id in ids]
-        numbers = {(ref_of(i.repo).full_name, i.number) for i in self.issues}
+        numbers = {(issue.repo.full_name, issue.number) for issue in self.issues}
         found = [r for r in runs if r is not None and (r.repo.full_name, r.issue) in numbers]
         return sorted(found, key=lambda run: run.created_at)
