@@ -40,7 +40,7 @@ class Player:
 
     async def rest(self) -> None:
         """All that is under way arrives, everything is done, and the sweep has looked."""
-        quiet = 0
+        quiet, looked = 0, False
         for _ in range(ROUNDS):
             self.world.passes(61)
             await self._everything()
@@ -48,8 +48,9 @@ class Player:
                 quiet = 0
                 continue
             await self.world.sweep()
-            if not quiet:
+            if not looked:
                 await self.world.look_after()
+                looked = True
             self.world.collect()
             quiet = 0 if await self._active() else quiet + 1
             if quiet == 2:
