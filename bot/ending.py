@@ -16,6 +16,7 @@ from bot.github.app import GitHubApp
 from bot.github.errors import Forbidden, GitHubError, GitHubUnavailable
 from bot.github.facts import PullRequestFacts
 from bot.github.repository import Repository
+from bot.labels import answered_by
 from bot.lease import Lease
 from bot.publish import withdraw
 from bot.settings import Settings
@@ -102,8 +103,9 @@ class Ending:
         """It asks for what was just stopped, also when the issue is opened again."""
         if run.stop is not None and run.stop.why in (StopReason.COMMAND, StopReason.CLOSED):
             await lease.require()
+            label = answered_by(run, self.settings.label)
             with suppress(Forbidden):
-                await repo.issues.remove_label(run.issue, run.label or self.settings.label)
+                await repo.issues.remove_label(run.issue, label)
 
     async def _answered(
         self, run: Run, repo: Repository, lease: Lease, pull: PullRequestFacts

@@ -12,6 +12,7 @@ from bot.errors import LeaseLost
 from bot.github.errors import Forbidden, GitHubError
 from bot.github.repository import Repository
 from bot.keys import RECORD_SECONDS
+from bot.labels import answered_by
 from bot.lease import Lease
 from bot.progress import Progress
 from bot.redis_client import UNREACHABLE, patiently
@@ -138,7 +139,7 @@ async def closed(
 ) -> Run:
     """The last word on the issue: comment, reaction, label. `run` with its comment.
 
-    The label that started the run is taken off, or `label` where a comment did.
+    The label that the run answers is taken off; `label` is ours without a suffix.
 
     The label goes last: until then a crash leaves the issue marked as unfinished.
 
@@ -158,5 +159,5 @@ async def closed(
         await repo.issues.unreact(run.issue, "eyes")
     await lease.require()
     with suppress(Forbidden):
-        await repo.issues.remove_label(run.issue, run.label or label)
+        await repo.issues.remove_label(run.issue, answered_by(run, label))
     return run

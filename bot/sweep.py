@@ -18,9 +18,9 @@ from bot.settings import Settings
 from bot.tend.record import Records
 from bot.types import Labelled, Mode, RepoRef, Stop, StopReason, Unwanted
 from bot.waiting import Announce, Waiting
-from bot.wishes import Inspect, Order, Start
+from bot.wishes import Inspect, Order, Start, Tend
 
-FindLabelled = Callable[[Cursors], AsyncIterator[Labelled | Unwanted | Order | Inspect]]
+FindLabelled = Callable[[Cursors], AsyncIterator[Labelled | Unwanted | Order | Inspect | Tend]]
 """What was asked for, or no longer is, as far as anything changed. May raise TryLater."""
 
 CleanUp = Callable[[list[str]], Awaitable[int]]
@@ -153,6 +153,9 @@ class Sweep:
                     await self._start(found)
                 case Unwanted():
                     await self._stop(found)
+                case Tend():
+                    if await Records(self._runs.redis, self._runs.keys).meant(found):
+                        await self._inbox.put(found)
                 case Order() | Inspect():
                     if await self._inbox.put(found):
                         logger.warning("Command %s: its webhook never came", found.id)

@@ -1,4 +1,4 @@
-"""What becomes of checks: a suite ends, and somebody presses the button beside one of ours."""
+"""What becomes of checks: a suite or status ends, and the button beside one of ours is pressed."""
 
 from __future__ import annotations
 
@@ -22,6 +22,13 @@ class CheckAgain(Happened):
     pull: int
 
 
+class StatusSet(Happened):
+    """What CI without check runs says of a commit has changed, and is final."""
+
+    branches: tuple[str, ...]
+    """Those that hold the commit; GitHub names ten at most."""
+
+
 class _Pull(BaseModel):
     number: int = Field(gt=0)
 
@@ -38,6 +45,15 @@ class _Run(BaseModel):
 
 class _AboutSuite(Payload):
     check_suite: _Suite
+
+
+class _Branch(BaseModel):
+    name: str
+
+
+class _AboutStatus(Payload):
+    state: str
+    branches: tuple[_Branch, ...] = ()
 
 
 class _AboutRun(Payload):
@@ -69,6 +85,20 @@ def _again(delivery: str, body: bytes) -> Event:
         by_bot=facts.sender.is_bot,
         delivery=delivery,
         pull=pulls[0].number,
+    )
+
+
+def status_set(delivery: str, body: bytes) -> Event:
+    """Raises Malformed."""
+    facts = read(_AboutStatus, "status", body)
+    if facts.state == "pending" or not facts.branches:
+        return Ignored(reason="not final, or on no branch")
+    return StatusSet(
+        repo=facts.repo,
+        actor=facts.sender.login,
+        by_bot=facts.sender.is_bot,
+        delivery=delivery,
+        branches=tuple(branch.name for branch in facts.branches),
     )
 
 

@@ -206,6 +206,19 @@ class CheckRun:
 
 
 @dataclass(eq=False)
+class CommitStatus:
+    """What something outside says of one commit; the latest of a context counts."""
+
+    id: int
+    sha: str
+    context: str
+    state: Literal["error", "failure", "pending", "success"]
+    description: str | None
+    author: User
+    created_at: datetime = field(default_factory=now)
+
+
+@dataclass(eq=False)
 class Installation:
     """The App on one account, with the repositories that the account's owner selected."""
 
@@ -234,6 +247,7 @@ class Repo:
     issues: dict[int, Issue] = field(default_factory=dict[int, Issue])
     check_suites: list[CheckSuite] = field(default_factory=list[CheckSuite])
     check_runs: list[CheckRun] = field(default_factory=list[CheckRun])
+    statuses: list[CommitStatus] = field(default_factory=list[CommitStatus])
     last_number: int = 0
     deleted_numbers: set[int] = field(default_factory=set[int])
     created_at: datetime = field(default_factory=now)

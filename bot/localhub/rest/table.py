@@ -15,6 +15,7 @@ from bot.localhub.rest import (
     reactions,
     repositories,
     reviews,
+    statuses,
     timeline,
 )
 from bot.localhub.rest.call import Operation
@@ -33,5 +34,6 @@ OPERATIONS: tuple[Operation, ...] = (
     *gitrefs.OPERATIONS,
     *commits.OPERATIONS,
     *checks.OPERATIONS,
+    *statuses.OPERATIONS,
     *commits.LAST,
 )

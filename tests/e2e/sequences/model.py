@@ -16,6 +16,7 @@ from tests.e2e.sequences.world import World
 from tests.hub import ref_of
 
 MARKER: Final = re.compile(r"<!-- (capuchin:[^>]*) -->")
+OF_RUN: Final = re.compile(r"<!-- capuchin:run=(\w+) ")
 BEGINS: Final = frozenset({"fix", "plan", "retry"})
 TELLS: Final = frozenset({"status", "help", "fxi"})
 
@@ -246,7 +247,10 @@ async def pull_problems(world: World, history: History) -> AsyncIterator[str]:
             continue
         if record is None:
             yield f"{name} is looked after by nobody"
-        issue = next(i for i in world.issues if f"#{i.number}" in (pull.body or ""))
+        issue = await _fixed_by(pull, world)
+        if issue is None:
+            yield f"{name} is of no issue: {pull.body!r:.300}"
+            continue
         if issue.state == "closed" and issue not in history.gone:
             yield f"{name} is open, though its issue is closed"
         if pull.id in history.pushed and not _holds(pull, "capuchin:handed-over", world):
@@ -256,6 +260,12 @@ async def pull_problems(world: World, history: History) -> AsyncIterator[str]:
         if pull.id not in history.pushed:
             for problem in _unanswered(pull, answers, world, history):
                 yield problem
+
+
+async def _fixed_by(pull: Pull, world: World) -> Issue | None:
+    made = OF_RUN.search(pull.body or "")
+    run = await world.runs.get(made[1]) if made else None
+    return next((i for i in world.issues if run and _is_of(run, i)), None)
 
 
 def _unanswered(
