@@ -13,7 +13,7 @@ from bot import comments
 from bot.admission import Refused
 from bot.errors import TryLater
 from bot.github.app import GitHubApp
-from bot.github.errors import Forbidden, GitHubError, GitHubUnavailable
+from bot.github.errors import Forbidden, GitHubError, GitHubUnavailable, NotFound
 from bot.github.facts import PullRequestFacts
 from bot.github.repository import Repository
 from bot.labels import answered_by
@@ -22,6 +22,7 @@ from bot.publish import withdraw
 from bot.settings import Settings
 from bot.status import closed as last_word
 from bot.store import RedisStore
+from bot.tend.keep import keep
 from bot.types import Failure, Run, RunStatus, Stop, StopReason, changed
 from pipeline.models.metered import LEDGER_KEY, Ledger
 
@@ -118,13 +119,17 @@ class Ending:
             pull_request=pull.number,
             pull_request_url=pull.html_url,
         )
+        await keep(lease, pull)
         late = run.stop is not None
         told = (
             comments.stop_came_late(run, pull.number)
             if late
             else comments.opened(run, pull.number, draft=pull.draft)
         )
-        return await self.closed(repo, lease, run, told)
+        try:
+            return await self.closed(repo, lease, run, told)
+        except NotFound:  # the issue is gone, and the pull request is there all the same
+            return run
 
 
 async def _opened(run: Run, repo: Repository) -> PullRequestFacts | None:

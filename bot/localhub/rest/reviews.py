@@ -12,6 +12,7 @@ from bot.localhub.actions.issues import check_body
 from bot.localhub.errors import invalid, not_found, unprocessable
 from bot.localhub.rest.call import Answer, Call, operation, paginate
 from bot.localhub.rest.pulls import ONE, READ, WRITE, found
+from bot.localhub.rest.repositories import REPO
 from bot.localhub.shapes import pulls as shapes
 from bot.localhub.state import Pull, Review, ReviewComment, stamp
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, NamedTuple
 
+from bot.labels import SUFFIXES
 from bot.localhub import Comment, Issue
 from bot.localhub.state import Pull, Review, ReviewComment
 from bot.types import Run, RunStatus, StopReason
@@ -17,6 +18,7 @@ from tests.hub import ref_of
 
 MARKER: Final = re.compile(r"<!-- (capuchin:[^>]*) -->")
 OF_RUN: Final = re.compile(r"<!-- capuchin:run=(\w+) ")
+KINDS: Final = {suffix: mode for mode, suffix in SUFFIXES.items()}
 BEGINS: Final = frozenset({"fix", "plan", "retry"})
 TELLS: Final = frozenset({"status", "help", "fxi"})
 
@@ -58,6 +60,8 @@ class Labelled:
     label: str
     who: str
     at: datetime
+    on_closed: bool = False
+    """The issue was closed: nothing is done there, and nobody looks for it."""
 
 
 @dataclass
@@ -99,6 +103,7 @@ async def problems(world: World, history: History) -> list[str]:
         found += _pulls(issue, of)
         found += _stopped_for_nothing(issue, of, world, history)
         found += _forgotten_label(issue, of)
+        found += _unanswered_labels(issue, of, history)
     for said in history.said:
         if said.issue not in history.gone and said.issue.repo.full_name not in history.cut:
             found += _forgotten_command(said, runs, world, history)
@@ -197,6 +202,25 @@ def _forgotten_label(issue: Issue, runs: list[Run]) -> Iterator[str]:
     ours = [label for label in issue.labels if label.startswith("capuchin")]
     if issue.state == "open" and ours and not any(r.status is RunStatus.FAILED for r in runs):
         yield f"#{issue.number} still wears {ours}"
+
+
+def _unanswered_labels(issue: Issue, runs: list[Run], history: History) -> Iterator[str]:
+    """Who puts a label on hears of a run of its kind, unless somebody ended that first."""
+    ends = [at for one, at in (*history.halted, *history.unlabelled) if one is issue]
+    for put in history.labelled:
+        if put.issue is not issue or put.on_closed or any(at >= put.at for at in ends):
+            continue
+        mode = KINDS[put.label.removeprefix("capuchin")]
+        told = [
+            run
+            for run in runs
+            if run.mode is mode
+            and run.finished_at is not None
+            and run.finished_at >= put.at
+            and (run.comment_id is not None or run.status is RunStatus.REFUSED)
+        ]
+        if not told:
+            yield f"{put.label} by {put.who} on #{issue.number} at {put.at} was not answered"
 
 
 def _forgotten_command(

@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 from bot.localhub import Issue
 from bot.localhub.actions.pulls import mark_ready
-from bot.localhub.ci import ci
+from bot.localhub.ci import ci, report
 from bot.localhub.state import now
 from tests.e2e.sequences.model import History, Labelled, Reviewed, Said, Told, problems
 from tests.e2e.sequences.plan import Act, Plan
@@ -84,7 +84,8 @@ class Player:
             return  # GitHub lets no stranger
         await self.hub.add_label(issue, label, act.who)
         guid = self.hub.deliveries[-1].guid
-        self.history.labelled.append(Labelled(issue, guid, label, act.who, now()))
+        put = Labelled(issue, guid, label, act.who, now(), on_closed=issue.state != "open")
+        self.history.labelled.append(put)
 
     async def unlabel(self, act: Act) -> None:
         issue, label = self.world.issues[act.issue], "capuchin" + act.word
@@ -216,8 +217,10 @@ class Player:
 
     async def ci(self, act: Act) -> None:
         pull = _picked(self.world.pulls, act)
-        if pull is not None:
+        if pull is not None and act.pick % 2:
             await ci(self.hub, pull, "failure" if act.pick % 3 == 0 else "success")
+        elif pull is not None:
+            await report(self.hub, pull, "failure" if act.pick % 3 == 0 else "success")
 
     # The network
 
