@@ -23,6 +23,7 @@ from bot.clerk import Clerk, Office
 from bot.commands.desk import VERBS, Desk
 from bot.cursors import Cursors
 from bot.errors import TryLater
+from bot.github.facts import Cursor
 from bot.inbox import Inbox, Item
 from bot.labelled import find_labelled
 from bot.lease import Lease
@@ -41,7 +42,7 @@ from bot.sweep import Sweep
 from bot.tend.record import Records
 from bot.tend.work import TendPull, by_mode
 from bot.triggers import Names
-from bot.types import Run
+from bot.types import Run, now
 from bot.workshop import Job, Outcome, Planned, Say
 from pipeline.store import Store
 from pipeline.types import NoFix, Selection
@@ -198,6 +199,7 @@ class World:
         for repo, seed in zip(self.repos, self._seeds, strict=True):
             if repo.installation is None:
                 self.hub.select(repo)
+                await self._caught_up(repo)
             await self.redis.delete(keys.pulls(ref_of(repo)))
             for pull in repo.pulls:
                 pull.state = "closed"
@@ -206,6 +208,12 @@ class World:
         if self.merged:
             self.mirrors.moved()
         self.merged.clear()
+
+    async def _caught_up(self, repo: Repo) -> None:
+        """What was asked for while the App was away is none of the next sequence's."""
+        since = now().replace(microsecond=0)
+        seen = Cursor(since=since, comments_since=since, lines_since=since)
+        await Cursors(self.redis, self.runs.keys).set(ref_of(repo), seen)
 
     @property
     def pulls(self) -> list[Pull]:
