@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
 from bot.localhub import Issue
+from bot.tend.record import Records
 from bot.types import RunStatus
 from tests.e2e.colleague.conftest import CrewUp
 from tests.e2e.colleague.crew import Crew
+from tests.e2e.colleague.test_evidence_check import opened
 from tests.e2e.publishing.office import Office
 from tests.hub import ref_of
 
@@ -82,6 +84,63 @@ async def test_a_label_taken_off_without_a_webhook_stops_the_run(crew_up: CrewUp
             await crew.until(lambda: crew.workshop.cut)
         assert (await crew.run_of(issue)).status is RunStatus.STOPPED
         assert "I stopped, since the label was taken off." in crew.said(issue)[0]
+
+
+@asynccontextmanager
+async def swept_until(crew: Crew, true: Callable[[], object]) -> AsyncGenerator[None]:
+    """A worker that sweeps works on after the block until `true()`."""
+    worker = crew.worker(crew.find)
+    task = asyncio.create_task(worker.run())
+    try:
+        yield
+        await crew.until(true)
+    finally:
+        worker.stop()
+        await task
+
+
+async def test_a_review_without_a_webhook_is_answered_once(crew_up: CrewUp) -> None:
+    async with crew_up(missed_seconds=OFTEN, review_seconds=0) as crew:
+        _, pull = await opened(crew)
+        async with swept_until(crew, lambda: len(pull.reviews) > 1), unheard(crew):
+            await crew.hub.review(pull, "alice", lines=[("shop.py", 2, "Why?")])
+        late = next(d for d in crew.hub.deliveries if d.event == "pull_request_review_comment")
+        await crew.hub.redeliver(late)
+        await crew.settle()
+        question, answer = (review.comments[0] for review in pull.reviews)
+        assert (answer.review.author, answer.in_reply_to) == (crew.hub.bot, question.id)
+
+
+async def test_a_command_on_a_line_without_a_webhook_is_carried_out_once(crew_up: CrewUp) -> None:
+    async with crew_up(missed_seconds=OFTEN, review_seconds=0) as crew:
+        _, pull = await opened(crew)
+        async with swept_until(crew, lambda: crew.said(pull)), unheard(crew):
+            await crew.hub.review(pull, "alice", lines=[("shop.py", 2, "/capuchin help")])
+        late = next(d for d in crew.hub.deliveries if d.event == "pull_request_review_comment")
+        await crew.hub.redeliver(late)
+        await crew.settle()
+        helped = [said for said in crew.said(pull) if "capuchin:reply to=review-comment-" in said]
+        assert len(helped) == 1
+
+
+async def test_an_end_without_a_webhook_ends_our_pull_request(crew_up: CrewUp) -> None:
+    async with crew_up(missed_seconds=OFTEN) as crew:
+        repo, pull = await opened(crew)
+        async with swept_until(crew, lambda: pull.state == "closed"), unheard(crew):
+            await crew.hub.close_issue(repo.issues[1], "alice")
+        assert crew.said(pull)[0].startswith("#1 is closed, so this is not needed any more.")
+
+
+async def test_a_pull_request_closed_without_a_webhook_is_let_go(crew_up: CrewUp) -> None:
+    async with crew_up(missed_seconds=OFTEN) as crew:
+        _, pull = await opened(crew)
+        records = Records(crew.redis, crew.runs.keys)
+
+        async def let_go() -> bool:
+            return await records.get(ref_of(pull.repo), pull.number) is None
+
+        async with swept_until(crew, let_go), unheard(crew):
+            await crew.hub.close_issue(pull, "bob")
 
 
 async def test_a_run_resumed_with_its_pull_request_open_and_its_issue_closed_has_succeeded(
