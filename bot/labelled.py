@@ -1,4 +1,4 @@
-"""What people did while no webhook came: labels, commands, stops, reviews, edits of our settings."""
+"""What people did while no webhook came: labels, commands, stops, reviews, other settings."""
 
 from __future__ import annotations
 

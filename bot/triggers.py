@@ -187,9 +187,7 @@ def _again(event: CheckAgain, names: Names) -> Wish | Ignored:
 
 def _status_set(event: StatusSet, names: Names) -> Wish | Ignored:
     del names
-    return Tend(
-        repo=event.repo, about="branch", branches=event.branches, delivery=event.delivery
-    )
+    return Tend(repo=event.repo, about="branch", branches=event.branches, delivery=event.delivery)
 
 
 def _moved(event: BaseMoved, names: Names) -> Wish | Ignored:

@@ -135,9 +135,7 @@ class Issues:
 
         Where nothing was touched this costs nothing of the rate limit.
         """
-        items, etag = await touched(
-            self._scope, cursor.since, cursor.etag, "issues", state="all"
-        )
+        items, etag = await touched(self._scope, cursor.since, cursor.etag, "issues", state="all")
         found = [IssueFacts.model_validate(item) for item in items]
         latest = max((f.updated_at for f in found if f.updated_at), default=cursor.since)
         # The ETag is of this very question: with another `since` it names nothing.

@@ -1,4 +1,4 @@
-"""Lists of what has changed since a moment; they cost nothing of the rate limit while nothing has."""
+"""Lists of what has changed since a moment; while nothing has, GitHub does not count them."""
 
 from __future__ import annotations
 

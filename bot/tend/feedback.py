@@ -111,7 +111,7 @@ class Listener:
 
 
 async def failing(care: Care) -> tuple[str, ...]:
-    """What failing checks of other Apps, and failing statuses, say of the head. Raises as `Wire.send` does."""
+    """What failing checks of others and failing statuses say. Raises as `Wire.send` does."""
     logs: list[str] = []
     slug = care.repo.identity.login.removesuffix("[bot]")
     for run in await care.repo.checks.of_others(care.pull.head_sha, slug):

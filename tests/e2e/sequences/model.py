@@ -2,87 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Final, NamedTuple
+from collections.abc import Iterator
+from typing import Final
 
 from bot.labels import SUFFIXES
-from bot.localhub import Comment, Issue
-from bot.localhub.state import Pull, Review, ReviewComment
+from bot.localhub import Issue
+from bot.localhub.state import Pull
 from bot.types import Run, RunStatus, StopReason
+from tests.e2e.sequences.history import History, Said
+from tests.e2e.sequences.model_pulls import pull_problems
+from tests.e2e.sequences.once import comments_twice, holds, is_of
 from tests.e2e.sequences.world import World
-from tests.hub import ref_of
 
-MARKER: Final = re.compile(r"<!-- (capuchin:[^>]*) -->")
-OF_RUN: Final = re.compile(r"<!-- capuchin:run=(\w+) ")
 KINDS: Final = {suffix: mode for mode, suffix in SUFFIXES.items()}
 BEGINS: Final = frozenset({"fix", "plan", "retry"})
 TELLS: Final = frozenset({"status", "help", "fxi"})
-
-
-@dataclass
-class Said:
-    """A command that somebody gave."""
-
-    issue: Issue
-    comment: Comment
-    word: str
-    who: str
-    at: datetime
-    edited: bool = False
-    deleted: bool = False
-
-
-class Told(NamedTuple):
-    """A command in the conversation of a pull request of ours."""
-
-    pull: Pull
-    comment: Comment
-    word: str
-    who: str
-
-
-class Reviewed(NamedTuple):
-    pull: Pull
-    review: Review
-    who: str
-
-
-@dataclass
-class Labelled:
-    """A label of ours that somebody put on."""
-
-    issue: Issue
-    guid: str
-    label: str
-    who: str
-    at: datetime
-    on_closed: bool = False
-    """The issue was closed: nothing is done there, and nobody looks for it."""
-
-
-@dataclass
-class History:
-    """What people did in a sequence."""
-
-    said: list[Said] = field(default_factory=list[Said])
-    labelled: list[Labelled] = field(default_factory=list[Labelled])
-    unlabelled: list[tuple[Issue, datetime]] = field(default_factory=list[tuple[Issue, datetime]])
-    halted: list[tuple[Issue, datetime]] = field(default_factory=list[tuple[Issue, datetime]])
-    """Each moment at which all work on an issue was to end: a stop, or its closing."""
-    deleted: set[int] = field(default_factory=set[int])
-    """Comments of ours that somebody deleted."""
-    gone: list[Issue] = field(default_factory=list[Issue])
-    """Deleted or transferred."""
-    cut: set[str] = field(default_factory=set[str])
-    """Repositories that the App was taken off, if only for a while."""
-    told: list[Told] = field(default_factory=list[Told])
-    reviewed: list[Reviewed] = field(default_factory=list[Reviewed])
-    pushed: dict[int, str] = field(default_factory=dict[int, str])
-    """What somebody pushed last to a pull request of ours, by its id."""
 
 
 async def problems(world: World, history: History) -> list[str]:
@@ -94,8 +29,8 @@ async def problems(world: World, history: History) -> list[str]:
     found += world.hub.unexpected
     found += _duplicate_runs(runs, history)
     for issue in world.issues:
-        of = [r for r in runs if _is_of(r, issue)]
-        found += _comments_twice(issue, world)
+        of = [r for r in runs if is_of(r, issue)]
+        found += comments_twice(issue, world)
         found += _pulls_twice(issue, of)
         if issue in history.gone or issue.repo.full_name in history.cut:
             continue  # there is nobody to be told, or was not when it was time
@@ -108,10 +43,6 @@ async def problems(world: World, history: History) -> list[str]:
         if said.issue not in history.gone and said.issue.repo.full_name not in history.cut:
             found += _forgotten_command(said, runs, world, history)
     return found + [problem async for problem in pull_problems(world, history)]
-
-
-def _is_of(run: Run, issue: Issue) -> bool:
-    return (run.repo.full_name, run.issue) == (issue.repo.full_name, issue.number)
 
 
 def _duplicate_runs(runs: list[Run], history: History) -> Iterator[str]:
@@ -129,22 +60,12 @@ def _asked(run: Run, history: History) -> str | None:
     for each in history.labelled:
         swept = f"sweep-{run.repo.full_name}-{run.issue}-{each.at.timestamp():.0f}"
         waited = f"{run.repo.full_name}-{run.issue}-{each.label}-{each.at.timestamp():.0f}"
-        if _is_of(run, each.issue) and delivery in (each.guid, swept, waited):
+        if is_of(run, each.issue) and delivery in (each.guid, swept, waited):
             return f"label {each.label} on #{run.issue} at {each.at}"
     for said in history.said:
         if delivery == f"comment-{said.comment.id}":
             return f"/{said.word} on #{run.issue} at {said.at}"
     return None
-
-
-def _comments_twice(issue: Issue, world: World) -> Iterator[str]:
-    ours = [c for c in issue.comments if c.author is world.hub.bot]
-    for comment in ours:
-        if not MARKER.findall(comment.body):
-            yield f"a comment without its marker: {comment.body[:80]!r}"
-    for marker, count in Counter(m for c in ours for m in MARKER.findall(c.body)).items():
-        if count > 1:
-            yield f"{count} comments {marker} on #{issue.number}"
 
 
 def _comments(issue: Issue, runs: list[Run], world: World, history: History) -> Iterator[str]:
@@ -233,81 +154,11 @@ def _forgotten_command(
     if said.who != "alice":
         if began:
             yield f"{name} began a run"
-        if not _holds(said.issue, "capuchin:refus", world):
+        if not holds(said.issue, "capuchin:refus", world):
             yield f"{name} was not refused"
         return
     halted = any(i is said.issue and at >= said.at for i, at in history.halted)
     if said.word in BEGINS and not began and not halted:
         yield f"{name} was forgotten"
-    if said.word in TELLS and not _holds(said.issue, f"reply to=comment-{said.comment.id} ", world):
+    if said.word in TELLS and not holds(said.issue, f"reply to=comment-{said.comment.id} ", world):
         yield f"{name} was not answered"
-
-
-def _holds(issue: Issue, marker: str, world: World) -> bool:
-    return any(marker in c.body for c in issue.comments if c.author is world.hub.bot)
-
-
-async def pull_problems(world: World, history: History) -> AsyncIterator[str]:
-    """What is not as it must be with our pull requests."""
-    for pull in world.pulls:
-        name = f"our pull request #{pull.number}"
-        for problem in _comments_twice(pull, world):
-            yield problem
-        answers = [c for r in pull.reviews if r.author is world.hub.bot for c in r.comments]
-        for marker, count in Counter(m for c in answers for m in MARKER.findall(c.body)).items():
-            if count > 1:
-                yield f"{count} answers {marker} on {name}"
-        checks = [c.external_id for c in pull.repo.check_runs if c.head_sha == pull.head_sha]
-        if any(each and count > 1 for each, count in Counter(checks).items()):
-            yield f"evidence twice on {name}"
-        if pull.id in history.pushed and pull.head_sha != history.pushed[pull.id]:
-            yield f"{name} was pushed to after a person had"
-        if pull.repo.full_name in history.cut:
-            continue
-        record = await world.records.get(ref_of(pull.repo), pull.number)
-        if pull.state == "closed":
-            if record is not None:
-                yield f"{name} is closed and still looked after"
-            continue
-        if record is None:
-            yield f"{name} is looked after by nobody"
-        issue = await _fixed_by(pull, world)
-        if issue is None:
-            yield f"{name} is of no issue: {pull.body!r:.300}"
-            continue
-        if issue.state == "closed" and issue not in history.gone:
-            yield f"{name} is open, though its issue is closed"
-        if pull.id in history.pushed and not _holds(pull, "capuchin:handed-over", world):
-            yield f"{name} was taken over by a person without a word"
-        if not checks:
-            yield f"{name} has no evidence on its head"
-        if pull.id not in history.pushed:
-            for problem in _unanswered(pull, answers, world, history):
-                yield problem
-
-
-async def _fixed_by(pull: Pull, world: World) -> Issue | None:
-    made = OF_RUN.search(pull.body or "")
-    run = await world.runs.get(made[1]) if made else None
-    return next((i for i in world.issues if run and _is_of(run, i)), None)
-
-
-def _unanswered(
-    pull: Pull, answers: list[ReviewComment], world: World, history: History
-) -> Iterator[str]:
-    said = "\n".join(
-        [c.body for c in pull.comments if c.author is world.hub.bot] + [c.body for c in answers]
-    )
-    for each in history.reviewed:
-        if each.pull is not pull:
-            continue
-        ids = [f"line-{comment.id}" for comment in each.review.comments]
-        if each.review.state == "CHANGES_REQUESTED":
-            ids.append(f"review-{each.review.id}")
-        for one in ids:
-            if (f"answer to={one} " in said) != (each.who == "alice"):
-                yield f"{one} by {each.who} on #{pull.number}: answered or not, the wrong way"
-    for told in history.told:
-        if told.pull is pull and told.word == "fix" and told.who == "alice":
-            if f"answer to=comment-{told.comment.id} " not in said:
-                yield f"/fix by alice on our pull request #{pull.number} was forgotten"

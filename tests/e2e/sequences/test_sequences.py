@@ -13,7 +13,8 @@ import pytest
 from redis.asyncio import Redis
 
 from bot.localhub import AppIdentity, LocalHub
-from tests.e2e.sequences.model import History, Said, problems
+from tests.e2e.sequences.history import History, Said
+from tests.e2e.sequences.model import problems
 from tests.e2e.sequences.plan import Act, Plan, plan, shrunk
 from tests.e2e.sequences.play import play
 from tests.e2e.sequences.world import World
@@ -150,6 +151,44 @@ FOUND: Final = {
         Act("die", pick=5, seconds=30),
     ),
     "a command whose webhook never came is found": (say("fix"), LOST, Act("sweep", seconds=90)),
+    "a label that another run took off is answered by that one": (
+        Act("sweep"),
+        say("fix"),
+        label(seconds=30),
+        Act("deliver", pick=3),
+        Act("assign", seconds=5),
+        Act("command", seconds=30),
+        Act("begin", seconds=90),
+        TOLD,
+    ),
+    "the end of a dry run takes no label off that asks for a fix": (
+        label(),
+        say("plan", seconds=90),
+        TOLD,
+        Act("command"),
+        Act("begin", seconds=5),
+        TOLD,
+    ),
+    "a person's push before the worker is back makes no second pull request": (
+        label(),
+        TOLD,
+        Act("die", pick=3),
+        Act("push"),
+    ),
+    "a pull request whose worker died with its issue deleted is looked after": (
+        say("fix"),
+        TOLD,
+        Act("command"),
+        Act("die", pick=3),
+        Act("delete issue"),
+    ),
+    "a pull request whose worker died and that was stopped too late is looked after": (
+        label(),
+        TOLD,
+        Act("die", pick=3),
+        say("stop"),
+        TOLD,
+    ),
 }
 """What the generated ones have found, cut down."""
 
