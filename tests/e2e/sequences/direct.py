@@ -73,7 +73,7 @@ class Direct:
             said.status_code, headers=said.raw_headers, content=bytes(said.body), request=ASKED
         )
         assert not answer.is_redirect or answer.status_code == 304, f"{method} {path}"
-        wrapped = Response(answer, Any)
+        wrapped = Response(answer, dict[str, Any])
         if said.status_code >= 400:
             raise RequestFailed(wrapped)
         return wrapped

@@ -144,7 +144,7 @@ class People:
     async def push(self, act: Act) -> None:
         pull = self._open(act)
         if pull is not None:
-            files = {f"note-{act.pick}.txt": f"{now()}\n"}
+            files: dict[str, str | None] = {f"note-{act.pick}.txt": f"{now()}\n"}
             sha = await self.hub.commit(pull.repo, pull.head_ref, files, "A note", "bob")
             self.history.pushed[pull.id] = sha
 

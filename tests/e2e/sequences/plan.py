@@ -48,6 +48,7 @@ WEIGHTS: Final[Mapping[str, int]] = {
     "ci": 2,
     # the network
     "deliver": 26, "redeliver": 5, "lose": 4, "github fails": 2,
+    "github is away": 1, "github is back": 2, "github limits": 1,
     # workers
     "begin": 12, "finish": 10, "kill": 4, "hand over": 2, "die": 3, "command": 10,
     "command dies": 2, "sweep": 3, "look after": 2,

@@ -10,6 +10,7 @@ from tests.e2e.sequences.people import People, picked
 from tests.e2e.sequences.plan import Act, Plan
 from tests.e2e.sequences.world import World
 
+TEN_MINUTES: Final = 600
 ROUNDS: Final = 25
 """By which all has come to rest."""
 
@@ -32,6 +33,7 @@ class Player(People):
     async def rest(self) -> None:
         """All that is under way arrives, everything is done, and the sweep has looked."""
         quiet, looked = 0, False
+        await self.world.away_for(TEN_MINUTES)
         for _ in range(ROUNDS):
             self.world.passes(61)
             await self._everything()
@@ -97,6 +99,15 @@ class Player(People):
         )[act.pick % 8]
         times = 1 + act.pick // 3
         self.hub.faults.fail_next(method, path, times=times, after_effect=act.pick % 2 == 0)
+
+    async def github_is_away(self, act: Act) -> None:
+        self.hub.faults.down = True
+
+    async def github_is_back(self, act: Act) -> None:
+        self.hub.faults.down = False
+
+    async def github_limits(self, act: Act) -> None:
+        self.hub.rate_limit(act.pick, TEN_MINUTES, secondary=act.pick % 2 == 0)
 
     # Workers
 
@@ -164,6 +175,9 @@ DOES: Final[Mapping[str, Callable[[Player, Act], Awaitable[None]]]] = {
     "redeliver": Player.redeliver,
     "lose": Player.lose,
     "github fails": Player.github_fails,
+    "github is away": Player.github_is_away,
+    "github is back": Player.github_is_back,
+    "github limits": Player.github_limits,
     "begin": Player.begin,
     "finish": Player.finish,
     "kill": Player.kill,

@@ -1,6 +1,7 @@
 """Generated sequences of webhooks, deaths and sweeps, against the end that each must come to.
 
-`pytest tests/e2e/sequences --sequences 10000` plays that many; `--sequences-from` another range.
+The seed says all of a sequence. `--sequences 200 --sequences-from 400` plays the seeds from 400 to
+599; without that the first hundred. `make sequences` plays ten thousand, each day other ones.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import pytest
 from redis.asyncio import Redis
 
 from bot.localhub import AppIdentity, LocalHub
+from bot.types import RunStatus
 from tests.e2e.sequences.history import History, Said
 from tests.e2e.sequences.model import problems
 from tests.e2e.sequences.plan import Act, Plan, plan, shrunk
@@ -192,11 +194,33 @@ FOUND: Final = {
 }
 """What the generated ones have found, cut down."""
 
+AWAY: Final = Act("github is away")
+LIMITED: Final = Act("github limits", pick=3)
+LIMITED_TOO: Final = Act("github limits", pick=2)
+"""The secondary limit."""
+RIDDEN_OUT: Final = {
+    "away before the run": (label(), TOLD, AWAY, Act("begin")),
+    "away during the run": (label(), TOLD, Act("begin"), AWAY, Act("finish")),
+    "away when a command comes": (say("fix"), TOLD, AWAY, Act("command")),
+    "away when the sweep looks": (label(), LOST, AWAY, Act("sweep")),
+    "limited during the run": (label(), TOLD, LIMITED, Act("begin"), Act("finish")),
+    "limited too often during the run": (label(), TOLD, LIMITED_TOO, Act("begin"), Act("finish")),
+    "limited when a command comes": (say("fix"), TOLD, LIMITED_TOO, Act("command")),
+}
+"""Ten minutes each."""
+
 
 @pytest.mark.parametrize("name", FOUND)
 @pytest.mark.parametrize("fixes", [True, False])
 async def test_what_was_found_stays_mended(stage: Stage, name: str, fixes: bool) -> None:
     assert await stage.played(Plan(0, fixes, FOUND[name])) == [[]]
+
+
+@pytest.mark.parametrize("name", RIDDEN_OUT)
+async def test_ten_minutes_without_github_are_ridden_out(stage: Stage, name: str) -> None:
+    async with stage.world() as world:
+        assert await play(world, Plan(0, True, RIDDEN_OUT[name])) == []
+        assert [run.status for run in await world.ended()] == [RunStatus.OPENED_PULL_REQUEST]
 
 
 async def test_the_model_sees_what_is_done_twice_and_what_is_forgotten(stage: Stage) -> None:

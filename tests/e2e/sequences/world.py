@@ -230,6 +230,17 @@ class World:
         """Time."""
         self._clock.shift(seconds)
 
+    async def away_for(self, seconds: float) -> None:
+        """If GitHub is away, workers and sweeps meet that for so long; then it is back."""
+        if self.hub.faults.down:
+            for _ in range(3):
+                self.passes(seconds / 3)
+                await self.sweep()
+                await self.command()
+                for run in await self.idle():
+                    await self.begin(run)
+        self.hub.faults.down = False
+
     def collect(self) -> None:
         """Take what GitHub has sent meanwhile for under way."""
         self.pending += self.hub.deliveries[self._heard :]
