@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from bot.localhub.exchange import Exchange as Exchange
 from bot.localhub.git_repo import GitRepo
 
 ROLES = ("none", "read", "triage", "write", "maintain", "admin")
@@ -290,23 +291,6 @@ class Repo:
         """The comment with this id, on any issue."""
         every = (comment for issue in self.issues.values() for comment in issue.comments)
         return next((comment for comment in every if comment.id == number), None)
-
-
-@dataclass(frozen=True)
-class Exchange:
-    """One request that the hub answered. `path` has no `/api/v3` and no query."""
-
-    door: Literal["rest", "git", "graphql"]
-    method: str
-    path: str
-    query: tuple[tuple[str, str], ...]
-    headers: dict[str, str]
-    body: bytes
-    status: int
-    answer_headers: dict[str, str]
-    answer: bytes
-    actor: str | None
-    installation: int | None
 
 
 def node_id(kind: str, number: int) -> str:

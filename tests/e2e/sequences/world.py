@@ -37,21 +37,17 @@ from bot.runs import Runs
 from bot.server import create_app
 from bot.settings import Settings
 from bot.solve_issue import SolveIssue
-from bot.steps import Steps
 from bot.sweep import Sweep
 from bot.tend.record import Records
 from bot.tend.work import TendPull, by_mode
 from bot.triggers import Names
 from bot.types import Run, now
-from bot.workshop import Job, Outcome, Planned, Say
-from pipeline.store import Store
-from pipeline.types import NoFix, Selection
-from tests.e2e.colleague.crew import PLAN
-from tests.e2e.publishing.office import Decided
+from pipeline.types import NoFix
 from tests.e2e.sequences.direct import KeptMirrors, NearApp
+from tests.e2e.sequences.gated import Gated
 from tests.e2e.sequences.plan import ISSUES
 from tests.hub import ref_of, settings_for
-from tests.unit.bot_publish.samples import ACCOUNTS, SHOP, a_selection
+from tests.unit.bot_publish.samples import SHOP, a_selection
 
 LONG: Final = 3600.0
 """Seconds of a lease: it ends when the sequence says so."""
@@ -60,32 +56,6 @@ ASK_SECONDS: Final = 0.03
 START: Final = datetime(2026, 5, 1, 8, tzinfo=UTC)
 REPOS: Final = ("acme/shop", "globex/shop")
 """Two installations."""
-
-
-class Gated(Decided):
-    """Answers once let, each run by itself."""
-
-    def __init__(self, settings: Settings) -> None:
-        super().__init__(settings)
-        self.gates: dict[str, asyncio.Event] = {}
-        self.came = asyncio.Event()
-
-    async def solve(self, job: Job, store: Store, *, steps: Steps, say: Say) -> Outcome:
-        await self._passed(job)
-        assert isinstance(self.answer, Selection | NoFix)
-        return Outcome(self.answer, ACCOUNTS)
-
-    async def plan(self, job: Job, store: Store, *, steps: Steps, say: Say) -> Planned | Outcome:
-        await self._passed(job)
-        return Planned(PLAN, ACCOUNTS)
-
-    async def _passed(self, job: Job) -> None:
-        gate = self.gates[job.run_id] = asyncio.Event()
-        self.came.set()
-        try:
-            await gate.wait()
-        finally:
-            del self.gates[job.run_id]
 
 
 class AtWork(NamedTuple):
