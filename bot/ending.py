@@ -70,10 +70,11 @@ class Ending:
                 issue = await repo.issues.get(run.issue)
         except GitHubError:  # to stop is the safe side
             return True
-        if issue is None or issue.state != "open":
+        if issue is None:
             return True
-        label_off = run.label != "" and not issue.wears(run.label)
-        return stop.why is StopReason.UNLABELED and label_off
+        if stop.why is StopReason.UNLABELED:  # also of a closed issue: people are told why
+            return run.label != "" and not issue.wears(run.label)
+        return issue.state != "open"
 
     async def closed(self, repo: Repository, lease: Lease, run: Run, told: str) -> Run:
         """The last word on the issue; see `bot.status.closed`."""

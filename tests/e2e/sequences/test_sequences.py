@@ -184,6 +184,15 @@ FOUND: Final = {
         Act("die", pick=3),
         Act("delete issue"),
     ),
+    "a label on a closed issue is not said to be off": (
+        label(),
+        Act("close"),
+        Act("unlabel", seconds=5),
+        label(":auto", seconds=5),
+        TOLD,
+        TOLD,
+        Act("begin"),
+    ),
     "a pull request whose worker died and that was stopped too late is looked after": (
         label(),
         TOLD,
