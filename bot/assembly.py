@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
 from bot.attempt import Stopping
@@ -19,18 +19,23 @@ from bot.triggers import Names
 from bot.waiting import announce_with
 from bot.worker import Worker
 from bot.workshop import Workshop
+from pipeline.models.throttled import WAITS
 
 
 @asynccontextmanager
-async def build_worker(settings: Settings) -> AsyncGenerator[Worker, None]:
+async def build_worker(
+    settings: Settings, *, model_waits: Sequence[float] = WAITS
+) -> AsyncGenerator[Worker, None]:
     """A worker that solves issues; its engine is closed when the block is left.
+
+    `model_waits` as `Workshop` has them.
 
     Raises:
         SettingsError: the App's key is missing or cannot be read; a model is none.
     """
     check_models(settings)
     engine = engine_of(settings)
-    workshop = Workshop(settings, engine)
+    workshop = Workshop(settings, engine, model_waits=model_waits)
     github = GitHubApp(settings)
     solve = SolveIssue(
         settings=settings,

@@ -6,9 +6,11 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no fix, 4 out of budget.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from importlib.metadata import version
 from typing import Final
 
 from bot.settings import SettingsError
@@ -27,6 +29,7 @@ COMMANDS: Final[Mapping[str, str]] = {
 }
 """Command to the module that registers it. In the order of `capuchin --help`."""
 
+LAST_PORT: Final = 65535
 FAILED: Final = 1
 USAGE: Final = 2
 
@@ -42,11 +45,30 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     args = _parser(words[0] if words else "").parse_args(words)
     try:
-        return int(args.run(args))
+        return _flushed(int(args.run(args)))
     except SettingsError as error:
         return _sentence(str(error), USAGE)
+    except BrokenPipeError:  # whoever read our output has enough, as `head` has
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
     except KeyboardInterrupt:
         return _sentence("Interrupted.", FAILED)
+
+
+def port(text: str) -> int:
+    """A port, for `argparse`.
+
+    Raises:
+        ArgumentTypeError: it is none.
+    """
+    if not text.isascii() or not text.isdigit() or int(text) > LAST_PORT:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: they are from 0 to {LAST_PORT}")
+    return int(text)
+
+
+def _flushed(code: int) -> int:
+    sys.stdout.flush()
+    return code
 
 
 def _parser(command: str) -> argparse.ArgumentParser:
@@ -54,6 +76,7 @@ def _parser(command: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="capuchin", description="Fixes GitHub issues, with the evidence."
     )
+    parser.add_argument("--version", action="version", version=f"capuchin {version('capuchin')}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
     for module in [COMMANDS[command]] if command in COMMANDS else COMMANDS.values():
         import_module(module).register(subparsers)

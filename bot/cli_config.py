@@ -13,6 +13,7 @@ import yaml
 from bot.config_layers import Layer, LayerProblem, combined, settings
 from bot.config_told import as_lines, schema
 from bot.repo_config import CANDIDATES, ConfigProblem, parse
+from bot.terminal import printable
 
 Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 
@@ -110,5 +111,5 @@ def _print(document: object) -> None:
 
 
 def _say(sentence: str, code: int) -> int:
-    sys.stderr.write(sentence + "\n")
+    sys.stderr.write(printable(sentence, one_line=True) + "\n")
     return code

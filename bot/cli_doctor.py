@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from bot.settings import Settings
+from bot.terminal import printable
 
 if TYPE_CHECKING:
     from bot.doctor import Check
@@ -24,7 +25,7 @@ def register(subparsers: argparse._SubParsersAction[Parser]) -> None:  # pyright
     parser.add_argument(
         "--clean",
         action="store_true",
-        help="first remove what the sandbox left: containers of dead runs, and images",
+        help="first remove what was left: containers of dead runs, images, temporary folders",
     )
     parser.set_defaults(run=_run)
 
@@ -51,22 +52,18 @@ def told(checks: Sequence[Check]) -> str:
         f"{f' -> {check.mend}' if check.mend else ''}\n"
         for check in checks
     )
-    return "".join(lines)
+    return printable("".join(lines))
 
 
 async def _clean(settings: Settings) -> bool:
     """Whether it could be done."""
     from bot.clean import clean
-    from bot.engine import engine_of
     from bot.redis_client import UNREACHABLE
     from sandbox.base import SandboxUnavailable
 
-    engine = engine_of(settings)
     try:
-        sys.stderr.write(await clean(settings, engine) + "\n")
+        sys.stderr.write(await clean(settings) + "\n")
     except (*UNREACHABLE, SandboxUnavailable) as error:
         sys.stderr.write(f"Nothing was cleaned: {error}\n")
         return False
-    finally:
-        await engine.close()
     return True

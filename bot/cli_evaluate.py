@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 
 from bot.cli_recall import leave, measured
 from bot.settings import Settings, SettingsError
+from bot.terminal import printable
 from pipeline.evaluation.bundles import read_runs
 from pipeline.evaluation.dataset import (
     BadData,
@@ -91,7 +92,7 @@ def command(args: argparse.Namespace) -> int:
     if args.json:
         sys.stdout.write(json.dumps(as_json(found.report), indent=1) + "\n")
     elif not args.out:
-        sys.stdout.write(as_markdown(found.report))
+        sys.stdout.write(printable(as_markdown(found.report)))
     return DONE
 
 

@@ -1,21 +1,23 @@
-"""`capuchin fix --repo DIR --issue FILE`: one run on a local repository, without GitHub."""
+"""`capuchin fix URL`, or `fix --repo DIR --issue FILE`: one run whose result is files.
+
+Of GitHub it reads the issue and its repository, if one is named; it writes nothing there.
+"""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar, get_args
+from typing import TypeVar
 
-from bot.checkout import Mirrors
-from bot.engine import engine_of
-from bot.github.errors import GitHubUnavailable
+from bot.checkout import Checkout, Mirrors
+from bot.engine import FIX, engine_of
+from bot.local_options import add_choosing, add_input, ended, given
 from bot.local_run import (
     EXIT_CODES,
-    FAILED,
-    USAGE,
     Start,
     WrongUsage,
     config_of,
@@ -26,65 +28,57 @@ from bot.local_run import (
     say,
     started,
 )
-from bot.remote import Remote, RepositoryEmpty, RepositoryGone
+from bot.remote import Remote
 from bot.report import as_markdown, report_of
-from bot.settings import Settings, SettingsError
+from bot.settings import Settings
 from bot.steps import Steps
+from bot.web_issue import begun_on_web
 from bot.workshop import Job, Outcome, Workshop
 from pipeline.codebase import Codebase
-from pipeline.git import GitFailed
-from pipeline.models.base import ModelError
-from pipeline.options import SelectionMethod
-from pipeline.store import DirStore
+from pipeline.options import Options
+from pipeline.store import DirStore, Store
 from pipeline.types import Issue, Selection
-from sandbox.base import EnvironmentFailed, SandboxError
 
-OWNER = "capuchin fix"
-"""Whose the containers are: no worker knows this run, and so none may reap them."""
 Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 
 
 @dataclass(frozen=True)
 class Order:
-    """The command line, read and checked."""
+    """What is to be done, and from which commit."""
 
-    repo: Path
     issue: Issue
-    digest: str
+    start: Start
+    checkout: Checkout
     out: Path
     json: bool
-    samples: int | None
-    budget: float | None
-    selection: str | None
-    confidence: float | None
+    given: Mapping[str, object]
+    """Of the pipeline's options; see `overridden`."""
 
 
 def register(subparsers: argparse._SubParsersAction[Parser]) -> None:  # pyright: ignore[reportPrivateUsage] - argparse names its type so
     """Adds the command to `capuchin`."""
     parser = subparsers.add_parser(
         "fix",
-        help="fix an issue in a local repository",
-        description="Works on the last commit. Started again with the same --out, it goes on "
+        help="fix an issue, and write the edit to files",
+        description="Works on the last commit of the default branch of an issue's repository, or "
+        "of a local one. Opens nothing. Started again with the same --out, it goes on "
         "where it stopped. Exit codes: 0 a fix was chosen, 3 no fix, 4 out of budget, 1 failed, "
         "2 wrong usage.",
     )
-    parser.add_argument("--repo", required=True, type=Path, metavar="DIR", help="a git repository")
     parser.add_argument(
-        "--issue", required=True, type=Path, metavar="FILE",
-        help="text: the first line is the title",
-    )  # fmt: skip
+        "url", nargs="?", metavar="URL", help="an issue on GitHub, instead of --repo and --issue"
+    )
+    add_input(parser, required=False)
     parser.add_argument(
         "--out", type=Path, default=Path("capuchin-run"), metavar="DIR",
         help="for the results (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument("--samples", type=int, metavar="N", help="how many edits are tried")
-    parser.add_argument("--budget", type=float, metavar="DOLLARS", help="ceiling at list prices")
+    add_choosing(parser)
     parser.add_argument(
-        "--selection", choices=get_args(SelectionMethod), help="how one edit is chosen of several"
-    )
-    parser.add_argument(
-        "--confidence", type=float, metavar="P", help="least probability of being right, 0 to 1"
-    )
+        "--all-revisions", action="store_true",
+        help="run every test on earlier edits, too; `capuchin evaluate --runs` shows what they do",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print report.json on standard output")
     parser.set_defaults(run=_run)
 
@@ -95,75 +89,57 @@ def _run(args: argparse.Namespace) -> int:
 
 async def command(args: argparse.Namespace, settings: Settings | None = None) -> int:
     """Run the command and return its exit code."""
-    try:
-        return await _fix(_order(args), settings or Settings.from_env())
-    except (WrongUsage, SettingsError) as error:
-        say(str(error))
-        return USAGE
-    except (RepositoryGone, RepositoryEmpty) as error:
-        say(f"{args.repo} no longer has the commit that the run began from: {error}.")
-        return FAILED
-    except (ModelError, SandboxError, GitFailed, GitHubUnavailable) as error:
-        say(f"{type(error).__name__}: {error}")
-        if isinstance(error, EnvironmentFailed):
-            say(f"The command was: {error.command}\n{error.log.rstrip()}")
-        say("What was done is kept: start again with the same --out to go on.")
-        return FAILED
+    return await ended(_fix(args, settings), args)
 
 
-def _order(args: argparse.Namespace) -> Order:
-    issue, digest = read_issue(args.issue, repository_of(args.repo))
-    return Order(
-        repo=repository_of(args.repo),
-        issue=issue,
-        digest=digest,
-        out=args.out.resolve(),
-        json=args.json,
-        samples=args.samples,
-        budget=args.budget,
-        selection=args.selection,
-        confidence=args.confidence,
-    )
+async def _order(args: argparse.Namespace, settings: Settings, out: Path, store: Store) -> Order:
+    overridden(Options(), given(args))
+    if bool(args.url) == bool(args.repo or args.issue) or bool(args.repo) != bool(args.issue):
+        raise WrongUsage("Give either the URL of an issue, or --repo DIR with --issue FILE.")
+    if args.url:
+        issue, start, checkout = await begun_on_web(args.url, settings, out, store)
+    else:
+        repo = await repository_of(args.repo)
+        issue, digest = read_issue(args.issue, repo)
+        start = await started(repo, digest, out, store)
+        checkout = await Mirrors(out).checkout(
+            Remote(repo.as_uri()), "local/repository", "HEAD", base=start.base_commit
+        )
+    return Order(issue, start, checkout, out, json=args.json, given=given(args))
 
 
-async def _fix(order: Order, settings: Settings) -> int:
-    store = DirStore(order.out / "run")
-    start = await started(order.repo, order.digest, order.out, store)
-    remote = Remote(order.repo.as_uri())
-    mirrors = Mirrors(order.out)
-    checkout = await mirrors.checkout(remote, "local/repository", "HEAD", base=start.base_commit)
-    codebase = await Codebase.open(checkout.git_dir, checkout.base)
-    job = await _job(order, codebase, start)
-    engine = engine_of(settings, owner=OWNER)
+async def _fix(args: argparse.Namespace, settings: Settings | None) -> int:
+    settings = settings or Settings.from_env()
+    out = await asyncio.to_thread(args.out.resolve)
+    store = DirStore(out / "run")
+    order = await _order(args, settings, out, store)
+    job = await _job(order)
+    engine = engine_of(settings, owner=FIX)
     try:
         outcome = await Workshop(settings, engine).solve(job, store, steps=Steps(), say=say)
     finally:
         await engine.close()
-    return await asyncio.to_thread(_leave, order, start, outcome)
+    return await asyncio.to_thread(_leave, order, outcome)
 
 
-async def _job(order: Order, codebase: Codebase, start: Start) -> Job:
+async def _job(order: Order) -> Job:
+    codebase = await Codebase.open(order.checkout.git_dir, order.checkout.base)
     config = await config_of(codebase)
-    given = {
-        "samples": order.samples,
-        "dollars": order.budget,
-        "selection": order.selection,
-        "confidence": order.confidence,
-    }
     return Job(
-        run_id=start.run_id,
+        run_id=order.start.run_id,
         issue=order.issue,
         codebase=codebase,
-        options=overridden(config.options(), given),
+        options=overridden(config.options(), order.given),
         setup=config.setup,
         dockerfile=config.dockerfile,
         python=config.python,
     )
 
 
-def _leave(order: Order, start: Start, outcome: Outcome) -> int:
+def _leave(order: Order, outcome: Outcome) -> int:
     """Write the results and say how it ended; the exit code."""
-    report = report_of(outcome, start.base_commit)
+    base = order.start.base_commit
+    report = report_of(outcome, base)
     files = {
         "report.json": report.model_dump_json(indent=1).encode() + b"\n",
         "report.md": as_markdown(outcome).encode(),
@@ -172,7 +148,7 @@ def _leave(order: Order, start: Start, outcome: Outcome) -> int:
     if isinstance(result, Selection):
         files["patch.diff"] = result.candidate.patch.diff.encode()
         files["reproduction_test.py"] = result.evidence.reproduction.text.encode()
-    facts = {"base_commit": start.base_commit, "image": outcome.image, "outcome": report.outcome}
+    facts = {"base_commit": base, "image": outcome.image, "outcome": report.outcome}
     leave(order.out, files, facts=facts, issue=order.issue)
     if order.json:
         sys.stdout.write(files["report.json"].decode())

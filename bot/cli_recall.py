@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-import tempfile
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 from bot.models import meaning_of
 from bot.settings import Settings
+from bot.terminal import printable
 from pipeline.context.likeness import Meaning
 from pipeline.evaluation.dataset import BadData, Located, read_located
 from pipeline.evaluation.recall import (
@@ -27,6 +27,7 @@ from pipeline.models.base import Model, ModelMisconfigured
 from pipeline.models.build import build_model
 from pipeline.models.spec import parse_spec
 from pipeline.store import DirStore
+from sandbox.scratch import scratch_folder
 
 
 async def measured(instances: Path, trees: Path, out: Path | None, settings: Settings) -> Recall:
@@ -43,8 +44,8 @@ async def measured(instances: Path, trees: Path, out: Path | None, settings: Set
     async with AsyncExitStack() as stack:
         scout = _scout(settings, stack)
         meaning = _meaning(settings, stack)
-        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="capuchin-recall-")))
-        store = (out / "verdicts") if out else scratch
+        folder = stack.enter_context(scratch_folder("recall"))
+        store = (out / "verdicts") if out else folder
         for number, row in enumerate(rows, 1):
             sys.stderr.write(f"{number} of {len(rows)}: {row.instance_id}\n")
             try:
@@ -75,7 +76,7 @@ def leave(found: Recall, out: Path | None, *, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(text)
     elif not out:
-        sys.stdout.write(as_markdown(found))
+        sys.stdout.write(printable(as_markdown(found)))
 
 
 def _meaning(settings: Settings, stack: AsyncExitStack) -> Meaning | None:

@@ -6,15 +6,16 @@ import argparse
 import asyncio
 import sys
 from pathlib import Path
-from typing import TypeVar, get_args
+from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from bot.local_options import add_selection
 from bot.local_run import FAILED, FIXED, NO_FIX, USAGE, say
 from bot.matrix import matrix
-from bot.unbundle import BadBundle, read_bundle
-from pipeline.options import SelectionMethod
+from bot.terminal import printable
 from pipeline.replaying import NotKept, Replayed, replay
+from pipeline.unbundle import BadBundle, read_bundle
 
 Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 
@@ -48,9 +49,7 @@ def register(subparsers: argparse._SubParsersAction[Parser]) -> None:  # pyright
         "1 the verdict is not the recorded one or cannot be made again, 2 no bundle.",
     )
     parser.add_argument("bundle", type=Path, metavar="BUNDLE", help="run.tar.zst")
-    parser.add_argument(
-        "--selection", choices=get_args(SelectionMethod), help="choose in this way instead"
-    )
+    add_selection(parser, "choose in this way instead")
     parser.add_argument("--json", action="store_true", help="print the verdict as JSON")
     parser.set_defaults(run=_run)
 
@@ -75,8 +74,8 @@ async def command(args: argparse.Namespace) -> int:
         sys.stdout.write(told.model_dump_json(indent=1) + "\n")
     else:
         judged = found.judged
-        sys.stdout.write(matrix(judged.table, judged.chosen, judged.verdict.standings) + "\n")
-        sys.stdout.write(f"\n{_sentence(told)}\n")
+        table = matrix(judged.table, judged.chosen, judged.verdict.standings)
+        sys.stdout.write(printable(f"{table}\n\n{_sentence(told)}\n"))
     if told.equal is False:
         return FAILED
     return NO_FIX if told.chosen is None else FIXED

@@ -6,20 +6,17 @@ import argparse
 import asyncio
 import hashlib
 import sys
-import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar, get_args
+from typing import TypeVar
 
 from bot.checkout import Mirrors
-from bot.engine import engine_of
-from bot.github.errors import GitHubUnavailable
+from bot.engine import SELECT, engine_of
+from bot.local_options import add_choosing, add_input, ended, given
 from bot.local_run import (
     EXIT_CODES,
-    FAILED,
-    USAGE,
     Start,
     WrongUsage,
     config_of,
@@ -30,23 +27,22 @@ from bot.local_run import (
     say,
     started,
 )
-from bot.remote import Remote, RepositoryEmpty, RepositoryGone
+from bot.remote import Remote
 from bot.report import Report, as_markdown, report_of, report_of_choice
-from bot.settings import Settings, SettingsError
+from bot.settings import Settings
 from bot.steps import Steps
+from bot.terminal import printable
 from bot.verdict_text import verdict_of
 from bot.workshop import Ask, Chosen, Job, Outcome, Workshop
 from pipeline.codebase import Codebase
 from pipeline.foreign import LARGEST, ForeignEdit, diff_between
 from pipeline.git import GitFailed, git
-from pipeline.models.base import ModelError
-from pipeline.options import SelectionMethod
+from pipeline.options import Options
 from pipeline.select import GivenTest
 from pipeline.store import DirStore
 from pipeline.types import Issue
-from sandbox.base import SandboxError
+from sandbox.scratch import scratch_folder
 
-OWNER = "capuchin select"
 TEST_BYTES = 256 * 1024
 Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 
@@ -73,11 +69,7 @@ def register(subparsers: argparse._SubParsersAction[Parser]) -> None:  # pyright
         "--out, it goes on where it stopped. Exit codes: 0 one was chosen, 3 none, 4 out of "
         "budget, 1 failed, 2 wrong usage.",
     )
-    parser.add_argument("--repo", required=True, type=Path, metavar="DIR", help="a git repository")
-    parser.add_argument(
-        "--issue", required=True, type=Path, metavar="FILE",
-        help="text: the first line is the title",
-    )  # fmt: skip
+    add_input(parser)
     parser.add_argument(
         "--patch", action="append", default=[], type=Path, metavar="A.diff",
         help="an edit of the last commit, as git or diff writes it; any number of times",
@@ -91,13 +83,7 @@ def register(subparsers: argparse._SubParsersAction[Parser]) -> None:  # pyright
         help="a script that ends with 0 where the issue is fixed and with 2 where not, or a test "
         "file; any number of times",
     )  # fmt: skip
-    parser.add_argument("--budget", type=float, metavar="DOLLARS", help="ceiling at list prices")
-    parser.add_argument(
-        "--selection", choices=get_args(SelectionMethod), help="how one edit is chosen of several"
-    )
-    parser.add_argument(
-        "--confidence", type=float, metavar="P", help="least probability of being right, 0 to 1"
-    )
+    add_choosing(parser)
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="for patch.diff, the reports and the bundle"
     )
@@ -111,29 +97,18 @@ def _run(args: argparse.Namespace) -> int:
 
 async def command(args: argparse.Namespace, settings: Settings | None = None) -> int:
     """Run the command and return its exit code."""
-    try:
-        with ExitStack() as stack:
-            out = args.out.resolve() if args.out else _scratch(stack)
-            return await _select(args, out, settings or Settings.from_env())
-    except (WrongUsage, SettingsError) as error:
-        say(str(error))
-        return USAGE
-    except (RepositoryGone, RepositoryEmpty) as error:
-        say(f"{args.repo} no longer has the commit that the run began from: {error}.")
-        return FAILED
-    except (ModelError, SandboxError, GitFailed, GitHubUnavailable) as error:
-        say(f"{type(error).__name__}: {error}")
-        if args.out:
-            say("What was done is kept: start again with the same --out to go on.")
-        return FAILED
+    with ExitStack() as stack:
+        out = args.out.resolve() if args.out else _scratch(stack)
+        return await ended(_select(args, out, settings), args)
 
 
 def _scratch(stack: ExitStack) -> Path:
-    return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="capuchin-select-")))
+    return stack.enter_context(scratch_folder("select"))
 
 
-def _order(args: argparse.Namespace) -> Order:
-    repo = repository_of(args.repo)
+async def _order(args: argparse.Namespace) -> Order:
+    repo = await repository_of(args.repo)
+    overridden(Options(), given(args))
     issue, digest = read_issue(args.issue, repo)
     patches = [ForeignEdit(str(path), _read(path, LARGEST + 1)) for path in args.patch]
     if not patches and not args.branch:
@@ -160,8 +135,8 @@ def _test(path: Path) -> GivenTest:
     return GivenTest(path.stem, data.decode("utf-8", "replace"))
 
 
-async def _select(args: argparse.Namespace, out: Path, settings: Settings) -> int:
-    order = _order(args)
+async def _select(args: argparse.Namespace, out: Path, settings: Settings | None) -> int:
+    order, settings = await _order(args), settings or Settings.from_env()
     store = DirStore(out / "run")
     start = await started(order.repo, order.digest, out, store)
     remote = Remote(order.repo.as_uri())
@@ -171,21 +146,16 @@ async def _select(args: argparse.Namespace, out: Path, settings: Settings) -> in
     codebase = await Codebase.open(checkout.git_dir, checkout.base)
     edits = [*order.patches, *await _branches(order, start.base_commit)]
     config = await config_of(codebase)
-    given = {
-        "dollars": args.budget,
-        "selection": args.selection,
-        "confidence": args.confidence,
-    }
     job = Job(
         run_id=start.run_id,
         issue=order.issue,
         codebase=codebase,
-        options=overridden(config.options(), given),
+        options=overridden(config.options(), given(args)),
         setup=config.setup,
         dockerfile=config.dockerfile,
         python=config.python,
     )
-    engine = engine_of(settings, owner=OWNER)
+    engine = engine_of(settings, owner=SELECT)
     try:
         chosen = await Workshop(settings, engine).choose(
             job, Ask(edits, order.tests), store, steps=Steps(), say=say
@@ -234,7 +204,7 @@ def _leave(
     if args.json:
         sys.stdout.write(data.decode())
     elif not args.out:
-        sys.stdout.write(text)
+        sys.stdout.write(printable(text))
     told = f"{report.title or report.reason}, ${report.dollars:.2f} at list prices"
     where = f" See {out}." if args.out else ""
     say(f"{'Chosen' if report.outcome == 'fix' else report.outcome.capitalize()}: {told}.{where}")

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import logging
 import signal
+import socket
+import sys
+from contextlib import ExitStack
 from typing import TypeVar
 
+from bot.cli import port
 from bot.settings import Settings
+from bot.terminal import start_logging
 
 Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 
+FAILED = 1
 STOP_SECONDS = 10
 
 
@@ -19,28 +24,35 @@ def register(subparsers: argparse._SubParsersAction[Parser]) -> None:  # pyright
     """Adds the command to `capuchin`."""
     parser = subparsers.add_parser("serve", help="hear GitHub's webhooks")
     parser.add_argument("--host", help="address to listen on (default: CAPUCHIN_HOST or 127.0.0.1)")
-    parser.add_argument("--port", type=int, help="port (default: CAPUCHIN_PORT or 8000)")
+    parser.add_argument("--port", type=port, help="port (default: CAPUCHIN_PORT or 8000)")
     parser.set_defaults(run=_run)
 
 
 def _run(args: argparse.Namespace) -> int:
     settings = Settings.from_env()
     host = args.host or settings.host
-    port = settings.port if args.port is None else args.port
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    asyncio.run(_serve(settings, host, port))
-    return 0
+    number = settings.port if args.port is None else args.port
+    start_logging()
+    return asyncio.run(_serve(settings, host, number))
 
 
-async def _serve(settings: Settings, host: str, port: int) -> None:
+def _listening(stack: ExitStack, host: str, number: int) -> list[socket.socket]:
+    """Opened here: uvicorn would end the process with an exit code that means something else."""
+    found = socket.getaddrinfo(host, number, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    return [
+        stack.enter_context(socket.create_server(address[:2], family=family, backlog=2048))
+        for family, address in dict.fromkeys((each[0], each[4]) for each in found)
+    ]
+
+
+async def _serve(settings: Settings, host: str, number: int) -> int:
     import uvicorn
 
     from bot.server import create_app
 
+    app = create_app(settings)
     config = uvicorn.Config(
-        create_app(settings),
-        host=host,
-        port=port,
+        app,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -50,4 +62,12 @@ async def _serve(settings: Settings, host: str, port: int) -> None:
     # uvicorn stops gracefully, then raises the signal again for whoever handled it before.
     for each in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(each, lambda: None)
-    await uvicorn.Server(config).serve()
+    with ExitStack() as stack:
+        try:
+            sockets = _listening(stack, host, number)
+        except OSError as error:
+            said = f"{host}:{number} cannot be listened on: {error.strerror}."
+            sys.stderr.write(f"capuchin: {said}\n")
+            return FAILED
+        await uvicorn.Server(config).serve(sockets=sockets)
+    return 0

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
+from bot.cli import port
 from bot.settings import Settings, SettingsError, variable
 from bot.setup.manifest import LONGEST_NAME
 
@@ -37,7 +38,7 @@ def register(subparsers: argparse._SubParsersAction[Parser]) -> None:  # pyright
         default=Path("deploy/.env"),
         help="where its keys are kept (default: deploy/.env)",
     )
-    parser.add_argument("--port", type=int, default=0, help="of the local page; 0: a free one")
+    parser.add_argument("--port", type=port, default=0, help="of the local page; 0: a free one")
     parser.add_argument("--no-browser", action="store_true", help="print the address to open only")
     parser.set_defaults(run=_run)
 
@@ -122,10 +123,19 @@ async def _examined(settings: Settings) -> int:
 
 
 def _address(name: str, value: str) -> str:
-    parts = urlsplit(value)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+    if not _is_address(value):
         raise SettingsError(f"{name}: give an address such as https://capuchin.example.com.")
     return value.rstrip("/")
+
+
+def _is_address(value: str) -> bool:
+    try:
+        parts = urlsplit(value)
+        port_is_number = parts.port is None or parts.port > 0
+    except ValueError:
+        return False
+    plain = parts.scheme in ("http", "https") and not (parts.query or parts.fragment)
+    return plain and bool(parts.hostname) and port_is_number and "@" not in parts.netloc
 
 
 def _say(sentence: str) -> int:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import logging
 from typing import TypeVar
 
 from bot.settings import Settings, SettingsError
+from bot.terminal import start_logging
 
 Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 
@@ -24,9 +24,7 @@ def _run(args: argparse.Namespace) -> int:
     if not settings.github_app_id:
         raise SettingsError("CAPUCHIN_GITHUB_APP_ID is not set.")
     settings.private_key()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    for chatty in ("arq", "httpx", "httpx2"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
+    start_logging()
     asyncio.run(_work(settings))
     return 0
 

@@ -63,6 +63,19 @@ def working(run: Run, progress: Progress) -> str:
     )
 
 
+def waiting(run: Run, reason: Failure) -> str:
+    """The status comment of a run that had begun, while what it needs does not answer."""
+    more = "I keep what I have, try again by myself and go on from there."
+    return in_status(run, f"{_looking(run)}\n\n{waits_for(reason)} {more}")
+
+
+def waits_for(reason: Failure) -> str:
+    """What a run waits for, in a sentence."""
+    model, sandbox = "the language model", "the sandbox that runs the tests"
+    what = {Failure.MODEL_UNAVAILABLE: model, Failure.SANDBOX_UNAVAILABLE: sandbox}
+    return f"It waits for {what.get(reason, 'GitHub')}, which does not answer now."
+
+
 def _looking(run: Run) -> str:
     asked = f"as @{run.asked_by} asked."
     match run.mode:
@@ -260,8 +273,9 @@ def no_fix_reason(reason: NoFixReason) -> str:  # noqa: C901 - one case a senten
             )
         case "out of budget":
             return (
-                "the limit for one run was spent before I was sure. "
-                f"Raise it in `.github/capuchin.yml`, then {LABEL_AGAIN}."
+                "a ceiling on what may be spent was reached before I was sure. Raise `budget` in "
+                "`.github/capuchin.yml`, or wait until a day's ceiling begins anew (00:00 UTC); "
+                f"then {LABEL_AGAIN}."
             )
         case _:
             assert_never(reason)

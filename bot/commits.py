@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 import unicodedata
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -12,6 +11,7 @@ from pathlib import Path
 from bot.github.repository import Identity
 from bot.remote import Remote
 from pipeline.git import GitFailed, git
+from sandbox.scratch import scratch_folder
 
 BRANCHES = "capuchin/"
 """How the name of each branch of ours begins."""
@@ -47,8 +47,8 @@ async def commit(
         UnfitDiff: the diff does not apply, or touches `.git` or `.github`.
         GitFailed: the repository is damaged.
     """
-    with tempfile.TemporaryDirectory(prefix="capuchin-index-") as scratch:
-        index = {"GIT_INDEX_FILE": str(Path(scratch) / "index")}
+    with scratch_folder("index") as folder:
+        index = {"GIT_INDEX_FILE": str(folder / "index")}
         await git(git_dir, "read-tree", parent, env=index)
         await _apply(git_dir, diff, index)
         tree = (await git(git_dir, "write-tree", env=index)).decode().strip()

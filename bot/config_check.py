@@ -13,7 +13,7 @@ from bot.repo_config import CANDIDATES, ConfigProblem, problems
 from bot.trouble import judged
 from bot.wishes import Inspect
 
-NAME: Final = "Capuchin's settings"
+NAME: Final = config_told.CHECK_NAME
 
 
 async def check_config(wish: Inspect, github: GitHubApp) -> None:

@@ -9,6 +9,8 @@ from bot.config_layers import DEFAULT, Effective, Setting, settings
 from bot.markdown import code, details, prose
 from bot.repo_config import CANDIDATES, ConfigProblem, RepoConfig
 
+CHECK_NAME: Final = "Capuchin's settings"
+"""Of the check run on a pull request that edits the file."""
 SCHEMA_FILE: Final = "capuchin.schema.json"
 """In the root of Capuchin's own repository."""
 SCHEMA_ROUTE: Final = "/schema/capuchin.json"

@@ -107,9 +107,9 @@ async def _docker(settings: Settings) -> str:
 
 async def _base_image(settings: Settings) -> str:
     from bot.engine import address_of
-    from sandbox.base_image import image_exists, recipe_digest
+    from sandbox.base_image import base_reference, image_exists
 
-    reference = f"capuchin/base:{recipe_digest()}"
+    reference = base_reference(settings.sandbox_base)
 
     def look() -> bool:
         address = address_of(settings)
@@ -127,7 +127,8 @@ async def _base_image(settings: Settings) -> str:
     except SandboxUnavailable:
         raise NotWorking("unknown without Docker", "See Docker.") from None
     if not there:
-        mend = "The first run makes it; or run: python -m sandbox.base_image"
+        given = f" --root {settings.sandbox_base}" if settings.sandbox_base else ""
+        mend = f"The first run makes it; or run: python -m sandbox.base_image{given}"
         raise NotWorking("not made yet", mend)
     return reference
 

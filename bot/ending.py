@@ -20,6 +20,7 @@ from bot.labels import answered_by
 from bot.lease import Lease
 from bot.publish import withdraw
 from bot.settings import Settings
+from bot.status import Status
 from bot.status import closed as last_word
 from bot.store import RedisStore
 from bot.tend.keep import keep
@@ -46,6 +47,21 @@ class Ending:
         return await self._over(
             run, lease, lambda r: comments.failed(r, r.failure or Failure.INTERNAL, r.detail)
         )
+
+    async def waits(self, lease: Lease, reason: Failure) -> None:
+        """Say on the issue what a run waits for that had begun; GitHub's own silence cannot be.
+
+        Raises:
+            LeaseLost: another worker goes on.
+        """
+        run = lease.run
+        if run.comment_id is None or reason in (Failure.GITHUB_UNAVAILABLE, Failure.INTERNAL):
+            return
+        run = await _with_spending(run, lease)
+        with suppress(GitHubError):
+            async with self.github.repository(run.repo) as repo:
+                status = Status(repo, lease, every=self.settings.status_seconds)
+                await status.begin(run, comments.waiting(run, reason))
 
     async def stopped(self, run: Run, lease: Lease) -> Run:
         """Tell who set `run.stop` that it is over and what it cost. Raises as `failed`.
@@ -84,8 +100,7 @@ class Ending:
         )
 
     async def _over(self, run: Run, lease: Lease, say: Told) -> Run:
-        spent = await RedisStore.of(lease).load(LEDGER_KEY, Ledger)
-        run = changed(run, dollars=spent.dollars if spent else run.dollars)
+        run = await _with_spending(run, lease)
         try:
             async with self.github.repository(run.repo) as repo:
                 pull = await _opened(run, repo)
@@ -131,6 +146,11 @@ class Ending:
             return await self.closed(repo, lease, run, told)
         except NotFound:  # the issue is gone, and the pull request is there all the same
             return run
+
+
+async def _with_spending(run: Run, lease: Lease) -> Run:
+    spent = await RedisStore.of(lease).load(LEDGER_KEY, Ledger)
+    return changed(run, dollars=spent.dollars if spent else run.dollars)
 
 
 async def _opened(run: Run, repo: Repository) -> PullRequestFacts | None:

@@ -14,6 +14,9 @@ from sandbox.kubernetes.engine import KubernetesEngine
 from sandbox.kubernetes.pod import PodOptions
 from sandbox.limits import Limits
 
+FIX, SELECT = "capuchin fix", "capuchin select"
+"""Whose the containers of commands on a local repository are: no worker knows their runs, and so
+none may reap them."""
 _DEBIAN_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
 
 
@@ -69,6 +72,7 @@ def docker_of(settings: Settings, owner: str) -> DockerEngine:
             limits=Limits(memory_mb=settings.sandbox_memory_mb),
             parallel=settings.sandbox_parallel,
             ca_bundle=settings.build_ca_bundle or trusted_certificates(),
+            base=settings.sandbox_base,
             owner=owner,
             runtime=settings.sandbox_runtime,
             index_url=settings.build_index_url or None,
@@ -76,6 +80,7 @@ def docker_of(settings: Settings, owner: str) -> DockerEngine:
             python_mirror=settings.build_python_mirror or None,
             build_secrets={n: v.get_secret_value() for n, v in settings.build_secrets.items()},
             build_network=settings.build_network,
+            build_disk_mb=settings.build_disk_mb,
             address=address_of(settings),
         )
     except ValueError as error:

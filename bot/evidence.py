@@ -76,6 +76,7 @@ def _body(
         answered_by(accounts),
         context_details(selection.evidence.context, accounts),
         cost(accounts),
+        run.not_read,
         HOW_TO_GO_ON,
         f"<sub>Asked for by @{run.asked_by} · run `{run.id}`</sub>\n{request_marker(run.id)}",
     ]

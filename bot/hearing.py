@@ -78,11 +78,23 @@ class Listener:
 def as_asked(issue: IssueFacts, asked: IssueVersion | None) -> tuple[IssueFacts, bool]:
     """The issue as whoever asked has read it, and whether it was changed since.
 
-    Without that version, which only a webhook brings, it is taken as it is.
+    Without that version, which only a webhook brings, it is taken as it is: see `edited_since`.
     """
     if asked is None or (asked.title, asked.body) == (issue.title, issue.body or ""):
         return issue, False
     return issue.model_copy(update={"title": asked.title, "body": asked.body}), True
+
+
+async def edited_since(repo: Repository, issue: IssueFacts, asked_at: datetime | None) -> bool:
+    """Whether the issue's own words were changed after it was asked for, which is when whoever
+    asked has read them. GitHub's clock has whole seconds: within the same one counts.
+
+    `issue` is to be read before this is asked. Raises as `Wire.send`.
+    """
+    if asked_at is None:
+        return False
+    edited = await repo.issues.edited_at(issue)
+    return edited is not None and edited >= asked_at.replace(microsecond=0)
 
 
 def _marked(login: str) -> str:

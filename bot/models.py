@@ -15,7 +15,8 @@ from pipeline.context.served_tokens import counter_of
 from pipeline.context.tokens import ESTIMATE, TokenCounter
 from pipeline.models.adaptive import Adaptive, Window
 from pipeline.models.base import Model, ModelMisconfigured
-from pipeline.models.batched import BATCH_SECONDS, Batched, Batching, BatchService
+from pipeline.models.batch_service import BatchService
+from pipeline.models.batched import BATCH_SECONDS, Batched, Batching
 from pipeline.models.build import Wanted, build_embedder, build_likelihood, build_model
 from pipeline.models.cache_life import cache_life
 from pipeline.models.fallback import Fallback
@@ -23,7 +24,7 @@ from pipeline.models.likelihood import Likelihood, Reward
 from pipeline.models.metered import Meter, Metered
 from pipeline.models.profiles import PricesInvalid, PriceTable, price_table, read_prices
 from pipeline.models.spec import ModelSpec, parse_spec, parse_specs
-from pipeline.models.throttled import Throttled
+from pipeline.models.throttled import WAITS, Throttled
 from pipeline.models.wire import SDK_RETRIES
 from pipeline.options import Options
 from pipeline.selection.reward import ImplicitReward, Unusable, VerdictReward
@@ -84,8 +85,10 @@ def _lacks_key(settings: Settings, specs: Sequence[ModelSpec]) -> bool:
 class ModelMaker:
     """Makes the models of one run. Runs of one process share the slots of each role."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, waits: Sequence[float] = WAITS) -> None:
+        """`waits` as `Throttled` has them."""
         self._settings = settings
+        self._waits = waits
         self._slots = asyncio.Semaphore(settings.model_concurrency)
         self._window = Window(settings.scout_concurrency)
 
@@ -173,7 +176,7 @@ class ModelMaker:
         models: list[Model] = []
         for spec in specs:
             client = self._client(stack, spec, wanted, prices)
-            model = Throttled(self._paid(client, purpose), self._slots)
+            model = Throttled(self._paid(client, purpose), self._slots, waits=self._waits)
             models.append(self._batched(stack, client, model, purpose))
         return Fallback(models) if len(models) > 1 else models[0]
 
@@ -182,7 +185,7 @@ class ModelMaker:
     ) -> Model:
         wanted = Wanted(cache_seconds=cache_life(purpose.options))
         client = self._client(stack, spec, wanted, prices, sdk_retries=0)
-        return Adaptive(self._paid(client, purpose), self._window)
+        return Adaptive(self._paid(client, purpose), self._window, waits=self._waits)
 
     def _paid(self, client: Model, purpose: Purpose) -> Model:
         return Metered(PausableModel(client, purpose.steps), purpose.meter)

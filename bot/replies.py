@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.choosing_replies import runners_up
-from bot.comments import LABEL_AGAIN, failure_reason, in_status, no_fix_reason
+from bot.comments import LABEL_AGAIN, failure_reason, in_status, no_fix_reason, waits_for
 from bot.config_layers import LayerProblem
 from bot.contents import order_of
 from bot.duplicates import Signs
@@ -82,7 +82,7 @@ def status(run: Run, ahead: int) -> str:
 def _stands(run: Run, ahead: int) -> str:
     if run.status is RunStatus.QUEUED:
         turn = "It is next." if ahead == 0 else f"Runs before it: {ahead}."
-        waits = f" It waits for what did not answer: {run.waiting_for}." if run.waiting_for else ""
+        waits = f" {waits_for(run.waiting_for)}" if run.waiting_for else ""
         return f"The run that @{run.asked_by} asked for is in the queue. {turn}{waits}"
     if not run.status.final:
         return f"I am working on it, as @{run.asked_by} asked."
@@ -162,15 +162,20 @@ def _people(trust: Sequence[str]) -> str:
 
 def over_quota(login: str, limit: Limit) -> str:
     """To someone who may ask, but not so often; said once a day and person."""
+    return (
+        f"Thank you, @{login}. {used_up(limit)} Please ask again tomorrow.\n\n"
+        f"{refusal_marker(login)}"
+    )
+
+
+def used_up(limit: Limit) -> str:
+    """Which quota, as a sentence."""
     whose = {
         "person": f"those of one person ({limit.runs} a day)",
         "repository": f"those of this repository ({limit.runs} a day)",
         "installation": f"those of all repositories here together ({limit.runs} a day)",
     }
-    return (
-        f"Thank you, @{login}. The runs of today are used up: {whose[limit.of]}. "
-        f"Please ask again tomorrow.\n\n{refusal_marker(login)}"
-    )
+    return f"The runs of today are used up: {whose[limit.of]}."
 
 
 def asked_back(run: Run, signs: Signs, name: str) -> str:
@@ -194,6 +199,16 @@ def asked_back(run: Run, signs: Signs, name: str) -> str:
         f"Before I start: somebody seems to work on this already.\n\n{listed}\n\n"
         f"If I should work on it all the same, @{run.asked_by}, {LABEL_AGAIN} or write "
         f"`/{name} fix anyway`. I have spent nothing so far.",
+    )
+
+
+def edited_since(run: Run) -> str:
+    """The status comment when what was asked about is not known any more: its text has changed."""
+    return in_status(
+        run,
+        "The title or the text of this issue was changed after I was asked, and I did not hear "
+        "what it said before, so I have read neither. If I should work on it as it is now, "
+        f"@{run.asked_by}, {LABEL_AGAIN}. I have spent nothing so far.",
     )
 
 

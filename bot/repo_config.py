@@ -152,7 +152,8 @@ class RepoConfig(BaseModel):
     attempts: int = Field(default=8, ge=1, le=50)
     """How many replies of the model each edit and each test may take."""
     thinking_tokens: int = Field(default=0, ge=0, le=64_000)
-    """Tokens that the model may think before each reply, where it can be told; 0: it is not."""
+    """Tokens that the model may think before each reply; 0: it is not told. Anthropic's models can
+    be told, and vLLM with `--reasoning-parser`; elsewhere this has no effect."""
     batch: bool = False
     """Ask in batches where the provider has a lower price for them; a run then takes hours."""
     context_tokens: int = Field(default=60_000, ge=1_000, le=1_000_000)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bot.admission import Admitted
-from bot.budget import DayPurse
 from bot.checkout import Checkout, Mirrors
 from bot.ending import Ending
 from bot.github.repository import Repository
+from bot.job import job_of
 from bot.lease import Lease
 from bot.remote import Remote
 from bot.status import Status
@@ -41,17 +41,9 @@ class Scene:
 
     async def job(self, issue: Issue) -> Job:
         """What the workshop needs, at the run's base commit."""
-        config = self.may.config
-        return Job(
-            run_id=self.run.id,
-            issue=issue,
-            codebase=await Codebase.open(self.checkout.git_dir, self.checkout.base),
-            options=config.options(),
-            setup=config.setup,
-            purse=await DayPurse.open(self.lease, self.ending.settings, config.budget.day),
-            dockerfile=config.dockerfile,
-            python=config.python,
-        )
+        code = await Codebase.open(self.checkout.git_dir, self.checkout.base)
+        settings = self.ending.settings
+        return await job_of(self.lease, settings, self.may.config, codebase=code, issue=issue)
 
     async def closed(self, status: RunStatus, told: str, **fields: object) -> Run:
         """The run as it ends with the last word on its issue."""

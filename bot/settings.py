@@ -86,6 +86,9 @@ class Settings(BaseModel):
     """Configuration file of ssh for an `ssh://` address; empty: the user's own."""
     sandbox: Literal["docker", "kubernetes"] = "docker"
     """Where executions run: `docker`, or `kubernetes`, as pods; Docker then only builds images."""
+    sandbox_base: str = ""
+    """Image that the sandbox's own is built on, say one with more Pythons in `/usr/local/bin`; give
+    a changed one another tag. Empty: `python:3.11-slim-bookworm`, or Debian without a registry."""
     sandbox_runtime: str = "auto"
     """Docker's runtime for sandboxes: `auto` takes gVisor (`runsc`) where Docker knows it."""
     sandbox_registry: str = ""
@@ -115,6 +118,8 @@ class Settings(BaseModel):
     build_secrets: dict[str, SecretStr] = Field(default_factory=dict[str, SecretStr])
     """JSON: variables for the steps of builds alone, such as `PIP_INDEX_URL`; repositories can read
     them."""
+    build_disk_mb: int = Field(default=12_000, ge=1)
+    """What installing a repository may write to Docker's disk; looked at every few seconds."""
     build_network: str = "bridge"
     """Docker network of installations. Cloud metadata addresses cannot be reached from it."""
     worker_runs: int = Field(default=2, ge=1)

@@ -10,10 +10,11 @@ from bot.admission import Admitted, Refused, admitted
 from bot.answer import Found, answer_to
 from bot.checkout import Checkout, Mirrors
 from bot.ending import Ending
+from bot.errors import TryLater
 from bot.github.app import GitHubApp
 from bot.github.errors import Forbidden
 from bot.github.repository import Repository
-from bot.hearing import Listener, as_asked
+from bot.hearing import Listener, as_asked, edited_since
 from bot.issue_text import issue_text
 from bot.judge_pulls import judge_pulls
 from bot.keys import ISSUE_KEY
@@ -25,7 +26,7 @@ from bot.remote import Remote
 from bot.runs import VERSION_KEY
 from bot.scene import Scene
 from bot.settings import Settings
-from bot.status import Status
+from bot.status import Status, tidied
 from bot.store import RedisStore
 from bot.tend.keep import keep, prepare
 from bot.trouble import Ended, judged
@@ -54,7 +55,13 @@ class SolveIssue:
         try:
             with judged():
                 async with self.github.repository(run.repo) as repo:
+                    if run.ends_as is not None:  # a worker died after the last word
+                        ended = changed(run, status=run.ends_as)
+                        return await tidied(repo, lease, ended, label=self.settings.label)
                     return await self._solved(repo, run, lease)
+        except TryLater as later:
+            await self.ending.waits(lease, later.reason)
+            raise
         except Refused as refused:
             return await self.ending.refused(lease.run, lease, refused)
         except Ended as ended:
@@ -126,14 +133,20 @@ class SolveIssue:
         return run
 
     async def _issue(self, repo: Repository, run: Run, lease: Lease, may: Admitted) -> Issue:
-        """The issue as the first worker read it: what it wrote and pushed goes by that text."""
+        """The issue as the first worker read it: what it wrote and pushed goes by that text.
+
+        Raises:
+            Refused: what whoever asked has read is not known, and may be another text.
+        """
         store = RedisStore.of(lease)
         issue = await store.load(ISSUE_KEY, Issue)
         if issue is None:
+            asked = await store.load(VERSION_KEY, IssueVersion)
+            if asked is None and await edited_since(repo, may.issue, run.asked_at):
+                raise Refused(RunStatus.ASKED_BACK, replies.edited_since(run))
             every = repo.issues.comments(run.issue, count=may.issue.comments)
             listener = Listener(repo, may.issue, may.config, run.asked_at)
             said, heard = await listener.heard(every)
-            asked = await store.load(VERSION_KEY, IssueVersion)
             facts, edited = as_asked(may.issue, asked)
             heard = heard.model_copy(update={"edited": edited})
             await lease.save(changed(run, not_read=replies.not_read(heard)))

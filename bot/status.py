@@ -137,19 +137,24 @@ class Status:
 async def closed(
     repo: Repository, lease: Lease, run: Run, told: str, *, label: str, every: float
 ) -> Run:
-    """The last word on the issue: comment, reaction, label. `run` with its comment.
-
-    The label that the run answers is taken off; `label` is ours without a suffix.
-
-    The label goes last: until then a crash leaves the issue marked as unfinished.
+    """The last word on the issue, then what `tidied` does. `run` with its comment.
 
     Raises:
         LeaseLost, GitHubUnavailable. NotFound: the issue is gone.
     """
-    won = run.status in _ANSWERED
     comment = await Status(repo, lease, every=every).end(run, told)
-    run = changed(run, comment_id=comment, told=True)
+    run = changed(run, comment_id=comment, told=True, ends_as=run.status)
     await lease.save(changed(run, status=RunStatus.RUNNING))
+    return await tidied(repo, lease, run, label=label)
+
+
+async def tidied(repo: Repository, lease: Lease, run: Run, *, label: str) -> Run:
+    """The reaction and the label of an issue whose run has said its last word; `run` itself.
+
+    The label that the run answers is taken off; `label` is ours without a suffix. It goes last:
+    until then a crash leaves the issue marked as unfinished. Raises as `closed`.
+    """
+    won = run.status in _ANSWERED
     # What a locked issue forbids is left out; the record says how the run ended.
     await lease.require()
     with suppress(Forbidden):

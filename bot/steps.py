@@ -12,7 +12,8 @@ from pipeline.models.likelihood import Reward
 from pipeline.models.wrapping import Question, Wrapper
 from pipeline.types import Issue
 
-QUIET_SECONDS: Final = 0.1  # between a reply and the saving of it nothing is counted
+QUIET_SECONDS: Final = 0.1
+"""For a task to go from one thing that counts to the next."""
 
 
 class Steps:
@@ -20,16 +21,28 @@ class Steps:
 
     def __init__(self) -> None:
         self._under_way = 0
+        self._unsaved: set[asyncio.Task[object]] = set()
+        """Those that were answered and have not saved the answer."""
         self._closing = False
         self._changed = asyncio.Event()
 
     @asynccontextmanager
     async def paid(self) -> AsyncGenerator[None]:
-        """Around what costs money. Once the worker is stopping, nothing new begins: it parks."""
+        """Around what costs money. Once the worker is stopping, nothing new begins: it parks.
+
+        What was paid counts until its task has saved it, which is what `saved` says, or has ended.
+        """
+        self.saved()
         if self._closing:
             await asyncio.Event().wait()
         with self.short():
             yield
+            self._unsaved.add(task := _current())
+            task.add_done_callback(self._forget)
+
+    def saved(self) -> None:
+        """What the current task was answered is kept."""
+        self._forget(_current())
 
     @contextmanager
     def short(self) -> Generator[None]:
@@ -46,14 +59,25 @@ class Steps:
         while True:
             self._changed.clear()
             try:
-                async with asyncio.timeout(None if self._under_way else QUIET_SECONDS):
+                busy = self._under_way or self._unsaved
+                async with asyncio.timeout(None if busy else QUIET_SECONDS):
                     await self._changed.wait()
             except TimeoutError:
                 return
 
+    def _forget(self, task: asyncio.Task[object]) -> None:
+        self._unsaved.discard(task)
+        self._changed.set()
+
     def _count(self, change: int) -> None:
         self._under_way += change
         self._changed.set()
+
+
+def _current() -> asyncio.Task[object]:
+    task = asyncio.current_task()
+    assert task is not None
+    return task
 
 
 class PausableModel(Wrapper):

@@ -74,6 +74,8 @@ class RedisStore:
                     self._redis, SAVE, keys, [packed, seconds, RECORD_SECONDS, counts]
                 )
             )
+            if counts:
+                self._steps.saved()
 
     def _place(self, key: str) -> str:
         return self._keys.checkpoint(self._run_id, checked_key(key))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bot.commands.grammar import parse
+from bot.config_told import CHECK_NAME as SETTINGS_CHECK
 from bot.events import (
     BaseMoved,
     CheckAgain,
@@ -182,7 +183,16 @@ def _followed(event: PullChanged | ChecksEnded, names: Names) -> Wish | Ignored:
 
 def _again(event: CheckAgain, names: Names) -> Wish | Ignored:
     del names
-    return _tend(event, event.pull, Pace.NOW, again=True)
+    if event.check and event.check != SETTINGS_CHECK:
+        return _tend(event, event.pull, Pace.NOW, again=True)
+    return Inspect(
+        repo=event.repo,
+        pull=event.pull,
+        head=event.head,
+        again=True,
+        evidence_too=not event.check,
+        delivery=event.delivery,
+    )
 
 
 def _status_set(event: StatusSet, names: Names) -> Wish | Ignored:
@@ -199,7 +209,13 @@ def also(wish: Wish) -> Tend | None:
     """What an event asks for beside `wish`: our own pull requests follow their issues and heads."""
     match wish:
         case Inspect():
-            return Tend(repo=wish.repo, about="pull", number=wish.pull, delivery=wish.delivery)
+            return Tend(
+                repo=wish.repo,
+                about="pull",
+                number=wish.pull,
+                again=wish.evidence_too,
+                delivery=wish.delivery,
+            )
         case Halt(why=StopReason.CLOSED):
             return Tend(repo=wish.repo, about="issue", number=wish.issue, delivery=wish.delivery)
         case _:

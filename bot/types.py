@@ -226,6 +226,8 @@ class Run(Frozen):
     """What was left out of the issue's text, in words; empty when nothing was."""
     told: bool = False
     """Its last word is said; it may still have to be finished, and can no longer be stopped."""
+    ends_as: RunStatus | None = None
+    """With `told`: what its last word says that it has come to."""
     stop: Stop | None = None
     """Set once it is being stopped: nothing else but saying so is left to do."""
     failure: Failure | None = None

@@ -125,14 +125,10 @@ async def _record(scene: Scene, number: int) -> PullRecord | None:
 
 async def _noted(scene: Scene, number: int, **fields: object) -> None:
     """For whoever looks after the pull request: what is pushed is ours, no person's."""
-    record = await _record(scene, number)
-    if record is None:
-        return
-    noted = record.model_copy(update=fields)
     records = Records(scene.lease.redis, scene.lease.keys)
     await scene.lease.require()
     seconds = scene.ending.settings.tend_seconds
-    await patiently(lambda: records.put(noted, look_in=seconds))
+    await patiently(lambda: records.change(scene.run.repo, number, fields, look_in=seconds))
 
 
 async def _looked_after(scene: Scene, number: int) -> None:

@@ -23,7 +23,7 @@ _WHY: Final[dict[NoFixReason, str]] = {
     "no edit passes its test": "Tests fail on the code as it is, but no edit makes one pass.",
     "edits break tests": "Every edit that could be taken breaks tests that pass today.",
     "not sure enough": "The best of them is too likely to be wrong.",
-    "out of budget": "The limit for one run was spent before a test could be written.",
+    "out of budget": "A ceiling on what may be spent was reached before a test was written.",
 }
 
 

@@ -88,12 +88,18 @@ class Inspect(Frozen):
     repo: RepoRef
     pull: int
     head: str
+    again: bool = False
+    """Somebody asked for its check to be made anew."""
+    evidence_too: bool = False
+    """And for that of the reproduction test, where the pull request is ours."""
     delivery: str
 
     @property
     def id(self) -> str:
-        """The same for every delivery that tells of this head."""
-        return f"config-{self.repo.full_name.lower()}-{self.pull}-{self.head}"
+        """The same for every delivery that tells of this head; another for each time it is asked
+        for anew."""
+        named = f"config-{self.repo.full_name.lower()}-{self.pull}-{self.head}"
+        return f"{named}-again-{self.delivery}" if self.again else named
 
 
 class Tend(Frozen):

@@ -17,6 +17,7 @@ from pipeline.codebase import Codebase
 from pipeline.context.finding import CONTEXT_KEY, SECONDS_KEY, Took
 from pipeline.foreign import ForeignEdit
 from pipeline.models.metered import Meter
+from pipeline.models.throttled import WAITS
 from pipeline.nearby import NearbyTests
 from pipeline.options import Options
 from pipeline.plan import Plan
@@ -135,10 +136,13 @@ class _Done(Generic[T]):
 class Workshop:
     """Solves jobs with the engine and the models of the settings. One for each process."""
 
-    def __init__(self, settings: Settings, engine: Engine) -> None:
+    def __init__(
+        self, settings: Settings, engine: Engine, *, model_waits: Sequence[float] = WAITS
+    ) -> None:
+        """`model_waits`: seconds before each further attempt at a question that failed."""
         self.engine = engine
         self._images_mb = settings.sandbox_images_mb
-        self._models = ModelMaker(settings)
+        self._models = ModelMaker(settings, waits=model_waits)
 
     async def solve(self, job: Job, store: Store, *, steps: Steps, say: Say) -> Outcome:
         """The pipeline's answer; what `store` holds already is not done again.

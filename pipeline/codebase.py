@@ -20,6 +20,8 @@ SYMLINK = "120000"
 SUBMODULE = "160000"
 _BATCH_BYTES = 16 * 1024 * 1024
 """How much file content is asked of git at once, to bound memory on a big repository."""
+_ABSENT = "BAD"
+"""What `ls-tree -l` gives as the size of an object that is not there."""
 _MTIME = 1_000_000_000
 """Every file in a tree's tar is this old, so that equal trees make equal tars."""
 
@@ -64,7 +66,7 @@ class Codebase:
         A repository without any commit is an empty codebase, whatever `commit` is.
 
         Raises:
-            GitFailed: there are commits, but not this one.
+            GitFailed: there are commits, but not this one, or the clone is not whole.
         """
         name = f"{commit}^{{commit}}"
         try:
@@ -133,6 +135,8 @@ async def _listed(git_dir: Path, commit: str) -> tuple[dict[str, File], tuple[Sk
                 skipped.append(Skipped(name.decode("utf-8", "backslashreplace"), why))
                 continue
             path = name.decode("utf-8")
+            if size == _ABSENT:
+                raise GitFailed("ls-tree", 0, f"{path}: the clone lacks its object {blob}")
             # There are four modes: one string each, however many files there are.
             files[path] = File(path, intern(mode), 0 if size == "-" else int(size), blob)
     return files, tuple(skipped)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from pipeline.conventions import Conventions, is_test
 from pipeline.git import GitFailed, git
 from pipeline.patches import diff_to, is_utf8, mark_binary, prepare
 from pipeline.types import Candidate, Frozen, Patch, Rejected, TestScript
+from sandbox.scratch import scratch_folder
 
 LARGEST: Final = 8 * 1024 * 1024
 """Bytes; a diff larger than this does not take part."""
@@ -114,8 +114,7 @@ async def _adopted(
     if not edit.diff.strip():
         raise Unfit(_NOTHING)
     notes: list[str] = []
-    with tempfile.TemporaryDirectory(prefix="capuchin-foreign-") as folder:
-        scratch = Path(folder)
+    with scratch_folder("foreign") as scratch:
         await asyncio.to_thread(prepare, scratch, codebase)
         await _applied(scratch, codebase, edit.diff)
         tree, changes = await _written(scratch, codebase)

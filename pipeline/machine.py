@@ -18,7 +18,7 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel, Field
 
 from pipeline import learnt
-from pipeline.errors import BudgetSpent
+from pipeline.errors import BudgetSpent, Ceiling
 from pipeline.models.base import ContextTooLong, Message, Model, ModelRefused, Usage
 from pipeline.replies import Malformed
 from pipeline.store import Store
@@ -66,6 +66,8 @@ class State(BaseModel):
     usage: Usage = Usage()
     ceiling: str = ""
     """With OUT_OF_BUDGET: which ceiling was reached, as a sentence. Never saved."""
+    reached: Ceiling | None = None
+    """With OUT_OF_BUDGET: whose ceiling that is. Never saved."""
 
 
 S = TypeVar("S", bound=State)
@@ -170,7 +172,11 @@ async def drive_on_budget(machine: Machine[S], kind: type[S], store: Store, key:
     except BudgetSpent as spent:
         state = await store.load(key, kind) or machine.start()
         return state.model_copy(
-            update={"phase": Phase.OUT_OF_BUDGET, "ceiling": learnt.budget(spent)}
+            update={
+                "phase": Phase.OUT_OF_BUDGET,
+                "ceiling": learnt.budget(spent),
+                "reached": spent.of,
+            }
         )
 
 

@@ -61,15 +61,18 @@ class Options(BaseModel):
     """What the solver is asked to keep to when it orders the files for the editing machines."""
     context_cap: int = Field(default=128_000, ge=1_000)
     """What it ordered is shown up to this many tokens."""
+    all_revisions: bool = False
+    """Whether every test is run on the earlier edits of each machine, too. Nothing is decided by
+    it: evaluation shows with it how scores grow with revisions (the paper's Figure 5)."""
     temperature: float = Field(default=0.5, ge=0, le=2)
     """Sampling temperature of testing and editing, where the model takes one."""
     thinking_tokens: int = Field(default=0, ge=0, le=64_000)
-    """What the solver may think in tokens before each reply, where it is a model that can be told;
-    0: it is not asked to. The paper's model did not."""
+    """What the solver may think in tokens before each reply, where it can be told so (Anthropic's
+    models, vLLM with a reasoning parser); 0: it is not told. The paper's model did not."""
     batch: bool = False
     """Ask what opens a conversation in batches, at half the price and hours later, where the
     provider offers that."""
-    dollars: float = Field(default=10.0, gt=0)
+    dollars: float = Field(default=10.0, gt=0, allow_inf_nan=False)
     """Ceiling for the whole run at list prices, checked before every call. The paper has none."""
     test_command: tuple[str, ...] = ()
     """The repository's own test command; empty means detect it."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pipeline.codebase import Codebase
 from pipeline.git import git
 from pipeline.types import Patch
+from sandbox.scratch import scratch_folder
 
 _DIFF = (
     "diff-tree",
@@ -42,8 +42,7 @@ async def patch_of(
     binary = [
         path for path, data in changes.items() if not (is_utf8(data) and is_utf8(before.get(path)))
     ]
-    with tempfile.TemporaryDirectory(prefix="capuchin-patch-") as folder:
-        scratch = Path(folder)
+    with scratch_folder("patch") as scratch:
         await asyncio.to_thread(prepare, scratch, codebase)
         await asyncio.to_thread(mark_binary, scratch, binary)
         known = {**(modes or {}), **{path: file.mode for path, file in codebase.files.items()}}

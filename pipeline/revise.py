@@ -5,6 +5,7 @@ It ends with words for the reviewers, and with an edit only if the reproduction 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from pydantic import Field
@@ -12,6 +13,7 @@ from pydantic import Field
 from pipeline.codebase import Codebase
 from pipeline.context.tokens import estimate
 from pipeline.edits import read_edit
+from pipeline.errors import Ceiling
 from pipeline.generation.editing import OwnTests
 from pipeline.machine import Attempt, Machine, Phase, State, drive_on_budget
 from pipeline.models.base import Model
@@ -27,6 +29,8 @@ REVISED_KEY = "revising"
 _ANSWER = 2000
 """Characters of the answer that are kept."""
 _MOST_BROKEN = 20
+_MARK = re.compile(r"^[ \t]*(?:[-*][ \t]+)?(?:\*\*)?\[(\d{1,3})\](?:\*\*)?:?[ \t]*", re.M)
+"""What begins the answer to one review."""
 
 
 class Task(Frozen):
@@ -58,6 +62,16 @@ class Revised(Frozen):
     """Upon the codebase; None when nothing is to be changed, or nothing that is left to show."""
     answer: str
     """The model's words to the reviewers; empty when it never came to an end. Untrusted."""
+    replies: tuple[str, ...] = ()
+    """Beside the task's `feedback`: the words of it that are for each; empty for those it has none
+    for. Without any, all of `answer` is for all. Untrusted."""
+    spent: Ceiling | None = None
+    """Whose ceiling was reached before it came to an end."""
+
+    def to(self, place: int) -> str:
+        """The words to the review at `place` of the feedback."""
+        own = self.replies[place] if place < len(self.replies) else ""
+        return own or self.answer
 
 
 class ReviseState(State):
@@ -67,6 +81,8 @@ class ReviseState(State):
     runs: list[Execution] = Field(default_factory=list[Execution])
     """Beside `patches`: the reproduction test with the edit."""
     answer: str = ""
+    reminded: bool = False
+    """It was told once that a review has no answer."""
 
 
 class ReviseMachine(Machine[ReviseState]):
@@ -134,6 +150,15 @@ class ReviseMachine(Machine[ReviseState]):
             )
         if self._task.clashes and not state.runs:
             return Malformed("Without an <edit> there is nothing to push. Send one.")
+        count = len(self._task.feedback)
+        said = replies_in(body, count) or ("",) * count
+        if count > 1 and not all(said) and not state.reminded:
+            state.reminded = True
+            left = ", ".join(f"[{place}]" for place, text in enumerate(said, 1) if not text)
+            return Malformed(
+                "Answer each review in a paragraph of its own that begins with its number. "
+                f"Missing: {left}. Send the <answer> again, whole."
+            )
         state.answer = body.strip()[:_ANSWER]
         return Attempt.APPROVED
 
@@ -189,9 +214,35 @@ async def revise(
     )  # fmt: skip
     state = await drive_on_budget(machine, ReviseState, store, REVISED_KEY)
     if state.phase is not Phase.APPROVED:
-        return Revised(patch=None, answer="")
+        return Revised(patch=None, answer="", spent=state.reached)
     red = state.before is None or (not state.before.passed and state.before.exit_code is not None)
-    return Revised(patch=state.patches[-1] if state.patches and red else None, answer=state.answer)
+    patch = state.patches[-1] if state.patches and red else None
+    replies = replies_in(state.answer, len(task.feedback))
+    return Revised(patch=patch, answer=state.answer, replies=replies)
+
+
+def replies_in(answer: str, count: int) -> tuple[str, ...]:
+    """What an answer says to each of `count` reviews, as `[1] …` marks it; empty without marks.
+
+    What it says to all of them goes to the first. A number that no review has is text.
+    """
+    parts = [""]
+    places = [0]
+    at = 0
+    for mark in _MARK.finditer(answer):
+        if 1 <= int(mark[1]) <= count:
+            parts[-1] += answer[at : mark.start()]
+            at = mark.end()
+            parts.append("")
+            places.append(int(mark[1]))
+    parts[-1] += answer[at:]
+    said = [""] * (count + 1)
+    for place, text in zip(places, parts, strict=True):
+        said[place] = "\n\n".join(filter(None, (said[place], text.strip())))
+    if not any(said[1:]):
+        return ()
+    said[1] = "\n\n".join(filter(None, (said[0], said[1])))
+    return tuple(said[1:])
 
 
 async def _shown(task: Task, codebase: Codebase, options: Options) -> list[SourceFile]:

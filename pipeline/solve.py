@@ -18,6 +18,7 @@ from pipeline.context.likeness import Meaning
 from pipeline.context.tokens import ESTIMATE, TokenCounter
 from pipeline.errors import BudgetSpent
 from pipeline.estimate import ESTIMATE_KEY, estimate
+from pipeline.generation.editing import EditingState
 from pipeline.honest_no import kept_back
 from pipeline.models.base import Model, ModelProfile
 from pipeline.models.likelihood import Reward
@@ -26,8 +27,9 @@ from pipeline.plan import Plan, plan
 from pipeline.proof import Prover
 from pipeline.sampling import Sampler
 from pipeline.selection.choosing import Judge
+from pipeline.selection.voting import earlier, vote
 from pipeline.store import Store
-from pipeline.types import Candidate, Context, Frozen, Issue, NoFix, Selection
+from pipeline.types import Candidate, Context, Frozen, Issue, NoFix, Patch, Selection, VoteTable
 from sandbox.base import Sandbox
 
 Progress = Callable[[str, str], Awaitable[None]]
@@ -180,6 +182,8 @@ class Solver:
         )
         await self._say("selection", f"choosing among {len(candidates)} edits")
         judged = await judge.judge(issue, candidates, files=context.files)
+        if options.all_revisions:
+            await self._vote_on_revisions(judged.table)
         if judged.verdict.chosen is None or judged.verdict.confidence < options.confidence:
             return kept_back(judged, options.confidence)
         await self._say("reproduction", "writing the regression test")
@@ -189,6 +193,22 @@ class Solver:
         except BudgetSpent as spent:
             known = (learnt.budget(spent), *learnt.votes(judged.table))
             return NoFix(reason="out of budget", learnt=known)
+
+    async def _vote_on_revisions(self, table: VoteTable) -> None:
+        """The rows stay in the store; see `Options.all_revisions`."""
+        revisions: dict[int, list[Patch]] = {}
+        for candidate in table.candidates:
+            state = await self._store.load(f"editing/{candidate.sample}", EditingState)
+            revisions[candidate.sample] = state.patches if state else []
+        edits = [edit for edits in earlier(table, revisions).values() for edit in edits]
+        await self._say("votes", f"running every test on {len(edits)} edits and their forerunners")
+        await vote(
+            edits,
+            sandbox=self._sandbox,
+            store=self._store,
+            seconds=self._options.execution_seconds,
+            tests=table.tests,
+        )
 
     async def _read(self, done: int, total: int) -> None:
         await self._say("context", f"the scout has read {done:,} of {total:,} files")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import sys
 from collections.abc import Mapping
 
 from pydantic import TypeAdapter, ValidationError
+
+from pipeline.alone import run_alone
 
 SECONDS = 20.0
 _CHECK = """\
@@ -35,21 +35,8 @@ async def syntax_errors(files: Mapping[str, bytes]) -> dict[str, str]:
     python = {path: data.decode("latin-1") for path, data in files.items() if path.endswith(".py")}
     if not python:
         return {}
-    # Isolated, without site: nothing of the machine's packages or environment takes part.
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-I", "-S", "-W", "ignore", "-c", _CHECK),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
+    output = await run_alone(_CHECK, json.dumps(python).encode(), seconds=SECONDS)
     try:
-        text = json.dumps(python).encode()
-        output, _ = await asyncio.wait_for(process.communicate(text), SECONDS)
         return _FOUND.validate_json(output)
-    except (TimeoutError, ValidationError):
+    except ValidationError:
         return {}
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()

@@ -18,6 +18,8 @@ MINORS: Final = tuple(range(6, 21))
 PATCHES: Final = 40
 USUAL: Final = 11
 """The base image's; of several that would do the nearest to it is asked for."""
+TOX_PYTHON: Final = re.compile(r"(?<![\w.])(?:py3\.?|3\.)(\d+)(?![\w.])")
+"""A factor of a tox environment: `py312`, `py3.12`, `3.12`; `py3.14t` and `pypy3.11` are others."""
 CHOOSE: Final = "python3 -I /opt/capuchin/choose_python.py"
 
 
@@ -110,7 +112,8 @@ def tested(texts: Mapping[str, str]) -> Iterator[tuple[tuple[int, ...], str]]:
     pinned = re.match(r"\s*(?:cpython-?)?3\.(\d+)", texts.get(".python-version", ""))
     if pinned:
         yield (int(pinned[1]),), ".python-version"
-    names = re.findall(r"\bpy3(\d+)\b", " ".join(tox_of(texts).environments).replace("-", " "))
+    listed = " ".join(tox_of(texts).environments).replace("-", " ")
+    names = TOX_PYTHON.findall(listed)
     if names:
         yield tuple(int(name) for name in names), "tox's environments"
     project = project_of(texts)

@@ -14,15 +14,20 @@ from sandbox.attach import Late
 from sandbox.base import Ending, Execution, SandboxUnavailable
 from sandbox.container import GVISOR, Runtime, create_execution
 from sandbox.daemon import docker_errors
-from sandbox.dialogue import Dialogue, Job, Stopped
+from sandbox.dialogue import Dialogue, Garbled, Job, Stopped
 from sandbox.limits import Limits
 from sandbox.output import Output
 
 log = logging.getLogger(__name__)
 
-KILLED_FROM_OUTSIDE = 137
+KILLED = 137
+"""Exit code of a container whose process 1 got SIGKILL."""
 END_SECONDS = 30
 """How long a container whose output has ended may take to be gone."""
+
+
+class KilledWhole(Exception):
+    """Under gVisor a container was killed, from outside or by what ran in it: it can do that."""
 
 
 class Attempt:
@@ -45,11 +50,7 @@ class Attempt:
         self._runtime = runtime
         self._labels = labels
         self._stop = threading.Event()
-        self._dialogue = Dialogue(
-            client,
-            output=Output(limits.output_kept_bytes),
-            most_output=limits.output_total_bytes,
-        )
+        self._dialogue = self._new_dialogue()
 
     def stop(self) -> None:
         """Make `run` kill the container and raise `Stopped` within a fraction of a second."""
@@ -57,6 +58,24 @@ class Attempt:
 
     def run(self) -> Execution:
         """Raises `PatchRejected`, `SandboxUnavailable`, and `Stopped` after `stop`."""
+        try:
+            return self._once()
+        except KilledWhole:
+            # From outside, which will not happen again, or by what runs, which will.
+            self._dialogue = self._new_dialogue()
+            try:
+                return self._once()
+            except KilledWhole:
+                return self._cut_off(Ending.KILLED)
+
+    def _new_dialogue(self) -> Dialogue:
+        return Dialogue(
+            self._client,
+            output=Output(self._limits.output_kept_bytes),
+            most_output=self._limits.output_total_bytes,
+        )
+
+    def _once(self) -> Execution:
         if self._stop.is_set():
             raise Stopped
         with docker_errors("The sandbox container failed"):
@@ -86,6 +105,10 @@ class Attempt:
             dialogue.hold(container, self._job, seconds=self._limits.seconds, stop=self._stop)
         except Late:
             return self._cut_off(Ending.TIMEOUT)
+        except Garbled:
+            if self._is_in_reach():
+                return self._cut_off(Ending.KILLED)
+            raise
         if dialogue.output.total > self._limits.output_total_bytes:
             return self._cut_off(Ending.OUTPUT)
         return self._judge(ended_state(self._client, container))
@@ -99,7 +122,9 @@ class Attempt:
             return self._cut_off(Ending.MEMORY)
         if end is None:
             code = state.get("ExitCode")
-            if self._brought_down(code):
+            if self._is_in_reach():
+                if code == KILLED:
+                    raise KilledWhole
                 return self._cut_off(Ending.KILLED)
             raise SandboxUnavailable(
                 f"The sandbox container ended without a word (exit code {code})."
@@ -114,11 +139,10 @@ class Attempt:
             seconds=round(end["seconds"], 3),
         )
 
-    def _brought_down(self, code: object) -> bool:
-        """Whether the program ended its whole container: under gVisor it can, by a signal to
-        process 1 or by having the kernel in the container run out of memory or processes."""
-        begun = self._dialogue.ready_at is not None
-        return begun and self._runtime.name == GVISOR and code != KILLED_FROM_OUTSIDE
+    def _is_in_reach(self) -> bool:
+        """Whether what runs can bring its whole container down: under gVisor it may send signals to
+        process 1, write on its line to us, and exhaust the kernel in the container."""
+        return self._runtime.name == GVISOR and self._dialogue.ready_at is not None
 
     def _cut_off(self, ending: Ending) -> Execution:
         return Execution(

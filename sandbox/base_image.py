@@ -58,37 +58,45 @@ PROGRAMS = (
 def ensure_base_image(
     client: docker.APIClient,
     *,
+    root: str = "",
     address: DockerAddress | None = None,
     network: str = "bridge",
     say: Callable[[str], None] = lambda _: None,
 ) -> str:
     """The reference of the base image, which is pulled or built first if it is not there.
 
-    `network` is the Docker network that it is built on. Blocking. Several callers at once, in one
-    process or several, build it once.
+    `root` is the image it is built on, if not ours; `network` the Docker network. Blocking. Several
+    callers at once, in one process or several, build it once.
 
     Raises:
         SandboxUnavailable: Docker fails, or neither a registry nor debootstrap can be used.
     """
-    reference = f"capuchin/base:{recipe_digest()}"
+    reference = base_reference(root)
     if image_exists(client, reference):
         touch(client, reference)
         return reference
     with one_at_a_time():
         if not image_exists(client, reference):
             say("the sandbox base image is missing; making it once")
-            root = obtain_root(client, address or DockerAddress(), say)
-            say(f"adding our own layer on {root}")
-            build(client, root, reference, network=network)
+            found = obtain_root(client, address or DockerAddress(), say, root)
+            say(f"adding our own layer on {found}")
+            build(client, found, reference, network=network)
     return reference
 
 
-def recipe_digest() -> str:
-    """Changes whenever the image would."""
+def base_reference(root: str = "") -> str:
+    """The name of the base image on `root`, whether it is there or not."""
+    return f"capuchin/base:{recipe_digest(root)}"
+
+
+def recipe_digest(root: str = "") -> str:
+    """Changes whenever the image would, but not with what an operator's own `root` holds."""
     digest = hashlib.sha256()
     for name, data in recipe_files().items():
         digest.update(name.encode() + b"\0" + data + b"\0")
-    digest.update(repr((rootfs.SUITE, rootfs.PACKAGES, rootfs.LEFT_OUT, REGISTRY_IMAGE)).encode())
+    digest.update(
+        repr((rootfs.SUITE, rootfs.PACKAGES, rootfs.LEFT_OUT, root or REGISTRY_IMAGE)).encode()
+    )
     return digest.hexdigest()[:12]
 
 
@@ -110,11 +118,17 @@ def image_exists(client: docker.APIClient, reference: str) -> bool:
 
 
 def obtain_root(
-    client: docker.APIClient, address: DockerAddress, say: Callable[[str], None]
+    client: docker.APIClient, address: DockerAddress, say: Callable[[str], None], root: str = ""
 ) -> str:
-    """What the base image is built on: the registry's Python image, else our own Debian."""
-    if image_exists(client, REGISTRY_IMAGE) or pull(address, say):
-        return REGISTRY_IMAGE
+    """What the base image is built on: `root`, the registry's Python image, else our own Debian."""
+    wanted = root or REGISTRY_IMAGE
+    if image_exists(client, wanted) or pull(address, say, wanted):
+        return wanted
+    if root:
+        raise SandboxUnavailable(
+            f"The image {root} is not on this Docker host, and its registry does not give it. Load "
+            "it there, or set CAPUCHIN_SANDBOX_BASE to another."
+        )
     packages = hashlib.sha256(repr((rootfs.SUITE, rootfs.PACKAGES, rootfs.LEFT_OUT)).encode())
     tag = f"capuchin/rootfs:{packages.hexdigest()[:12]}"
     if not image_exists(client, tag):
@@ -122,10 +136,10 @@ def obtain_root(
     return tag
 
 
-def pull(address: DockerAddress, say: Callable[[str], None]) -> bool:
-    """Whether the registry gave us its image; a silent or missing registry is a quick no."""
-    say(f"asking the registry for {REGISTRY_IMAGE}")
-    repository, _, tag = REGISTRY_IMAGE.partition(":")
+def pull(address: DockerAddress, say: Callable[[str], None], image: str) -> bool:
+    """Whether its registry gave us an image; a silent or missing registry is a quick no."""
+    say(f"asking the registry for {image}")
+    repository, tag = (image, None) if "@" in image else split_tag(image)
     client = address.connect(timeout=REGISTRY_SECONDS)
     try:
         lines = cast(
@@ -134,11 +148,17 @@ def pull(address: DockerAddress, say: Callable[[str], None]) -> bool:
         for line in lines:
             if "error" in line:
                 return False
-        return image_exists(client, REGISTRY_IMAGE)
+        return image_exists(client, image)
     except (DockerException, OSError):
         return False
     finally:
         client.close()
+
+
+def split_tag(image: str) -> tuple[str, str]:
+    """Repository and tag."""
+    head, _, tag = image.rpartition(":")
+    return (head, tag) if head and "/" not in tag else (image, "latest")
 
 
 def build(
@@ -208,6 +228,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--docker-url", help="the Docker daemon; default: the local socket")
     parser.add_argument("--docker-tls", type=Path, help="folder with ca.pem, cert.pem, key.pem")
     parser.add_argument("--ssh-config", type=Path, help="configuration of ssh for an ssh:// URL")
+    parser.add_argument("--root", default="", help="CAPUCHIN_SANDBOX_BASE: the image it stands on")
     parser.add_argument("--check", action="store_true", help="only tell by the exit code: 0, there")
     options = parser.parse_args(argv)
     address = DockerAddress(
@@ -216,8 +237,8 @@ def main(argv: list[str] | None = None) -> int:
     try:
         client = address.connect()
         if options.check:
-            return 0 if image_exists(client, f"capuchin/base:{recipe_digest()}") else 1
-        reference = ensure_base_image(client, address=address, say=say_on_stderr)
+            return 0 if image_exists(client, base_reference(options.root)) else 1
+        reference = ensure_base_image(client, root=options.root, address=address, say=say_on_stderr)
         client.close()
     except SandboxUnavailable as error:
         say_on_stderr(str(error))

@@ -27,12 +27,14 @@ from sandbox.build_options import INCOMING, BuildOptions
 from sandbox.container import CHECKOUT, TREE, Runtime, create_build
 from sandbox.daemon import LABEL_KIND, LABEL_MAKER, LABEL_OWN, LABEL_OWNER, UID, docker_errors
 from sandbox.dialogue import Dialogue, Job, Stopped
+from sandbox.disk_watch import watched
 from sandbox.dockerfile import check
 from sandbox.dockerfile_build import DockerfileBuild
 from sandbox.environment import Recipe
 from sandbox.images import touch
 from sandbox.limits import Limits
 from sandbox.output import Output
+from sandbox.own_image import own_environment
 from sandbox.tree import Tree
 
 LAYOUT = "5"
@@ -141,6 +143,7 @@ class Build:
                 self._checked,
                 base=self._base,
                 limits=self._limits,
+                written_mb=self._options.written_mb,
                 labels=labels,
                 stop=self._stop,
             )
@@ -187,26 +190,32 @@ class Build:
             )
             try:
                 self._client.put_archive(container, INCOMING, incoming)
-                self._install(container, lines)
+                self._install(container, lines, own_environment(self._client, parent) or {})
                 self._commit(container, image)
             finally:
                 remove(self._client, container)
 
-    def _install(self, container: str, lines: tuple[str, ...]) -> None:
+    def _install(self, container: str, lines: tuple[str, ...], own: Mapping[str, str]) -> None:
+        """`own` is what the repository's Dockerfile says of an environment."""
         dialogue = Dialogue(
             self._client,
             output=Output(LOG_BYTES),
             most_output=BUILD_LIMITS.output_total_bytes,
         )
         steps = [("bash", "-o", "pipefail", "-c", line) for line in lines]
-        job = Job(
-            steps=steps, checkout=CHECKOUT, environment=self._options.environment(self._recipe)
-        )
-        problem = None
-        try:
-            dialogue.hold(container, job, seconds=BUILD_LIMITS.seconds, stop=self._stop)
-        except Late:
-            problem = f"The installation took longer than {BUILD_LIMITS.seconds / 60:g} minutes."
+        environment = {**own, **self._options.environment(self._recipe)}
+        if own:
+            environment["PATH"] = own["PATH"]
+        job = Job(steps=steps, checkout=CHECKOUT, environment=environment)
+        problem, most = None, self._options.written_mb
+        with watched(self._client, container, most_mb=most) as disk:
+            try:
+                dialogue.hold(container, job, seconds=BUILD_LIMITS.seconds, stop=self._stop)
+            except Late:
+                minutes = BUILD_LIMITS.seconds / 60
+                problem = f"The installation took longer than {minutes:g} minutes."
+        if disk.is_over:
+            problem = f"The installation wrote more than {most} MB to the disk."
         if dialogue.output.total > BUILD_LIMITS.output_total_bytes:
             problem = "The installation printed without end."
         if problem is None:
@@ -228,7 +237,9 @@ class Build:
 
     def _incoming(self, *, tree: bool) -> bytes:
         """What goes in: unpacked inside, by the unprivileged user, so that a path cannot escape."""
-        files = {"tree.tar": self._tree.tar} if tree else {}
+        files = {name: text.encode() for name, text in self._recipe.files} if tree else {}
+        if tree:
+            files["tree.tar"] = self._tree.tar
         if self._options.ca_bundle:
             files["ca.pem"] = read_bundle(self._options.ca_bundle)
         buffer = io.BytesIO()

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 import docker
+from docker.errors import NotFound
 from docker.types import LogConfig
 
 from sandbox.attach import Attached, Late
@@ -42,7 +43,7 @@ def walled_network(
     container = create(client, base, network, labels)
     try:
         with Attached(client, container) as attached:
-            client.start(container)
+            start(client, container, network)
             listen(attached, stop)
             yield f"container:{container}"
     finally:
@@ -75,6 +76,16 @@ def create(client: docker.APIClient, base: str, network: str, labels: Mapping[st
         ),
     )
     return str(made["Id"])
+
+
+def start(client: docker.APIClient, container: str, network: str) -> None:
+    try:
+        client.start(container)
+    except NotFound as error:
+        raise SandboxUnavailable(
+            f"Docker has no network {network}: {error.explanation}. Make it there, or set "
+            "CAPUCHIN_BUILD_NETWORK to another."
+        ) from error
 
 
 def listen(attached: Attached, stop: threading.Event) -> None:

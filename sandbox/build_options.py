@@ -9,10 +9,10 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 from sandbox.container import PROGRAM_ENVIRONMENT
+from sandbox.detect_python import INCOMING
 from sandbox.environment import Recipe
 from sandbox.manifests import scm_versions
 
-INCOMING = "/opt/incoming"
 TOOLS = "/opt/tools"
 HIDDEN = "***"
 SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -67,6 +67,9 @@ class BuildOptions:
     """How many processors the daemon has."""
     disk_mb: int = 1024
     """The checkout must fit twice, so that a program under test can write."""
+
+    written_mb: int = 12_000
+    """What a build may write to its host's disk."""
 
     def __post_init__(self) -> None:
         """Raises `ValueError` for what would give a secret away, or a network that is none."""

@@ -14,7 +14,7 @@ from docker.types import Ulimit
 from sandbox.base import SandboxUnavailable
 from sandbox.daemon import LABEL_KIND, UID, USER
 from sandbox.limits import Limits
-from sandbox.supervisor.world import STATE
+from sandbox.supervisor.world import HIDDEN_FILES, HIDDEN_FOLDERS, READ_ONLY, STATE
 
 CHECKOUT: Final = "/testbed"
 """Where the program under test finds the repository, and where the editable install points."""
@@ -24,7 +24,18 @@ ENVIRONMENT: Final = "/opt/env"
 INODES: Final = 200_000
 OPEN_FILES: Final = 4096
 SHARED_MEMORY: Final = {"/dev/shm": "noexec,nosuid,nodev,size=64m,nr_inodes=10000,mode=1777"}  # noqa: S108
+ULIMITS: Final = (
+    Ulimit(name="core", soft=0, hard=0),
+    Ulimit(name="nofile", soft=OPEN_FILES, hard=OPEN_FILES),
+)
+HIDDEN: Final = {
+    "MaskedPaths": [*HIDDEN_FOLDERS, *HIDDEN_FILES, "/proc/asound", "/proc/timer_stats"],
+    "ReadonlyPaths": list(READ_ONLY),
+}
+"""What a world does not see, a container of one execution does not either."""
 GVISOR: Final = "runsc"
+THREADS_EACH, THREADS_OF_GVISOR = 4, 256
+"""How many threads of the host gVisor may need for a process in it, and for itself."""
 OWN_PROCESSES: Final = 8
 """Room for process 1 and its helpers on top of what the program under test may start."""
 OWN_MEMORY_MB: Final = 32
@@ -91,17 +102,20 @@ def lane_profile(profile: str) -> str:
 
 def common_walls(limits: Limits, runtime: Runtime) -> dict[str, Any]:
     """What an execution and a build have in common."""
+    processes, ulimits = limits.processes + OWN_PROCESSES, list(ULIMITS)
+    if runtime.name == GVISOR:
+        # What Docker counts are the threads of gVisor's kernel, which ends when it gets no more;
+        # programs are counted by that kernel itself, apart from others of their uid.
+        ulimits.append(Ulimit(name="nproc", soft=processes, hard=processes))
+        processes = processes * THREADS_EACH + THREADS_OF_GVISOR
     return {
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges:true", f"seccomp={runtime.profile}"],
         "mem_limit": limits.memory_mb * 1024 * 1024,
         "memswap_limit": limits.memory_mb * 1024 * 1024,
-        "pids_limit": limits.processes + OWN_PROCESSES,
+        "pids_limit": processes,
         "nano_cpus": int(limits.cpus * 1_000_000_000),
-        "ulimits": [
-            Ulimit(name="core", soft=0, hard=0),
-            Ulimit(name="nofile", soft=OPEN_FILES, hard=OPEN_FILES),
-        ],
+        "ulimits": ulimits,
         "log_config": {"Type": "none"},
         "init": False,
         "ipc_mode": "none",
@@ -140,7 +154,7 @@ def create_execution(
             stdin_open=True,
             network_disabled=True,
             use_config_proxy=False,
-            host_config=host,
+            host_config=host | HIDDEN,
             labels={**labels, LABEL_KIND: "execution"},
         ),
     )

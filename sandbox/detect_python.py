@@ -18,7 +18,14 @@ TEST_NAMES: Final = ("test", "tests", "testing", "dev")
 """Extras and dependency groups that hold what a test suite needs, in the order we look for them."""
 REQUIREMENTS: Final = re.compile(r"(?:requirements/|tests?/)?[^/]*\.txt")
 GENERAL: Final = re.compile(r"requirements\.txt|requirements/(base|common|main|requirements)\.txt")
+RUNNER: Final = re.compile(r"^(pytest|nose2?|tox|nox)\b", re.MULTILINE)
+OF_A_VERSION: Final = re.compile(r"[-_.]?(?:py)?[23]\.?\d*(?=\.txt$)")
 PYTEST: Final = "pip install pytest"
+INCOMING: Final = "/opt/incoming"
+"""Where a build finds what it is given."""
+HASHED: Final = "pdm-hashed.txt"
+UNHASHED: Final = "pdm.txt"
+HASH: Final = re.compile(r"sha(256|384|512):[0-9a-f]+")
 TOOLS: Final = "/opt/tools"
 """Where package managers live in the build container, apart from what they install."""
 
@@ -53,16 +60,34 @@ def lock_steps(
         chosen = option("--extras", extra) + option("--with", group)
         yield f"{TOOLS}/poetry/bin/poetry install --no-interaction --no-ansi{root}{chosen}"
     elif "pdm.lock" in names:
-        groups = {"default", "dev", *filter(None, (group, extra))}
-        locked = list(pdm_requirements(parse_toml(texts.get("pdm.lock", "")), groups))
-        if locked:
-            yield f"pip install --no-deps {shlex.join(locked)}"
+        for name in pdm_files(names, texts):
+            sure = " --require-hashes" if name == HASHED else ""
+            yield f"pip install --no-deps{sure} --requirement {INCOMING}/{name}"
         if is_package(project, names) and table(project, "tool", "pdm").get("distribution", True):
             yield "pip install --no-deps --editable ."
 
 
-def pdm_requirements(lock: Mapping[str, Any], groups: set[str]) -> Iterator[str]:
-    """What pdm locked for `groups`, in the words of pip, which needs no pdm.
+def pdm_files(names: Sequence[str], texts: Mapping[str, str]) -> dict[str, str]:
+    """What pdm locked as files of requirements, by name: those with hashes, and the others.
+
+    pip, which is there, needs no pdm to install them. Empty where another lock file goes before.
+    """
+    if "pdm.lock" not in names or {"uv.lock", "poetry.lock"} & set(names):
+        return {}
+    project = project_of(texts)
+    chosen = best(groups_of(project)), best(extras_of(project, texts))
+    groups = {"default", "dev", *filter(None, chosen)}
+    lines: dict[str, list[str]] = {HASHED: [], UNHASHED: []}
+    for requirement, hashes in pdm_requirements(parse_toml(texts.get("pdm.lock", "")), groups):
+        line = " ".join([requirement, *(f"--hash={value}" for value in hashes)])
+        lines[HASHED if hashes else UNHASHED].append(line)
+    return {name: "\n".join(found) + "\n" for name, found in lines.items() if found}
+
+
+def pdm_requirements(
+    lock: Mapping[str, Any], groups: set[str]
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """What pdm locked for `groups`, each with the hashes that its files may have.
 
     https://pdm-project.org/en/latest/usage/lockfile/
     """
@@ -74,9 +99,12 @@ def pdm_requirements(lock: Mapping[str, Any], groups: set[str]) -> Iterator[str]
         marker = package.get("marker")
         tail = f" ; {marker}" if isinstance(marker, str) else ""
         if "git" in package:
-            yield f"{name} @ git+{package['git']}@{package.get('revision', 'HEAD')}{tail}"
-        else:
-            yield (f"{name} @ {url}" if isinstance(url, str) else f"{name}=={version}") + tail
+            yield f"{name} @ git+{package['git']}@{package.get('revision', 'HEAD')}{tail}", ()
+            continue
+        stated = [file.get("hash") for file in tables(package.get("files"))]
+        hashes = tuple(h for h in stated if isinstance(h, str) and HASH.fullmatch(h))
+        source = f"{name} @ {url}" if isinstance(url, str) else f"{name}=={version}"
+        yield source + tail, hashes
 
 
 def tool(name: str) -> str:
@@ -142,14 +170,24 @@ def requirement_files(texts: Mapping[str, str], *, package: bool) -> list[str]:
     """The general file first, then those for tests.
 
     Of a package only the latter: its own metadata name what it needs, and a bare requirements.txt
-    beside them often pins a deployment that no longer installs.
+    beside them often pins a deployment that no longer installs; unless it names a test runner.
+    A file for one version of Python (`tests37.txt`) is left out where there is one for all.
     """
     files = [name for name in sorted(texts) if REQUIREMENTS.fullmatch(name)]
     files = [name for name in files if "constraints" not in name]
+    files = [name for name in files if name == for_all(name) or for_all(name) not in files]
     general = [] if package else [name for name in files if GENERAL.fullmatch(name)]
     files = [name for name in files if name not in general]
     tests = [name for name in files if "test" in name]
-    return general + (tests or [name for name in files if "dev" in name])
+    tests = tests or [name for name in files if "dev" in name]
+    if not tests and package:
+        general = ["requirements.txt"] if RUNNER.search(texts.get("requirements.txt", "")) else []
+    return general + tests
+
+
+def for_all(name: str) -> str:
+    """The name of the file of requirements without a version of Python at its end."""
+    return OF_A_VERSION.sub("", name)
 
 
 def groups_of(project: Mapping[str, Any]) -> set[str]:

@@ -26,6 +26,10 @@ class Stopped(Exception):
     """The caller went away; the container is gone too."""
 
 
+class Garbled(SandboxUnavailable):
+    """On process 1's line to us is what it would not say."""
+
+
 @dataclass(frozen=True)
 class Job:
     """What process 1 is asked to do: make a checkout, then run programs until one fails."""
@@ -75,6 +79,7 @@ class Dialogue:
             Late: the job took longer than `seconds`.
             Stopped: `stop` was set.
             PatchRejected, SandboxUnavailable: the checkout could not be made.
+            Garbled: something else than process 1 speaks for it, or it failed.
         """
         with Attached(self._client, container) as attached:
             self._client.start(container)
@@ -106,7 +111,7 @@ class Dialogue:
     def _hear(self, data: bytes) -> None:
         self._told += len(data)
         if self._told > STATUS_BYTES:
-            raise SandboxUnavailable("Process 1 of the container said far too much.")
+            raise Garbled("Process 1 of the container said far too much.")
         *lines, self._partial = (self._partial + data).split(b"\n")
         for line in lines:
             self._understand(line)
@@ -114,7 +119,7 @@ class Dialogue:
     def _understand(self, line: bytes) -> None:
         fields = parse(line)
         if fields.get("nonce") != self._nonce:
-            raise SandboxUnavailable(f"Process 1 of the container failed: {line[-300:]!r}")
+            raise Garbled(f"Process 1 of the container failed: {line[-300:]!r}")
         if "rejected" in fields:
             raise PatchRejected(str(fields["rejected"]))
         if "failed" in fields:

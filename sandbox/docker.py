@@ -9,40 +9,39 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import docker
 
 from sandbox.address import DockerAddress
-from sandbox.attempt import Attempt, remove
+from sandbox.attempt import Attempt
 from sandbox.base import Execution, SandboxUnavailable
-from sandbox.base_image import ensure_base_image, image_exists, recipe_digest
+from sandbox.base_image import base_reference, ensure_base_image, image_exists
 from sandbox.build import Build
 from sandbox.build_options import BuildOptions
 from sandbox.container import Runtime, runtime_of, seccomp_profile
-from sandbox.daemon import LABEL_OWN, LABEL_OWNER, LABEL_RUN, docker_errors
+from sandbox.daemon import LABEL_OWNER, LABEL_RUN, docker_errors
 from sandbox.dialogue import Job
 from sandbox.docker_lane import open_lane
 from sandbox.environment import recipe_of
-from sandbox.images import BASE_UNUSED_SECONDS, collect, collect_bases, labels_of
+from sandbox.images import BASE_UNUSED_SECONDS, collect, collect_bases
 from sandbox.lane import Lane
 from sandbox.lanes import Lanes, WarmAttempt
+from sandbox.leftovers import Cleaned, clean, reap
 from sandbox.limits import Limits
+from sandbox.own_image import own_environment
 from sandbox.probe import Mode, Tier
 from sandbox.push import push
 from sandbox.session import DockerSandbox
 from sandbox.tree import Tree
 from sandbox.waiting import Alone, finished, stoppable
 
-UNOWNED_SECONDS = 3600
-"""Containers that work for no run are left alone this long."""
 T = TypeVar("T")
 
 
@@ -61,6 +60,8 @@ class DockerEngine:
         python_mirror: str | None = None,
         build_secrets: Mapping[str, str] | None = None,
         build_network: str = "bridge",
+        build_disk_mb: int = 12_000,
+        base: str = "",
         owner: str = "capuchin",
         mode: Mode = "auto",
         runtime: str = "auto",
@@ -68,6 +69,7 @@ class DockerEngine:
         """`mode` says how executions are held: in `warm` containers that run one after another,
         each in a world of its own; `cold`, a container each; `auto`, warm where the host can.
         `owner` names the installation, when several share a Docker daemon: each reaps its own.
+        `base` is the image that ours is built on, if another than usual, say with more Pythons.
         `runtime` is what starts containers: `auto`, gVisor where the daemon knows `runsc`;
         `default`, whatever the daemon uses by itself; or the name of one that it knows.
         The rest is what installations may use and executions have nothing of, as in `BuildOptions`.
@@ -85,8 +87,10 @@ class DockerEngine:
             secrets=build_secrets or {},
             network=build_network,
             disk_mb=limits.disk_mb,
+            written_mb=build_disk_mb,
         )
         self._address = address or DockerAddress()
+        self._base = base
         self._owner = owner
         self._tier = Tier(mode)
         self._asked = runtime
@@ -106,7 +110,7 @@ class DockerEngine:
             SandboxUnavailable: it does not answer, or cannot hold the walls up; says what to do.
         """
         found = await self._chore(self._check)
-        base = f"capuchin/base:{recipe_digest()}"
+        base = base_reference(self._base)
         if await self._chore(lambda: image_exists(self._client(), base)):
             lanes = self._lanes(base, "")
             try:
@@ -150,7 +154,11 @@ class DockerEngine:
         base = await loop.run_in_executor(
             self._builds,
             lambda: ensure_base_image(
-                client, address=self._address, network=self._options.network, say=say
+                client,
+                root=self._base,
+                address=self._address,
+                network=self._options.network,
+                say=say,
             ),
         )
         build = Build(
@@ -171,12 +179,16 @@ class DockerEngine:
         lanes = self._lanes(image, run_id)
 
         @cache
-        def own() -> bool:
-            """A process 1 that a repository brought itself gets no more freedom than its tests."""
-            return LABEL_OWN in labels_of(self._client(), image)
+        def own() -> dict[str, str] | None:
+            return own_environment(self._client(), image)
 
         async def execute(job: Job, limits: Limits) -> Execution:
-            return await self._execute(lanes, job, limits, cold=await self._chore(own))
+            environment = await self._chore(own)
+            if environment is None:
+                return await self._execute(lanes, job, limits)
+            # A process 1 that a repository brought itself gets no more freedom than its tests.
+            given = replace(job, environment=environment)
+            return await self._execute(lanes, given, limits, cold=True)
 
         sandbox = DockerSandbox(image, limits=self.limits, execute=execute)
         try:
@@ -193,7 +205,14 @@ class DockerEngine:
         Raises:
             SandboxUnavailable: Docker does not answer.
         """
-        return await self._chore(lambda: self._reap(frozenset(live_runs), older_than))
+        return await self._chore(
+            lambda: reap(
+                self._client(),
+                owner=self._owner,
+                live_runs=frozenset(live_runs),
+                older_than=older_than,
+            )
+        )
 
     async def collect(self, *, max_bytes: int) -> int:
         """Remove images that we made until the rest fits into `max_bytes`; how many bytes went.
@@ -210,11 +229,26 @@ class DockerEngine:
         await self._chore(
             lambda: collect_bases(
                 self._client(),
-                keep=f"capuchin/base:{recipe_digest()}",
+                keep=base_reference(self._base),
                 unused_seconds=BASE_UNUSED_SECONDS,
             )
         )
         return freed
+
+    async def clean(self, *, live_runs: Collection[str]) -> Cleaned:
+        """Remove all that we made and that no live run uses, but the base image of this version.
+
+        Raises:
+            SandboxUnavailable: Docker does not answer.
+        """
+        return await self._chore(
+            lambda: clean(
+                self._client(),
+                owner=self._owner,
+                live_runs=frozenset(live_runs),
+                keep=base_reference(self._base),
+            )
+        )
 
     async def push(self, image: str, registry: str) -> str:
         """Put `image` into a registry, say `registry.example.org/capuchin`; its name there, by
@@ -233,7 +267,9 @@ class DockerEngine:
             self._connected.close()
         await asyncio.to_thread(self._address.close)
 
-    async def _execute(self, lanes: Lanes, job: Job, limits: Limits, *, cold: bool) -> Execution:
+    async def _execute(
+        self, lanes: Lanes, job: Job, limits: Limits, *, cold: bool = False
+    ) -> Execution:
         """One execution, when its turn has come. Raises as `Sandbox.run_command` does."""
         client = await self._chore(self._client)
         limits = limits.model_copy(update={"cpus": min(limits.cpus, self._cpus)})
@@ -298,20 +334,3 @@ class DockerEngine:
             )
         by = f" with {self._runtime.name}" if self._runtime.name else ""
         return f"Docker {version['Version']}{by}"
-
-    def _reap(self, live_runs: frozenset[str], older_than: float) -> int:
-        removed = 0
-        with docker_errors("Docker could not list containers"):
-            found = cast(
-                list[dict[str, Any]],
-                self._client().containers(
-                    all=True, filters={"label": f"{LABEL_OWNER}={self._owner}"}
-                ),
-            )
-        for container in found:
-            run = container["Labels"][LABEL_RUN]
-            age = time.time() - container["Created"]
-            if run not in live_runs and age >= (older_than if run else UNOWNED_SECONDS):
-                remove(self._client(), container["Id"])
-                removed += 1
-        return removed

@@ -6,8 +6,9 @@ daemon itself fetches, volumes, mounts, other networks, triggers.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -48,13 +49,18 @@ class Checked:
     images: tuple[str, ...]
     """What it stands on or copies from, as it names them; `OWN_BASE` among them or not."""
 
-    def text(self, found: dict[str, str]) -> str:
-        """The Dockerfile again, on the images of `found`, name to id."""
+    def text(self, found: Mapping[str, str], labels: Mapping[str, str]) -> str:
+        """The Dockerfile again, on the images of `found`, name to id.
+
+        Every layer has `labels` from the first on, so that one which fails later leaves none that
+        nobody knows.
+        """
+        label = " ".join(f"{name}={json.dumps(value)}" for name, value in labels.items())
         lines: list[str] = []
         for instruction in self.instructions:
             if instruction.name == "FROM":
                 image, *stage = instruction.rest.split()
-                lines.append(" ".join(["FROM", found.get(image, image), *stage]))
+                lines += [" ".join(["FROM", found.get(image, image), *stage]), f"LABEL {label}"]
             else:
                 lines.append(str(instruction))
         return "\n".join(lines) + "\n"

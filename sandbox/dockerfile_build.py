@@ -20,9 +20,10 @@ from docker.errors import DockerException
 
 from sandbox.attempt import remove
 from sandbox.base import EnvironmentFailed
-from sandbox.base_image import NoImage, build
+from sandbox.base_image import NoImage, build, split_tag
 from sandbox.daemon import docker_errors
 from sandbox.dialogue import Stopped
+from sandbox.disk_watch import DiskWatch
 from sandbox.dockerfile import OWN_BASE, Checked, Instruction, refusal
 from sandbox.limits import Limits
 from sandbox.tree import Tree
@@ -31,7 +32,6 @@ NAME = "capuchin.Dockerfile"
 POLL_SECONDS = 0.1
 LOG_LINES = 200
 MOST_LINES = 200_000
-LARGEST_MB = 12_000
 NEEDS = (
     "The Dockerfile's image must hold python3, 3.9 or newer, with venv, and git or apt-get: the "
     "sandbox runs on them."
@@ -49,6 +49,7 @@ class DockerfileBuild:
         *,
         base: str,
         limits: Limits,
+        written_mb: int,
         labels: Mapping[str, str],
         stop: threading.Event,
     ) -> None:
@@ -57,6 +58,7 @@ class DockerfileBuild:
         self._checked = checked
         self._base = base
         self._limits = limits
+        self._written_mb = written_mb
         self._labels = labels
         self._stop = stop
         self._log: deque[str] = deque(maxlen=LOG_LINES)
@@ -74,15 +76,20 @@ class DockerfileBuild:
         # A login of this host would let a repository read the images it protects.
         self._client.reload_config(dockercfg_path=os.devnull)
         found = {name: self._found(name) for name in self._checked.images}
-        context = with_dockerfile(self._tree, self._checked.text(found))
+        context = with_dockerfile(self._tree, self._checked.text(found, self._labels))
         worker = threading.Thread(target=self._build, args=(context, root, network), daemon=True)
         worker.start()
         deadline = time.monotonic() + self._limits.seconds
+        disk = DiskWatch(self._client, most_mb=self._written_mb)
         while worker.is_alive():
-            late = time.monotonic() > deadline
-            if late or self._stop.is_set() or self._lines > MOST_LINES:
-                self._problem = "The Dockerfile took too long or printed too much."
-            self._watch(network, kill=self._problem is not None)
+            if time.monotonic() > deadline:
+                minutes = self._limits.seconds / 60
+                self._problem = f"The Dockerfile took longer than {minutes:g} minutes."
+            elif self._lines > MOST_LINES:
+                self._problem = "The Dockerfile printed without end."
+            self._watch(network, disk)
+            if disk.is_over:
+                self._problem = f"The Dockerfile wrote more than {self._written_mb} MB to the disk."
             worker.join(POLL_SECONDS)
         if self._stop.is_set():
             raise Stopped
@@ -142,17 +149,19 @@ class DockerfileBuild:
         if "error" in line:
             self._problem = self._problem or "An instruction of the Dockerfile failed."
 
-    def _watch(self, network: str, *, kill: bool) -> None:
+    def _watch(self, network: str, disk: DiskWatch) -> None:
         """Limit, or end, the containers of the build: they are those on its network."""
+        kill = self._problem is not None or self._stop.is_set()
         with docker_errors("Docker could not watch a build"):
             listed = cast(list[dict[str, Any]], self._client.containers())
-        for container in listed:
-            if container.get("HostConfig", {}).get("NetworkMode") != network:
-                continue
-            if kill:
-                remove(self._client, container["Id"])
-            else:
-                self._limit(container["Id"])
+            for container in listed:
+                if container.get("HostConfig", {}).get("NetworkMode") != network:
+                    continue
+                if kill:
+                    remove(self._client, container["Id"])
+                else:
+                    self._limit(container["Id"])
+                    disk.look(id=container["Id"])
 
     def _limit(self, container: str) -> None:
         limits = {
@@ -167,18 +176,13 @@ class DockerfileBuild:
         facts = cast(dict[str, Any], self._client.inspect_image(root))
         if (facts["Config"] or {}).get("Volumes"):
             raise self._failure("Its image declares volumes, which a sealed sandbox cannot have.")
-        if int(facts["Size"]) > LARGEST_MB * 1_000_000:
-            raise self._failure(f"Its image is larger than {LARGEST_MB} MB.")
+        if int(facts["Size"]) > self._written_mb * 1_000_000:
+            raise self._failure(f"Its image is larger than {self._written_mb} MB.")
 
     def _failure(self, problem: str) -> EnvironmentFailed:
         return EnvironmentFailed(
             problem, command=self._step[:500], log="".join(self._log)[-16_000:]
         )
-
-
-def split_tag(name: str) -> tuple[str, str]:
-    head, _, tag = name.rpartition(":")
-    return (head, tag) if head and "/" not in tag else (name, "latest")
 
 
 def with_dockerfile(tree: Tree, text: str) -> bytes:

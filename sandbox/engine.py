@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
+from sandbox.leftovers import Cleaned
 from sandbox.session import DockerSandbox
 from sandbox.tree import Tree
 
@@ -32,5 +33,7 @@ class Engine(Protocol):
     async def reap(self, *, live_runs: Collection[str], older_than: float = 0) -> int: ...
 
     async def collect(self, *, max_bytes: int) -> int: ...
+
+    async def clean(self, *, live_runs: Collection[str]) -> Cleaned: ...
 
     async def close(self) -> None: ...

@@ -14,7 +14,7 @@ from sandbox.base import EnvironmentFailed
 from sandbox.detect_node import CHOOSE as CHOOSE_NODE
 from sandbox.detect_node import TOOL as NPM_TOOL
 from sandbox.detect_node import is_node, node_steps
-from sandbox.detect_python import TOOLS, is_package, is_python, python_steps
+from sandbox.detect_python import PYTEST, TOOLS, is_package, is_python, pdm_files, python_steps
 from sandbox.manifests import UNKNOWN_VERSION, distribution_name, known_version, project_of
 from sandbox.tree import Tree
 
@@ -47,12 +47,15 @@ class Recipe:
     name: str | None = None
     inputs: str = ""
     """A digest of the files that decide which dependencies are installed."""
+    files: tuple[tuple[str, str], ...] = ()
+    """Names and texts that the steps find in the build's folder of what it is given."""
     dockerfile: str | None = None
     """The text of the Dockerfile that makes the image it is installed in."""
 
     @property
     def digest(self) -> str:
-        text = repr((self.tools, self.steps, self.version, self.name, self.inputs, self.dockerfile))
+        own = (self.files, self.dockerfile)
+        text = repr((self.tools, self.steps, self.version, self.name, self.inputs, *own))
         return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -81,11 +84,13 @@ def recipe_of(
     if dockerfile:
         text = dockerfile_text(dockerfile, texts)
         steps = given or tuple(after_dockerfile(names, texts))
-        return Recipe(steps, (), version, distribution_name(texts), inputs, text)
+        name = distribution_name(texts)
+        return Recipe(steps, (), version, name, inputs, dockerfile=text)
     found = tuple(detect(names, texts))
     tools = (*interpreter(names, texts, python), *(line for line in found if is_tool(line)))
     steps = given or tuple(line for line in found if not is_tool(line))
-    return Recipe(steps, tools, version, distribution_name(texts), inputs)
+    name, files = distribution_name(texts), tuple(pdm_files(names, texts).items())
+    return Recipe(steps, tools, version, name, inputs, () if given or is_node(names) else files)
 
 
 def is_tool(line: str) -> bool:
@@ -100,7 +105,12 @@ def interpreter(names: Sequence[str], texts: Mapping[str, str], python: str) -> 
 
 
 def detect(names: Sequence[str], texts: Mapping[str, str]) -> Iterator[str]:
-    yield from node_steps(names, texts) if is_node(names) else python_steps(names, texts)
+    if not is_node(names):
+        yield from python_steps(names, texts)
+        return
+    yield from node_steps(names, texts)
+    if is_python(names):
+        yield PYTEST
 
 
 def after_dockerfile(names: Sequence[str], texts: Mapping[str, str]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -116,16 +117,6 @@ def remove(client: docker.APIClient, image: Image) -> bool:
     return True
 
 
-def labels_of(client: docker.APIClient, image: str) -> dict[str, str]:
-    """The labels of an image; none of one that is gone."""
-    with docker_errors("Docker could not look for an image"):
-        try:
-            facts = cast(dict[str, Any], client.inspect_image(image))
-        except ImageNotFound:
-            return {}
-    return facts["Config"]["Labels"] or {}
-
-
 def made_by(client: docker.APIClient, maker: str) -> list[Image]:
     listed = cast(list[dict[str, Any]], client.images(filters={"label": f"{LABEL_MAKER}={maker}"}))
     inspected = [seen(client, entry["RepoTags"]) for entry in listed]
@@ -159,8 +150,12 @@ def size_of(client: docker.APIClient, image: str) -> int:
 
 
 def moment(text: str) -> datetime:
-    """Docker's time, which has nine digits after the second and may have a zone."""
-    head, _, rest = text.partition(".")
-    zone = rest.lstrip("0123456789") or "+00:00"
-    fraction = rest[: len(rest) - len(rest.lstrip("0123456789"))][:6]
-    return datetime.fromisoformat(f"{head}.{fraction or '0'}".ljust(26, "0") + zone)
+    """Docker's time, which has up to nine digits after the second and may have a zone.
+
+    It is the year 1 of an image that was loaded and never tagged.
+    """
+    found = re.fullmatch(r"([\d:T-]{19})(?:\.(\d+))?(Z|[+-]\d\d:\d\d)?", text)
+    if not found:
+        return datetime.min.replace(tzinfo=UTC)
+    head, fraction, zone = found.groups(default="")
+    return datetime.fromisoformat(f"{head}.{fraction[:6]:0<6}{zone.replace('Z', '') or '+00:00'}")

@@ -18,6 +18,10 @@ PATIENCE_SECONDS = 180
 """How much longer than the program's own limit a lane may take before it counts as dead."""
 STOP_SECONDS = 5
 """How long a lane may take to kill what is not wanted any more; then it is killed itself."""
+CROSS_DEVICE = "cross-device link"
+"""In the words for EXDEV of C and Node: perhaps the overlay refused to rename a folder of the
+checkout; what failed with them runs again on a copy of it."""
+FAILED = "failed"
 CUT_OFF = {Ending.TIMEOUT, Ending.MEMORY, Ending.OUTPUT, Ending.KILLED}
 
 
@@ -89,16 +93,23 @@ class WarmAttempt:
 
     def run(self) -> Execution:
         """Raises `PatchRejected`, `SandboxUnavailable`, and `Stopped` after `stop`."""
+        answer = self._answer()
+        if answer["end"] == Ending.EXIT and answer["code"] and CROSS_DEVICE in answer["output"]:
+            whole = self._answer(whole=True)
+            answer = whole if whole["end"] != FAILED else answer
+        return execution(answer)
+
+    def _answer(self, *, whole: bool = False) -> dict[str, Any]:
         try:
-            return execution(self._once())
+            return self._once(whole=whole)
         except LaneDied:
             # Nothing of an execution outlives its lane, so that a second one changes nothing.
             try:
-                return execution(self._once())
+                return self._once(whole=whole)
             except LaneDied as error:
                 raise NoLane(f"The sandbox container died twice: {error}") from error
 
-    def _once(self) -> dict[str, Any]:
+    def _once(self, *, whole: bool) -> dict[str, Any]:
         if self._stopped_at is not None:
             raise Stopped
         lane = self._lanes.take(tuple(self._job.diffs))
@@ -106,7 +117,9 @@ class WarmAttempt:
         with self._guard:
             self._current = lane, run
         try:
-            answer = lane.ask(self._message(run), seconds=self._patience(), stopped=self._is_late)
+            answer = lane.ask(
+                self._message(run, whole=whole), seconds=self._patience(), stopped=self._is_late
+            )
         except BaseException as error:
             lane.close()
             if self._stopped_at is not None:
@@ -120,9 +133,10 @@ class WarmAttempt:
             raise Stopped
         return answer
 
-    def _message(self, run: str) -> dict[str, Any]:
+    def _message(self, run: str, *, whole: bool) -> dict[str, Any]:
         return {
             "run": run,
+            "whole": whole,
             "argv": list(self._job.steps[0]),
             "env": dict(self._job.environment),
             "files": dict(self._job.files),

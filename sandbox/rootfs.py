@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import docker
 
 from sandbox.base import SandboxUnavailable
 from sandbox.daemon import docker_errors
+from sandbox.scratch import scratch_folder
 
 SUITE = "bookworm"
 PACKAGES = ("ca-certificates", "git", "python3", "python3-pip", "python3-venv")
@@ -47,13 +47,13 @@ def import_rootfs(client: docker.APIClient, tag: str, *, say: Callable[[str], No
         SandboxUnavailable: debootstrap is not there, may not run or failed; says what to do.
     """
     root_command = as_root(tag)
-    with tempfile.TemporaryDirectory(prefix="capuchin-rootfs-", dir=WORKPLACE) as name:
-        target = Path(name) / "root"
+    with scratch_folder("rootfs", Path(WORKPLACE)) as place:
+        target = place / "root"
         say(f"building a Debian {SUITE} root with debootstrap from {mirror()}")
         try:
             bootstrap(root_command, target, tag)
             say("importing it into Docker")
-            archive = Path(name) / "root.tar"
+            archive = place / "root.tar"
             pack(root_command, target, archive)
             with docker_errors("Docker did not import the root file system"):
                 repository, _, version = tag.partition(":")

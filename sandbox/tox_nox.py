@@ -87,7 +87,7 @@ def of_toml(native: Mapping[str, Any]) -> Routine:
         extras=tuple(strings(merged.get("extras"))),
         groups=tuple(strings(merged.get("dependency_groups"))),
         commands=tuple(" ".join(row) for row in rows if row),
-        environments=tuple(strings(native.get("env_list"))),
+        environments=tuple(unfolded(",".join(strings(native.get("env_list"))))),
     )
 
 
@@ -114,13 +114,27 @@ def words(lines: list[str]) -> list[str]:
 
 
 def unfolded(listed: str) -> Iterator[str]:
-    """`py{38,39}-{a,b}` as its four names."""
+    """`py{38,39}-{a,b}` as its four names; `py3{8-10}` as its three.
+
+    https://tox.wiki/en/latest/config.html#generative-environment-list
+    """
     for name in re.findall(r"(?:[^\s,{}]|\{[^{}]*\})+", listed):
         names = [""]
         for part in re.split(r"(\{[^{}]*\})", name)[:9]:
-            choices = part[1:-1].split(",") if part.startswith("{") else [part]
+            choices = list(chosen(part[1:-1])) if part.startswith("{") else [part]
             names = [head + choice.strip() for head in names for choice in choices][:64]
         yield from names
+
+
+def chosen(listed: str) -> Iterator[str]:
+    """The parts of a brace: words, and ranges of numbers, which may be open at their end."""
+    for part in listed.split(","):
+        bounds = re.fullmatch(r"(\d+)-(\d*)", part.strip())
+        if bounds:
+            low = int(bounds[1])
+            yield from map(str, range(low, min(int(bounds[2] or low), low + 63) + 1))
+        else:
+            yield part
 
 
 def nox_of(texts: Mapping[str, str]) -> Routine:

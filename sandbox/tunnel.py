@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -12,6 +13,7 @@ from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 from sandbox.base import SandboxUnavailable
+from sandbox.scratch import PREFIX, PROCESS, hold
 
 REMOTE_SOCKET: Final = "/var/run/docker.sock"
 OPEN_SECONDS: Final = 30
@@ -40,7 +42,8 @@ class Tunnel:
         Raises:
             SandboxUnavailable: ssh is missing, or does not get there; says what it said.
         """
-        self._folder = Path(tempfile.mkdtemp(prefix="capuchin-ssh-"))
+        self._folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}ssh-"))
+        self._held = hold(self._folder)
         self._words = (self._folder / "words").open("w+b")
         self.socket = self._folder / "docker.sock"
         try:
@@ -53,6 +56,7 @@ class Tunnel:
         except (OSError, SandboxUnavailable) as error:
             self._clear()
             raise SandboxUnavailable(f"Docker could not be reached at {url}: {error}") from error
+        (self._folder / PROCESS).write_text(str(self._process.pid))
         self._until_open(url)
 
     def is_open(self) -> bool:
@@ -91,6 +95,7 @@ class Tunnel:
     def _clear(self) -> None:
         self._words.close()
         shutil.rmtree(self._folder, ignore_errors=True)
+        os.close(self._held)
 
 
 def command(url: str, local: Path, config: Path | None) -> list[str]:

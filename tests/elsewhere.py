@@ -26,7 +26,7 @@ SSHD = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/usr/bin")
 
 
 @contextmanager
-def behind_tls(folder: Path) -> Generator[int]:
+def behind_tls(folder: Path, docker: str = DOCKER) -> Generator[int]:
     """The port of a server that speaks TLS, asks for a certificate and hands on to Docker.
 
     `folder` gets the client's `ca.pem`, `cert.pem` and `key.pem`.
@@ -40,14 +40,15 @@ def behind_tls(folder: Path) -> Generator[int]:
     authority.cert_pem.write_to_path(folder / "ca.pem")
     client.private_key_pem.write_to_path(folder / "key.pem")
     client.cert_chain_pems[0].write_to_path(folder / "cert.pem")
-    with Proxy(context) as proxy:
+    with Proxy(context, docker) as proxy:
         yield proxy.port
 
 
 class Proxy:
     """Hands every connection on to Docker's socket, each in a thread."""
 
-    def __init__(self, context: ssl.SSLContext) -> None:
+    def __init__(self, context: ssl.SSLContext, docker: str) -> None:
+        self._docker = docker
         self._context = context
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
@@ -76,7 +77,7 @@ class Proxy:
 
     def _one(self, plain: socket.socket) -> None:
         with plain, suppress(OSError), socket.socket(socket.AF_UNIX) as docker:
-            docker.connect(DOCKER)
+            docker.connect(self._docker)
             with self._context.wrap_socket(plain, server_side=True) as asked:
                 other = {asked: docker, docker: asked}
                 while not self._done.is_set():

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from bot import replies
 from bot.clerk import Later, Office
 from bot.config_layers import Effective, LayerProblem
-from bot.github.reactions import Reaction
+from bot.github.reactions import Reaction, Reactions
 from bot.github.repository import Repository
 from bot.inbox import Item
 from bot.repo_config import RepoConfig
@@ -52,14 +52,19 @@ class Bench:
         )
 
     async def react(self, content: Reaction) -> None:
-        """Show on the comment itself what became of it. GitHub has other doors for reviews."""
-        if self.order.place is not Place.REVIEW:
-            await self.repo.issues.reactions("comments", self.order.comment).add(content)
+        """Show on the comment itself what became of it."""
+        await self._reactions.add(content)
 
     async def unreact(self, content: Reaction) -> None:
         """Take it back; fine when it is not there."""
-        if self.order.place is not Place.REVIEW:
-            await self.repo.issues.reactions("comments", self.order.comment).remove(content)
+        await self._reactions.remove(content)
+
+    @property
+    def _reactions(self) -> Reactions:
+        """GitHub has another door for comments on lines."""
+        if self.order.place is Place.REVIEW:
+            return self.repo.pulls.reactions(self.order.comment, self.repo.issues.is_own)
+        return self.repo.issues.reactions("comments", self.order.comment)
 
 
 CarryOutVerb = Callable[[Bench], Awaitable[Later | None]]

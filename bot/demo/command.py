@@ -5,22 +5,23 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-import tempfile
 import time
 from contextlib import suppress
 from importlib.resources import files as resources
-from pathlib import Path
 
 from bot import comments
+from bot.cli import port
 from bot.demo import told
 from bot.demo.follow import followed, outcome_of
 from bot.demo.package import LICENSE, REPORTED, DemoFailed, files, source_release
 from bot.demo.stage import MAINTAINER, REPORTER, Stage, standing
 from bot.engine import engine_of
 from bot.settings import Settings
+from bot.terminal import printable
 from bot.types import Run, RunStatus
 from pipeline.types import NoFix, Selection
 from sandbox.base import SandboxError
+from sandbox.scratch import scratch_folder
 
 PATIENCE_SECONDS = 1800
 """A demo that takes longer than this is not going to end."""
@@ -37,7 +38,7 @@ def register(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
         "are recorded unless ANTHROPIC_API_KEY is set; it says which.",
     )
     parser.add_argument("--keep", action="store_true", help="stay up afterwards, for a browser")
-    parser.add_argument("--port", type=int, default=0, help="where the demo's GitHub listens")
+    parser.add_argument("--port", type=port, default=0, help="where the demo's GitHub listens")
     parser.set_defaults(run=_run)
 
 
@@ -45,14 +46,14 @@ def _run(args: argparse.Namespace) -> int:
     return asyncio.run(_demo(args.keep, args.port))
 
 
-async def _demo(keep: bool, port: int) -> int:
+async def _demo(keep: bool, number: int) -> int:
     began = time.monotonic()
     settings = Settings.from_env()
     try:
         await engine_of(settings).check()
         package = files(source_release(settings.data_dir / "cache"))
-        with tempfile.TemporaryDirectory(prefix="capuchin-demo-") as folder:
-            async with standing(Path(folder), settings, package, port) as stage:
+        with scratch_folder("demo") as folder:
+            async with standing(folder, settings, package, number) as stage:
                 _introduce(stage)
                 run = await _labelled(stage)
                 code = await _conclude(stage, run, began)
@@ -93,7 +94,10 @@ async def _labelled(stage: Stage) -> Run:
 
 async def _conclude(stage: Stage, run: Run, began: float) -> int:
     outcome, accounts = await outcome_of(stage, run)
-    out = sys.stdout.write
+
+    def out(text: str) -> None:
+        sys.stdout.write(printable(text))
+
     match outcome and outcome.result:
         case Selection() as chosen:
             out("\nCandidates × tests (exit 0: the test passes; 2: the issue is still there)\n\n")
@@ -121,4 +125,4 @@ async def _kept(stage: Stage) -> None:
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(text + "\n")
+    sys.stderr.write(printable(text) + "\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Final, TypedDict, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -30,6 +30,15 @@ class Happened(Frozen):
     """The actor is an App, not a person."""
     delivery: str
     """X-GitHub-Delivery: the same for every delivery of this event."""
+
+
+class Who(TypedDict):
+    """What every `Happened` has, as keyword arguments."""
+
+    repo: RepoRef
+    actor: str
+    by_bot: bool
+    delivery: str
 
 
 class Ignored(Frozen):
@@ -79,6 +88,15 @@ class Payload(BaseModel):
             owner=self.repository.owner.login,
             name=self.repository.name,
             installation=self.installation.id,
+        )
+
+    def who(self, delivery: str) -> Who:
+        """The fields of a `Happened`."""
+        return Who(
+            repo=self.repo,
+            actor=self.sender.login,
+            by_bot=self.sender.is_bot,
+            delivery=delivery,
         )
 
 

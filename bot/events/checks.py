@@ -1,13 +1,17 @@
-"""What becomes of checks: a suite or status ends, and the button beside one of ours is pressed."""
+"""What becomes of checks: suites and statuses end; the button beside one or all is pressed."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
 from pydantic import BaseModel, Field
 
 from bot.events.base import Event, Happened, Ignored, Payload, Reader, read
+
+INSPECTED: Final = re.compile(r"config-[^ ]+-(\d{1,9})-[0-9a-f]{40,64}(?:-again-[0-9A-Za-z-]+)?")
+"""An external id as `bot.wishes.Inspect` makes it; its pull request."""
 
 
 class ChecksEnded(Happened):
@@ -17,9 +21,13 @@ class ChecksEnded(Happened):
 
 
 class CheckAgain(Happened):
-    """Somebody asks for a check of ours to be made again."""
+    """Somebody asks for a check of ours, or all of them, to be made again."""
 
     pull: int
+    head: str
+    """Full SHA that the check is of."""
+    check: str
+    """Its name; empty for all."""
 
 
 class StatusSet(Happened):
@@ -34,10 +42,13 @@ class _Pull(BaseModel):
 
 
 class _Suite(BaseModel):
+    head_sha: str = Field(pattern=r"^[0-9a-f]{40,64}$")
     pull_requests: tuple[_Pull, ...] = ()
 
 
 class _Run(BaseModel):
+    name: str
+    head_sha: str = Field(pattern=r"^[0-9a-f]{40,64}$")
     external_id: str | None = None
     check_suite: _Suite
     pull_requests: tuple[_Pull, ...] = ()
@@ -76,15 +87,20 @@ def _ended(delivery: str, body: bytes) -> Event:
 
 def _again(delivery: str, body: bytes) -> Event:
     facts = read(_AboutRun, "check_run", body)
-    pulls = facts.check_run.pull_requests or facts.check_run.check_suite.pull_requests
-    if not pulls:
+    run = facts.check_run
+    pulls = run.pull_requests or run.check_suite.pull_requests
+    # GitHub names no pull requests that come from forks; what we wrote on the check does.
+    inspected = INSPECTED.fullmatch(run.external_id or "")
+    if not pulls and inspected is None:
         return Ignored(reason="no pull request's check")
     return CheckAgain(
         repo=facts.repo,
         actor=facts.sender.login,
         by_bot=facts.sender.is_bot,
         delivery=delivery,
-        pull=pulls[0].number,
+        pull=int(inspected[1]) if inspected else pulls[0].number,
+        head=run.head_sha,
+        check=run.name,
     )
 
 
@@ -102,5 +118,21 @@ def status_set(delivery: str, body: bytes) -> Event:
     )
 
 
-SUITES: Final[Mapping[str, Reader]] = {"completed": _ended}
+def _all_again(delivery: str, body: bytes) -> Event:
+    facts = read(_AboutSuite, "check_suite", body)
+    pulls = facts.check_suite.pull_requests
+    if not pulls:
+        return Ignored(reason="no pull request's checks")
+    return CheckAgain(
+        repo=facts.repo,
+        actor=facts.sender.login,
+        by_bot=facts.sender.is_bot,
+        delivery=delivery,
+        pull=pulls[0].number,
+        head=facts.check_suite.head_sha,
+        check="",
+    )
+
+
+SUITES: Final[Mapping[str, Reader]] = {"completed": _ended, "rerequested": _all_again}
 RUNS: Final[Mapping[str, Reader]] = {"rerequested": _again}

@@ -87,10 +87,7 @@ def _labeled(delivery: str, body: bytes) -> Event:
     if facts.label is None:
         return Ignored(reason="no label")
     return IssueLabeled(
-        repo=facts.repo,
-        actor=facts.sender.login,
-        by_bot=facts.sender.is_bot,
-        delivery=delivery,
+        **facts.who(delivery),
         issue=facts.issue.number,
         label=facts.label.name,
         version=facts.issue.version,
@@ -102,10 +99,7 @@ def _unlabeled(delivery: str, body: bytes) -> Event:
     if facts.label is None:
         return Ignored(reason="no label")
     return IssueUnlabeled(
-        repo=facts.repo,
-        actor=facts.sender.login,
-        by_bot=facts.sender.is_bot,
-        delivery=delivery,
+        **facts.who(delivery),
         issue=facts.issue.number,
         label=facts.label.name,
         at=facts.issue.updated_at,
@@ -117,10 +111,7 @@ def _assigned(delivery: str, body: bytes) -> Event:
     if facts.assignee is None:
         return Ignored(reason="no assignee")
     return IssueAssigned(
-        repo=facts.repo,
-        actor=facts.sender.login,
-        by_bot=facts.sender.is_bot,
-        delivery=delivery,
+        **facts.who(delivery),
         issue=facts.issue.number,
         assignee=facts.assignee.login,
         version=facts.issue.version,
@@ -131,10 +122,7 @@ def _ended(kind: type[IssueClosed | IssueGone]) -> Reader:
     def ended(delivery: str, body: bytes) -> Event:
         facts = read(_AboutIssue, NAME, body)
         return kind(
-            repo=facts.repo,
-            actor=facts.sender.login,
-            by_bot=facts.sender.is_bot,
-            delivery=delivery,
+            **facts.who(delivery),
             issue=facts.issue.number,
             at=facts.issue.updated_at,
         )

@@ -49,10 +49,7 @@ class _AboutPull(Payload):
 def _pushed(delivery: str, body: bytes) -> Event:
     facts = read(_AboutPull, NAME, body)
     return PullPushed(
-        repo=facts.repo,
-        actor=facts.sender.login,
-        by_bot=facts.sender.is_bot,
-        delivery=delivery,
+        **facts.who(delivery),
         pull=facts.pull_request.number,
         head=facts.pull_request.head.sha,
     )
@@ -61,10 +58,7 @@ def _pushed(delivery: str, body: bytes) -> Event:
 def _changed(delivery: str, body: bytes) -> Event:
     facts = read(_AboutPull, NAME, body)
     return PullChanged(
-        repo=facts.repo,
-        actor=facts.sender.login,
-        by_bot=facts.sender.is_bot,
-        delivery=delivery,
+        **facts.who(delivery),
         pull=facts.pull_request.number,
     )
 
@@ -72,10 +66,7 @@ def _changed(delivery: str, body: bytes) -> Event:
 def _reviewed(delivery: str, body: bytes) -> Event:
     facts = read(_AboutPull, "pull_request_review", body)
     return Reviewed(
-        repo=facts.repo,
-        actor=facts.sender.login,
-        by_bot=facts.sender.is_bot,
-        delivery=delivery,
+        **facts.who(delivery),
         pull=facts.pull_request.number,
     )
 

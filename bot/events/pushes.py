@@ -30,8 +30,5 @@ def pushed(delivery: str, body: bytes) -> Event:
     if facts.ref != f"refs/heads/{facts.repository.default_branch}":
         return Ignored(reason="another branch")
     return BaseMoved(
-        repo=facts.repo,
-        actor=facts.sender.login,
-        by_bot=facts.sender.is_bot,
-        delivery=delivery,
+        **facts.who(delivery),
     )

@@ -91,6 +91,19 @@ class GitHubApp:
                 async for ref in self._installed(wire, int(installation["id"])):
                     yield ref
 
+    async def reader(self, owner: str, name: str) -> InstallationCredential | None:
+        """What reads one repository's code and issues; None where the App is not installed.
+
+        Raises as `Wire.send`, and GitHubMisconfigured.
+        """
+        async with self._wire() as wire:
+            where = path("repos", owner, name, "installation")
+            try:
+                found = await wire.send("GET", where, self._app())
+            except NotFound:
+                return None
+        return self._minted(int(found.data["id"]), name, {**READING, "issues": "read"})
+
     async def _installed(self, wire: Wire, installation: int) -> AsyncIterator[RepoRef]:
         credential = self._kept(installation, "", None)
         pages = wire.pages(

@@ -17,7 +17,7 @@ MESSAGE_CHARACTERS: Final = 4_000
 BATCH: Final = 50
 """Annotations in one request; more are added by further ones (docs.github.com/rest/checks/runs)."""
 
-Conclusion = Literal["success", "failure", "neutral", "action_required"]
+Conclusion = Literal["success", "failure", "neutral", "action_required", "cancelled"]
 
 
 @dataclass(frozen=True)
@@ -62,16 +62,50 @@ class Check:
     annotations: Sequence[Annotation] = ()
 
 
+@dataclass(frozen=True)
+class Beginning:
+    """A check run as it is first seen, in progress. Found again as `Check` is."""
+
+    name: str
+    head_sha: str
+    external_id: str
+    title: str
+    summary: str
+    """Markdown."""
+
+
 class Checks:
     """Raises as `Wire.send` does."""
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
 
+    async def begin(self, asked: Beginning) -> CheckRunFacts:
+        """The check run, made in progress when there is none with this external id."""
+
+        async def find() -> CheckRunFacts | None:
+            return await self.find(asked.name, asked.head_sha, asked.external_id)
+
+        async def create() -> CheckRunFacts:
+            body = {
+                "name": asked.name,
+                "head_sha": asked.head_sha,
+                "external_id": asked.external_id,
+                "status": "in_progress",
+                "output": {
+                    "title": asked.title[:TITLE_CHARACTERS],
+                    "summary": asked.summary[:TEXT_CHARACTERS],
+                },
+            }
+            return await self._sent("POST", "check-runs", json=body)
+
+        return await self._scope.once(find, create)
+
     async def once(self, check: Check) -> CheckRunFacts:
         """The check run, made when there is none with this external id, with all its notes.
 
-        A first try that broke off is found again, and the notes that it lacks are added.
+        One that is in progress is completed. A first try that broke off is found again, and the
+        notes that it lacks are added.
         """
 
         async def find() -> CheckRunFacts | None:
@@ -89,6 +123,13 @@ class Checks:
             return await self._sent("POST", "check-runs", json=body)
 
         made = await self._scope.once(find, create)
+        if made.status != "completed":
+            end = {
+                "status": "completed",
+                "conclusion": check.conclusion,
+                "output": _output(check, 0),
+            }
+            made = await self._sent("PATCH", "check-runs", made.id, json=end)
         while made.annotations < len(check.annotations):
             more = {"output": _output(check, made.annotations)}
             after = await self._sent("PATCH", "check-runs", made.id, json=more)

@@ -29,6 +29,7 @@ def _each(key: str) -> BeforeValidator:
 
 class IssueFacts(Fact):
     number: int
+    node_id: str = ""
     title: str
     body: str | None = None
     state: str
@@ -46,6 +47,15 @@ class IssueFacts(Fact):
 
     def wears(self, label: str) -> bool:
         return label.casefold() in {name.casefold() for name in self.labels}
+
+
+class EditFacts(Fact):
+    """When the words of an issue were last changed; the times of GraphQL's `Issue`."""
+
+    body: datetime | None = Field(default=None, validation_alias="lastEditedAt")
+    title: datetime | None = Field(
+        default=None, validation_alias=AliasPath("timelineItems", "nodes", 0, "createdAt")
+    )
 
 
 class Cursor(Fact):

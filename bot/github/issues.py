@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 
-from bot.github.errors import NotFound, Unprocessable
+from bot.github.errors import NotFound
 from bot.github.facts import (
     CommentFacts,
     Cursor,
+    EditFacts,
     IssueFacts,
     LabelledFacts,
     LinkedPull,
@@ -19,6 +20,11 @@ from bot.github.scope import Scope
 from bot.github.touched import touched
 from bot.github.wire import PER_PAGE
 
+EDITED = (
+    "query($id: ID!) { node(id: $id) { ... on Issue { lastEditedAt "
+    "timelineItems(itemTypes: [RENAMED_TITLE_EVENT], last: 1) "
+    "{ nodes { ... on RenamedTitleEvent { createdAt } } } } } }"
+)
 COMMENT_PAGES = 5
 """At most 500 comments of an issue are read."""
 
@@ -38,6 +44,16 @@ class Issues:
             return None
         # A transferred issue answers with a redirect that ends at its new number.
         return found if found.number == number else None
+
+    async def edited_at(self, issue: IssueFacts) -> datetime | None:
+        """When its title or text was last changed; None: never.
+
+        docs.github.com/graphql/reference/objects#issue
+        """
+        found = EditFacts.model_validate(
+            (await self._scope.graphql(EDITED, {"id": issue.node_id}))["node"]
+        )
+        return max(filter(None, (found.body, found.title)), default=None)
 
     async def comments(
         self, number: int, *, since: datetime | None = None, count: int = 0
@@ -111,17 +127,6 @@ class Issues:
             await self._scope.send("DELETE", "issues", number, "labels", label)
         except NotFound:
             return
-
-    async def ensure_label(self, label: str, *, color: str, description: str) -> None:
-        """Make the repository have a label of this name."""
-        body = {"name": label, "color": color, "description": description}
-        try:
-            await self._scope.get("labels", label)
-        except NotFound:
-            try:
-                await self._scope.send("POST", "labels", json=body)
-            except Unprocessable:  # made by someone else meanwhile
-                return
 
     async def find_labelled(self, label: str) -> AsyncIterator[IssueFacts]:
         """Open issues that carry the label; pull requests are left out."""

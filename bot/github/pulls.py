@@ -14,6 +14,7 @@ from bot.github.facts import (
     PullRequestFacts,
     ReviewFacts,
 )
+from bot.github.reactions import Reactions
 from bot.github.scope import Scope
 from bot.github.touched import touched
 
@@ -100,7 +101,7 @@ class Pulls:
 
         docs.github.com/graphql/reference/mutations#markpullrequestreadyforreview
         """
-        await self._scope.mutate(READY, {"id": node_id})
+        await self._scope.graphql(READY, {"id": node_id})
 
     async def reviews(self, number: int) -> AsyncIterator[ReviewFacts]:
         """Oldest first."""
@@ -148,6 +149,10 @@ class Pulls:
             await self._scope.once(find, create)
         except NotFound:
             return
+
+    def reactions(self, comment: int, own: Callable[[str], bool]) -> Reactions:
+        """Ours to a comment on a line. `own` knows our login."""
+        return Reactions(self._scope, own, "pulls", "comments", comment)
 
     async def request_review(self, number: int, login: str) -> bool:
         """False when GitHub will not: its author cannot review it, or a bot was named."""

@@ -41,9 +41,9 @@ class Scope:
         )
         return answer.data
 
-    async def mutate(self, query: str, variables: Mapping[str, Any]) -> None:
-        """A GraphQL mutation that may be repeated. Raises as `send`."""
-        await self._wire.graphql(query, variables, self.credential)
+    async def graphql(self, query: str, variables: Mapping[str, Any]) -> Any:
+        """What GraphQL answers; a mutation must be one that may be repeated. Raises as `send`."""
+        return await self._wire.graphql(query, variables, self.credential)
 
     async def if_changed(self, etag: str, *segments: str | int, **params: Any) -> Answer:
         """A GET that is answered only if it is no longer what `etag` names. Raises as `send`."""

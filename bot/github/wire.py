@@ -162,8 +162,8 @@ class Wire:
 
     async def graphql(
         self, query: str, variables: Mapping[str, Any], credential: Credential
-    ) -> None:
-        """A mutation whose repetition is harmless; what it answers is not read.
+    ) -> Any:
+        """The `data` of a question, or of a mutation whose repetition is harmless.
 
         Raises:
             Forbidden: GitHub refuses it. GitHubUnavailable: see `errors.py`.
@@ -174,6 +174,7 @@ class Wire:
         if answer.data.get("errors"):
             kinds = ", ".join(str(error.get("type")) for error in answer.data["errors"])
             raise Forbidden(f"POST {self._graphql}: {kinds}")
+        return answer.data.get("data")
 
     async def pages(
         self,

@@ -47,3 +47,9 @@ async def rerun(hub: LocalHub, repo: Repo, run: CheckRun, by: str) -> None:
     """The button beside a check."""
     events.about_check(hub, repo, run, "rerequested", hub.add_user(by))
     await hub.settled()
+
+
+async def rerun_all(hub: LocalHub, repo: Repo, run: CheckRun, by: str) -> None:
+    """The button beside all checks of one App: of that whose `run` is one."""
+    events.about_suite(hub, repo, run.suite, "rerequested", hub.add_user(by))
+    await hub.settled()

@@ -37,13 +37,13 @@ class Asked:
     """A git request that may go on."""
 
     repo: Repo
-    token: Token
+    token: Token | None
     service: str
     writes: bool
 
 
 class GitDoor:
-    """Behaves as a GitHub Enterprise Server in private mode: every request needs a token."""
+    """Behaves as a GitHub Enterprise Server: in private mode every request needs a token."""
 
     def __init__(self, hub: LocalHub) -> None:
         self._hub = hub
@@ -94,13 +94,17 @@ class GitDoor:
     def _allowed(self, request: Request, token: Token | None) -> Asked:
         service = str(request.path_params["service"])
         name = f"{request.path_params['owner']}/{request.path_params['repo']}"
-        if token is None:
+        if token is None and self._hub.private_mode:
             raise Refusal(401, "Repository not found." if service not in SERVICES else
                           "Authentication required")  # fmt: skip
         repo = self._hub.find_repo(name)
+        writes = "git-receive-pack" in (service, request.query_params.get("service"))
+        if token is None:
+            if repo is None or repo.private or writes or service not in SERVICES:
+                raise Refusal(401, "Authentication required")
+            return Asked(repo, None, service, writes)
         if repo is None or service not in SERVICES or not token.sees(repo):
             raise Refusal(404, "Repository not found.")
-        writes = "git-receive-pack" in (service, request.query_params.get("service"))
         if not token.may(repo, "contents:write" if writes else "contents:read"):
             raise Refusal(403, "Write access to repository not granted.")
         return Asked(repo, token, service, writes)
@@ -125,6 +129,7 @@ class GitDoor:
         streamed = await self._backend(request, asked)
         body = b"".join([chunk async for chunk in _chunks(streamed)])
         after = await asyncio.to_thread(git.refs, "")
+        assert asked.token is not None
         await refs.moved(self._hub, asked.repo, before, after, asked.token.actor)
         return Response(body, streamed.status_code, dict(streamed.headers))
 
@@ -179,7 +184,7 @@ def _environment(request: Request, asked: Asked, length: int) -> dict[str, str]:
         PATH_INFO=f"/{path.name}/{asked.service}",
         REQUEST_METHOD=request.method,
         QUERY_STRING=request.url.query,
-        REMOTE_USER=asked.token.actor.login,
+        REMOTE_USER=asked.token.actor.login if asked.token else "",
         REMOTE_ADDR="127.0.0.1",
         CONTENT_LENGTH=str(length),
         **{name: value for name, value in found.items() if value},

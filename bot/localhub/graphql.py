@@ -1,4 +1,4 @@
-"""The GraphQL door. It knows the one mutation that REST does not have; all else is unexpected."""
+"""The GraphQL door. It knows what REST does not have and we ask for; all else is unexpected."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from bot.localhub.actions.pulls import mark_ready
-from bot.localhub.state import Exchange, Pull, node_id
+from bot.localhub.state import Exchange, Issue, Pull, Repo, node_id, stamp
 from bot.localhub.tokens import Token
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 PATH = "/api/graphql"
 READY = re.compile(r"\bmarkPullRequestReadyForReview\s*\(\s*input\s*:")
+EDITED = re.compile(r"\blastEditedAt\b")
 
 
 class GraphQLDoor:
@@ -54,17 +55,20 @@ class GraphQLDoor:
 
     def _done(self, raw: bytes, token: Token) -> dict[str, Any]:
         asked = cast("dict[str, Any]", json.loads(raw))
-        if not READY.search(str(asked.get("query", ""))):
-            self._hub.unexpected.append(f"POST {PATH}: {str(asked.get('query'))[:80]}")
-            return _error("NOT_IMPLEMENTED", "This hub has no such query")
+        query = str(asked.get("query", ""))
         wanted = str(cast("dict[str, Any]", asked.get("variables") or {}).get("id"))
-        pull = self._pull(wanted)
-        if pull is None or not token.sees(pull.repo):
-            return _error(
-                "NOT_FOUND", f"Could not resolve to a node with the global id of '{wanted}'"
-            )
-        if not token.may(pull.repo, "pull_requests:write"):
-            return _error("FORBIDDEN", "Resource not accessible by integration")
+        if READY.search(query):
+            pull = self._pull(wanted)
+            refused = _refused(token, wanted, pull and pull.repo, "pull_requests:write")
+            return refused or self._ready(cast(Pull, pull), token)
+        if EDITED.search(query):
+            issue = self._issue(wanted)
+            refused = _refused(token, wanted, issue and issue.repo, "issues:read")
+            return refused or _edited(cast(Issue, issue))
+        self._hub.unexpected.append(f"POST {PATH}: {query[:80]}")
+        return _error("NOT_IMPLEMENTED", "This hub has no such query")
+
+    def _ready(self, pull: Pull, token: Token) -> dict[str, Any]:
         mark_ready(self._hub, pull, token.actor)
         shape = {"pullRequest": {"isDraft": pull.draft}}
         return {"data": {"markPullRequestReadyForReview": shape}}
@@ -72,6 +76,27 @@ class GraphQLDoor:
     def _pull(self, wanted: str) -> Pull | None:
         every = (pull for repo in self._hub.repos.values() for pull in repo.pulls)
         return next((pull for pull in every if node_id("PR", pull.id) == wanted), None)
+
+    def _issue(self, wanted: str) -> Issue | None:
+        every = (issue for repo in self._hub.repos.values() for issue in repo.issues.values())
+        return next((issue for issue in every if node_id("I", issue.id) == wanted), None)
+
+
+def _edited(issue: Issue) -> dict[str, Any]:
+    """https://docs.github.com/graphql/reference/objects#issue"""
+    edits = [one for one in issue.timeline if one.text.startswith("edited the")]
+    body = [stamp(one.at) for one in edits if "body" in one.text]
+    titles = [{"createdAt": stamp(one.at)} for one in edits if "title" in one.text]
+    shape = {"lastEditedAt": body[-1] if body else None, "timelineItems": {"nodes": titles[-1:]}}
+    return {"data": {"node": shape}}
+
+
+def _refused(token: Token, wanted: str, repo: Repo | None, needs: str) -> dict[str, Any] | None:
+    if repo is None or not token.sees(repo):
+        return _error("NOT_FOUND", f"Could not resolve to a node with the global id of '{wanted}'")
+    if not token.may(repo, needs):
+        return _error("FORBIDDEN", "Resource not accessible by integration")
+    return None
 
 
 def _error(kind: str, message: str) -> dict[str, Any]:

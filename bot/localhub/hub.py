@@ -49,6 +49,8 @@ class LocalHub(Registry):
         self.registrations = Registrations()
         self.requests: list[Exchange] = []
         self.unexpected: list[str] = []
+        self.private_mode = True
+        """As of an Enterprise Server: nothing is read without a token. False: as github.com."""
         self.on_exchange: Callable[[Exchange], None] | None = None
         self._facts: dict[tuple[int, str, str], PullFacts] = {}
 

@@ -154,6 +154,7 @@ class ReviewComment:
     in_reply_to: int | None = None
     """The comment that its thread begins with; None for that one itself."""
     created_at: datetime = field(default_factory=now)
+    reactions: list[Reaction] = field(default_factory=list[Reaction])
 
 
 @dataclass(eq=False)

@@ -87,6 +87,8 @@ class _ChatBody(_Wire):
     logprobs: bool = False
     top_logprobs: int | None = Field(default=None, ge=0, le=20)
     prompt_logprobs: int | None = Field(default=None, ge=0)
+    thinking_token_budget: int | None = Field(default=None, ge=-1)
+    chat_template_kwargs: Mapping[str, Any] | None = None
     add_generation_prompt: bool = True
     continue_final_message: bool = False
 
@@ -127,7 +129,7 @@ class Asked(BaseModel):
     thinks: bool = True
     """Whether thinking is told; over chat completions a server of reasoning models always does."""
     thinking_tokens: int = 0
-    """How many tokens of it were allowed; Anthropic's protocol only."""
+    """How many tokens of it were allowed; over chat completions in vLLM's way."""
     stream: bool
     stream_usage: bool
     parts: tuple[Part, ...]
@@ -229,6 +231,7 @@ def chat_question(body: bytes, headers: Mapping[str, str]) -> Asked:
         ),
         response_format=sent.response_format,
         alternatives=(sent.top_logprobs or 0) if sent.logprobs else 0,
+        thinking_tokens=sent.thinking_token_budget or 0,
         prompt_logprobs=sent.prompt_logprobs is not None,
         headers=shown(headers),
     )

@@ -5,11 +5,13 @@ https://platform.claude.com/docs/en/api/creating-message-batches
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from fastapi import Request, Response
@@ -19,12 +21,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from bot.recorded.anthropic_wire import AnthropicWire
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_WHEN = "2026-01-01T00:00:00Z"
-"""A recording has no clock."""
-
 Result = dict[str, Any]
-Judge = Callable[[bytes, str], Result]
-"""Of one request's parameters and its name: the `result` of its line."""
+Judge = Callable[[bytes, str], tuple[Result, float]]
+"""Of one request's parameters and its name: the `result` of its line, and its delay in seconds."""
 
 
 class _Asked(BaseModel):
@@ -44,6 +43,7 @@ class _Body(BaseModel):
 class _Batch:
     id: str
     lines: list[Result]
+    at: str
     polls: int = 0
     counts: Counter[str] = field(default_factory=Counter[str])
 
@@ -56,9 +56,9 @@ class _Batch:
             "type": "message_batch",
             "processing_status": "ended" if ended else "in_progress",
             "request_counts": {**counts, "processing": 0 if ended else len(self.lines)},
-            "created_at": _WHEN,
-            "expires_at": _WHEN,
-            "ended_at": _WHEN if ended else None,
+            "created_at": self.at,
+            "expires_at": self.at,
+            "ended_at": self.at if ended else None,
             "archived_at": None,
             "cancel_initiated_at": None,
             "results_url": f"{base_url}v1/messages/batches/{self.id}/results" if ended else None,
@@ -73,7 +73,7 @@ class MessageBatches:
         self._batches: dict[str, _Batch] = {}
 
     async def create(self, request: Request) -> Response:
-        """`POST /v1/messages/batches`"""
+        """`POST /v1/messages/batches`; told after the longest delay of its answers."""
         try:
             body = _Body.model_validate_json(await request.body())
         except ValidationError as error:
@@ -85,14 +85,27 @@ class MessageBatches:
             return _refused(400, "requests.custom_id: String should match '^[a-zA-Z0-9_-]{1,64}$'")
         if len(set(names)) < len(names):
             return _refused(400, "requests: custom_id must be unique within a batch")
-        batch = _Batch(f"msgbatch_recorded_{len(self._batches) + 1}", [])
+        now = datetime.now(UTC).isoformat()
+        batch = _Batch(f"msgbatch_recorded_{len(self._batches) + 1}", [], now)
+        longest = 0.0
         for asked in body.requests:
-            result = self._judge(json.dumps(asked.params).encode(), asked.custom_id)
+            result, delay = self._judge(json.dumps(asked.params).encode(), asked.custom_id)
+            longest = max(longest, delay)
             batch.lines.append({"custom_id": asked.custom_id, "result": result})
             batch.counts[result["type"]] += 1
         batch.lines.reverse()  # in no order that anybody may rely on
         self._batches[batch.id] = batch
+        await asyncio.sleep(longest)
         return JSONResponse(batch.shown(str(request.base_url)))
+
+    def listed(self, request: Request, limit: int = 20, after_id: str = "") -> Response:
+        """`GET /v1/messages/batches`: the newest first."""
+        ids = list(reversed(self._batches))
+        rest = ids[ids.index(after_id) + 1 :] if after_id in self._batches else ids
+        page = [self._batches[one].shown(str(request.base_url)) for one in rest[:limit]]
+        ends = {"first_id": page[0]["id"], "last_id": page[-1]["id"]} if page else {}
+        more = {"has_more": len(rest) > limit, "first_id": None, "last_id": None, **ends}
+        return JSONResponse({"data": page, **more})
 
     def retrieve(self, request: Request, batch_id: str) -> Response:
         """`GET /v1/messages/batches/{batch_id}`"""

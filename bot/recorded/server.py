@@ -21,8 +21,8 @@ from bot.recorded.cache import BlockCache, PromptCache
 from bot.recorded.embeddings import embeddings_answer, embeddings_question
 from bot.recorded.openai_wire import OpenAIWire
 from bot.recorded.recording import Answer, Recording
-from bot.recorded.told import Told, Wire, named, tell
-from pipeline.models.batched import call_of
+from bot.recorded.told import Told, Wire, anthropic_models, named, openai_models, tell
+from pipeline.models.batch_service import call_of
 from pipeline.models.wire import CALL_HEADER
 
 MODELS = ("recorded-claude-sonnet-4-6",)
@@ -58,6 +58,8 @@ class RecordedServer:
         self.requests: list[Asked] = []
         """Every question that could be read, oldest first, those answered with errors too."""
         self.unexpected: list[Unexpected] = []
+        self.hung_up: list[Asked] = []
+        """Those that were not waited for."""
         self._key = key
         self._forms = forms
         self._cache = PromptCache(clock)
@@ -77,6 +79,7 @@ class RecordedServer:
         app.post("/v1/messages")(self._messages)
         app.post("/v1/messages/count_tokens")(self._count_tokens)
         app.post("/v1/messages/batches")(self._new_batch)
+        app.get("/v1/messages/batches")(self._all_batches)
         app.get("/v1/messages/batches/{batch_id}")(self._one_batch)
         app.get("/v1/messages/batches/{batch_id}/results")(self._batch_results)
         app.post("/v1/chat/completions")(self._chat)
@@ -138,6 +141,10 @@ class RecordedServer:
     async def _new_batch(self, request: Request) -> Response:
         return await self._batches.create(request) if self._is_allowed(request) else _not_allowed()
 
+    async def _all_batches(self, request: Request, limit: int = 20, after_id: str = "") -> Response:
+        allowed = self._is_allowed(request)
+        return self._batches.listed(request, limit, after_id) if allowed else _not_allowed()
+
     async def _one_batch(self, request: Request, batch_id: str) -> Response:
         allowed = self._is_allowed(request)
         return self._batches.retrieve(request, batch_id) if allowed else _not_allowed()
@@ -145,21 +152,24 @@ class RecordedServer:
     async def _batch_results(self, request: Request, batch_id: str) -> Response:
         return self._batches.results(batch_id) if self._is_allowed(request) else _not_allowed()
 
-    def _in_batch(self, body: bytes, name: str) -> dict[str, Any]:
-        """What comes of one request of a batch. `cut` means that the batch expired before it."""
+    def _in_batch(self, body: bytes, name: str) -> tuple[dict[str, Any], float]:
+        """What comes of one request of a batch, and its delay. `cut` means that the batch expired
+        before it."""
         wire = AnthropicWire()
         try:
             asked = anthropic_question(body, {CALL_HEADER.lower(): call_of(name)})
         except BadQuestion as bad:
-            return {"type": "errored", "error": wire.error(400, str(bad))}
+            return {"type": "errored", "error": wire.error(400, str(bad))}, 0
         answer = self._chosen(asked)
         if answer is None:
-            return {"type": "errored", "error": wire.error(400, _nothing(asked))}
+            return {"type": "errored", "error": wire.error(400, _nothing(asked))}, 0
         if answer.status is not None:
-            return {"type": "errored", "error": wire.error(answer.status, answer.error)}
+            error = wire.error(answer.status, answer.error)
+            return {"type": "errored", "error": error}, answer.delay
         if answer.cut is not None:
-            return {"type": "expired"}
-        return {"type": "succeeded", "message": wire.whole(self._told(answer, asked))}
+            return {"type": "expired"}, answer.delay
+        message = wire.whole(self._told(answer, asked))
+        return {"type": "succeeded", "message": message}, answer.delay
 
     async def _models(self, request: Request) -> Response:
         anthropic = "anthropic-version" in request.headers
@@ -167,7 +177,7 @@ class RecordedServer:
             return _error(AnthropicWire() if anthropic else OpenAIWire(), 401, "invalid key")
         asked = {named(question.model) for question in self.requests}
         names = [*MODELS, *sorted(asked.difference(MODELS))]
-        return JSONResponse(_anthropic_models(names) if anthropic else _openai_models(names))
+        return JSONResponse(anthropic_models(names) if anthropic else openai_models(names))
 
     async def _metrics(self) -> Response:
         """The two counters of vLLM's that tell what its prefix cache is worth."""
@@ -188,13 +198,16 @@ class RecordedServer:
             asked = read(await request.body(), request.headers)
         except BadQuestion as bad:
             return _error(wire, 400, str(bad))
-        if (asked.response_format or asked.alternatives) and not self._forms:
+        unusual = asked.response_format or asked.alternatives or asked.thinking_tokens
+        if unusual and not (self._forms or asked.protocol == "anthropic"):
             self.requests.append(asked)
-            return _error(wire, 400, "Unrecognized request argument supplied")
+            return _declined(wire, asked)
         answer = self._chosen(asked)
         if answer is None:
             return _error(wire, 400, _nothing(asked))
-        await asyncio.sleep(answer.delay)
+        if answer.delay and await _hung_up(request, answer.delay):
+            self.hung_up.append(asked)
+            return Response(status_code=499)  # nobody reads it
         if answer.status is not None and not answer.late:
             return _error(wire, answer.status, answer.error)
         return _response(wire, self._told(answer, asked), answer, stream=asked.stream)
@@ -259,6 +272,17 @@ async def _paced(chunks: list[bytes], answer: Answer) -> AsyncGenerator[bytes]:
         raise _Dropped
 
 
+async def _hung_up(request: Request, seconds: float) -> bool:
+    """Whether who asks goes away before `seconds` have passed; the body has been read."""
+    try:
+        async with asyncio.timeout(seconds):
+            while (await request.receive())["type"] != "http.disconnect":
+                pass
+    except TimeoutError:
+        return False
+    return True
+
+
 def _nothing(asked: Asked) -> str:
     return f"The recording has no answer for call {asked.call!r}, turn {asked.turn}."
 
@@ -267,24 +291,13 @@ def _error(wire: Wire, status: int, message: str) -> Response:
     return JSONResponse(wire.error(status, message), status_code=status, headers=_AT_ONCE)
 
 
+def _declined(wire: Wire, asked: Asked) -> Response:
+    """As vLLM: a limit on thinking inside the stream, everything else before it."""
+    if not (asked.stream and asked.thinking_tokens):
+        return _error(wire, 400, "Unrecognized request argument supplied")
+    said = wire.error(400, "thinking_token_budget is set but reasoning_config is not configured.")
+    return StreamingResponse(iter([wire.event(said)]), media_type="text/event-stream")
+
+
 def _not_allowed() -> Response:
     return _error(AnthropicWire(), 401, "invalid x-api-key")
-
-
-def _anthropic_models(names: list[str]) -> dict[str, Any]:
-    data = [
-        {
-            "type": "model",
-            "id": name,
-            "display_name": name,
-            "created_at": "2026-01-01T00:00:00Z",
-            "lifecycle": "active",
-        }
-        for name in names
-    ]
-    return {"data": data, "has_more": False, "first_id": names[0], "last_id": names[-1]}
-
-
-def _openai_models(names: list[str]) -> dict[str, Any]:
-    data = [{"id": name, "object": "model", "created": 0, "owned_by": "recorded"} for name in names]
-    return {"object": "list", "data": data}

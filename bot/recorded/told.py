@@ -89,3 +89,24 @@ def tell(answer: Answer, asked: Asked, prompt: Usage, number: int) -> Told:
         logprobs=tuple(likely),
         prompt_logprobs=(answer.prompt_logprob or 0.0,) * total if prompted else None,
     )
+
+
+def anthropic_models(names: list[str]) -> dict[str, Any]:
+    """The list of models as Anthropic's service has it."""
+    data = [
+        {
+            "type": "model",
+            "id": name,
+            "display_name": name,
+            "created_at": "2026-01-01T00:00:00Z",
+            "lifecycle": "active",
+        }
+        for name in names
+    ]
+    return {"data": data, "has_more": False, "first_id": names[0], "last_id": names[-1]}
+
+
+def openai_models(names: list[str]) -> dict[str, Any]:
+    """The same as other servers have it."""
+    data = [{"id": name, "object": "model", "created": 0, "owned_by": "recorded"} for name in names]
+    return {"object": "list", "data": data}

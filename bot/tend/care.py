@@ -8,6 +8,7 @@ from typing import Any
 from bot.checkout import Checkout, Mirrors
 from bot.github.facts import IssueFacts, PullRequestFacts, RepositoryFacts
 from bot.github.repository import Repository
+from bot.job import job_of
 from bot.lease import Lease
 from bot.redis_client import patiently
 from bot.remote import Remote
@@ -54,16 +55,16 @@ class Care:
         )
 
     async def noted(self, **fields: Any) -> Care:
-        """With some fields of the record replaced, and kept so.
+        """With some fields of the record replaced, and kept so; what others changed stays.
 
         Raises:
             LeaseLost: nothing was written.
         """
-        record = self.record.model_copy(update=fields)
         await self.lease.require()
         records = Records(self.lease.redis, self.lease.keys)
-        await patiently(lambda: records.put(record, look_in=self.settings.tend_seconds))
-        return replace(self, record=record)
+        old, seconds = self.record, self.settings.tend_seconds
+        kept = await patiently(lambda: records.change(old.repo, old.pull, fields, look_in=seconds))
+        return replace(self, record=kept or old.model_copy(update=fields))
 
     async def forgotten(self) -> None:
         """No more to be looked after."""
@@ -76,14 +77,6 @@ class Care:
         await self.lease.require()
         await self.repo.issues.comment_once(self.pull.number, marker, body)
 
-    def job(self, codebase: Codebase, issue: Issue) -> Job:
+    async def job(self, codebase: Codebase, issue: Issue) -> Job:
         """What is done in a sandbox that holds `codebase`."""
-        return Job(
-            run_id=self.run.id,
-            issue=issue,
-            codebase=codebase,
-            options=self.config.options(),
-            setup=self.config.setup,
-            dockerfile=self.config.dockerfile,
-            python=self.config.python,
-        )
+        return await job_of(self.lease, self.settings, self.config, codebase=codebase, issue=issue)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from typing import Final
+
 from bot.checkout import Checkout
-from bot.github.checks import Check, Conclusion
+from bot.github.checks import Beginning, Check, Conclusion
 from bot.github.errors import Forbidden, NotFound, Unprocessable
 from bot.tend import words
 from bot.tend.care import Care
 from bot.tend.trees import changes, merged
-from bot.types import Mode
+from bot.types import Frozen, Mode
 from bot.workshop import Evidence
 from pipeline.codebase import Codebase
 from pipeline.types import Issue
 from pipeline.verify import Verdict, Verification
 
+BEGUN_KEY: Final = "checking"
 CONCLUSIONS: dict[Verdict, Conclusion] = {
     "shown": "success",
     "flaky": "neutral",
@@ -35,6 +39,7 @@ async def gathered(care: Care, tip: Checkout) -> Care:
     if commit is None:
         await _written(care, "neutral", words.clash_title(), words.clash_summary(tip.branch), "")
         return await care.noted(verified=now_at, shown=False)
+    await _begun(care)
     found = await _verified(care, tip, commit)
     await _written(
         care,
@@ -72,17 +77,62 @@ async def _verified(care: Care, tip: Checkout, commit: str) -> Verification:
         command=care.record.command,
         times=care.config.evidence_runs,
     )
-    return await care.workshop.verify(care.job(before, issue), ask, care.store, say=lambda _: None)
+    job = await care.job(before, issue)
+    return await care.workshop.verify(job, ask, care.store, say=lambda _: None)
 
 
-async def _written(care: Care, conclusion: Conclusion, title: str, summary: str, text: str) -> None:
+class Begun(Frozen):
+    """A check run that people see in progress. Saved, so that it never stays so."""
+
+    head: str
+
+
+async def _begun(care: Care) -> None:
+    await care.store.save(BEGUN_KEY, Begun(head=care.pull.head_sha))
+    await care.lease.require()
+    with suppress(Forbidden, Unprocessable, NotFound):
+        await care.repo.checks.begin(
+            Beginning(
+                name=words.CHECK_NAME,
+                head_sha=care.pull.head_sha,
+                external_id=_id(care, care.pull.head_sha),
+                title=words.checking_title(),
+                summary=words.checking_summary(care.record.test_path, care.config.evidence_runs),
+            )
+        )
+
+
+async def let_go(care: Care, *, ended: bool = False) -> None:
+    """Complete what was begun on a head that is none any more; `ended`: on any."""
+    begun = await care.store.load(BEGUN_KEY, Begun)
+    if begun is None or not (
+        ended or care.pull.state != "open" or begun.head != care.pull.head_sha
+    ):
+        return
+    with suppress(Forbidden, Unprocessable, NotFound):
+        there = await care.repo.checks.find(words.CHECK_NAME, begun.head, _id(care, begun.head))
+        if there is None or there.status == "completed":
+            return
+        title, summary = words.not_checked_title(), words.not_checked_summary()
+        await _written(care, "cancelled", title, summary, "", head=begun.head)
+
+
+def _id(care: Care, head: str) -> str:
+    return f"{care.run.id} {head}"
+
+
+async def _written(
+    care: Care, conclusion: Conclusion, title: str, summary: str, text: str, *, head: str = ""
+) -> None:
+    """`head` is the pull request's unless given."""
+    head = head or care.pull.head_sha
     await care.lease.require()
     try:
         await care.repo.checks.once(
             Check(
                 name=words.CHECK_NAME,
-                head_sha=care.pull.head_sha,
-                external_id=f"{care.run.id} {care.pull.head_sha}",
+                head_sha=head,
+                external_id=_id(care, head),
                 conclusion=conclusion,
                 title=title,
                 summary=summary,

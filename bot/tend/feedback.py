@@ -26,6 +26,8 @@ class Said(Frozen):
     """Without what nobody can see. Untrusted."""
     path: str = ""
     line: int | None = None
+    comment: int | None = None
+    """For a comment on a line: its id."""
     thread: int | None = None
     """The comment whose thread the answer belongs into; None: the conversation."""
 
@@ -43,6 +45,8 @@ class Batch(Frozen):
     """Full SHA that it was said of."""
     said: tuple[Said, ...]
     logs: tuple[str, ...] = ()
+    strangers: int = 0
+    """How many comments of people who may not push were left out."""
     done: bool = False
     """It is pushed and answered."""
 
@@ -53,13 +57,19 @@ class Listener:
     def __init__(self, care: Care) -> None:
         self._care = care
         self._known: dict[str, bool] = {}
+        self._strangers = 0
 
     async def batch(self) -> Batch:
         """Everything that is new, oldest kind first; no logs when nobody said anything."""
         care = self._care
         said = [*await self._reviews(), *await self._lines(), *await self._commands()]
         logs = await failing(care) if said else ()
-        return Batch(head=care.pull.head_sha, said=tuple(said[:MOST]), logs=logs)
+        return Batch(
+            head=care.pull.head_sha,
+            said=tuple(said[:MOST]),
+            logs=logs,
+            strangers=self._strangers,
+        )
 
     async def _reviews(self) -> list[Said]:
         found: list[Said] = []
@@ -79,6 +89,7 @@ class Listener:
                 text=shown(comment.body or ""),
                 path=comment.path,
                 line=comment.line,
+                comment=comment.id,
                 thread=comment.thread,
             )
             if await self._counts(said, comment):
@@ -107,6 +118,7 @@ class Listener:
         name = said.by.casefold()
         if name not in self._known:
             self._known[name] = await trusted(care.repo, said.by, WRITERS)
+        self._strangers += not self._known[name]
         return self._known[name]
 
 

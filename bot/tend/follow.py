@@ -11,6 +11,8 @@ from bot.publish import PublishRefused
 from bot.remote import PushRejected
 from bot.settings import host_of
 from bot.tend import words
+from bot.tend.allowance import affords, of_the_day, pause, paused, served
+from bot.tend.answering import answered, seen
 from bot.tend.care import Care
 from bot.tend.feedback import Batch, Listener
 from bot.tend.record import MOST_ANSWERED
@@ -24,6 +26,10 @@ BATCH_KEY = "feedback"
 CLASH_KEY = "clash"
 
 
+class Superseded(Exception):
+    """We put another edit into the pull request meanwhile: the run for that push does the rest."""
+
+
 class Clash(Frozen):
     """What is mended. Saved, so that who goes on after a crash mends the same."""
 
@@ -35,13 +41,18 @@ class Clash(Frozen):
 
 async def followed(care: Care) -> Care:
     """New commits for what is new in reviews, and an answer to each, in its thread."""
-    batch = await care.store.load(BATCH_KEY, Batch) or await Listener(care).batch()
-    if not batch.said or batch.done:
+    batch = await care.store.load(BATCH_KEY, Batch)
+    if batch is None and not paused(care):
+        batch = await served(care, await Listener(care).batch())
+    if batch is None or not batch.said or batch.done:
         return care
     await care.store.save(BATCH_KEY, batch)
+    await seen(care, batch)
     head = await care.fetched(batch.head)
     code = await Codebase.open(head.git_dir, head.base)
     revised = await _revised(care, code, await _task(care, batch, code))
+    if of_the_day(revised.spent):
+        return await pause(care, revised.spent, tell=True)
     sha = ""
     if revised.patch is not None:
         title = care.record.manners.titled("fix", "Follow the review")
@@ -51,7 +62,7 @@ async def followed(care: Care) -> Care:
             revised = Revised(patch=None, answer="")
     if sha:
         care = await _pushed(care, head, sha, expected=batch.head)
-    await _answered(care, batch, revised, sha)
+    await answered(care, batch, revised, sha)
     care = await settled(care, batch)
     await care.store.save(BATCH_KEY, batch.model_copy(update={"done": True}))
     return care
@@ -75,11 +86,14 @@ async def mended(care: Care, tip: Checkout) -> Care:
     if clash is not None and clash.done:
         return care
     if clash is None:
-        if care.record.refused == care.pull.head_sha or await _fits(care, tip):
+        known = care.record.refused == care.pull.head_sha or paused(care)
+        if known or await _fits(care, tip) or not await affords(care):
             return care
         clash = Clash(tip=tip.base, head=care.pull.head_sha)
         await care.store.save(CLASH_KEY, clash)
     care = await _anew_upon(care, clash, tip.branch)
+    if paused(care):
+        return care
     await care.store.save(CLASH_KEY, clash.model_copy(update={"done": True}))
     return care
 
@@ -89,6 +103,8 @@ async def _anew_upon(care: Care, clash: Clash, branch: str) -> Care:
     code = await Codebase.open(base.git_dir, base.base)
     task = await _anew(care, clash, code)
     revised = await _revised(care, code, task)
+    if of_the_day(revised.spent):
+        return await pause(care, revised.spent, tell=False)
     if revised.patch is None:
         marker = words.note_marker("conflict", clash.head)
         await care.say_once(marker, words.conflict(branch, marker))
@@ -159,7 +175,11 @@ async def _anew(care: Care, clash: Clash, code: Codebase) -> Task:
 
 async def _revised(care: Care, code: Codebase, task: Task) -> Revised:
     return await care.workshop.revise(
-        care.job(code, task.issue), task, care.store, steps=care.lease.steps, say=lambda _: None
+        await care.job(code, task.issue),
+        task,
+        care.store,
+        steps=care.lease.steps,
+        say=lambda _: None,
     )
 
 
@@ -178,15 +198,19 @@ async def _commit(care: Care, at: Checkout, parent: str, diff: str, title: str, 
 
 
 async def _pushed(care: Care, at: Checkout, sha: str, *, expected: str) -> Care:
-    """The branch at `sha`, unless a person was faster: then it is theirs."""
+    """The branch at `sha`, unless a person was faster: then it is theirs. Raises Superseded."""
     if care.pull.head_sha != sha:
         care = await care.noted(about_to_push=sha)
         try:
             await push(at.git_dir, care.remote, sha=sha, branch=care.record.branch,
                        expected=expected)  # fmt: skip
         except PushRejected:
-            if await care.repo.branch_head(care.record.branch) == expected:
+            there = await care.repo.branch_head(care.record.branch)
+            if there == expected:
                 raise PublishRefused("the repository's rules forbid the push") from None
+            care = await care.noted(about_to_push="")
+            if there is not None and care.record.ours(there):  # another edit, by `use`
+                raise Superseded from None
             return await handed_over(care)
     care = replace(care, pull=care.pull.model_copy(update={"head_sha": sha}))
     return await care.noted(head=sha, about_to_push="")
@@ -198,25 +222,3 @@ async def handed_over(care: Care) -> Care:
     body = words.handed_over(number)
     await care.say_once(words.note_marker("handed-over", str(number)), body)
     return await care.noted(handed_over=True, about_to_push="")
-
-
-async def _answered(care: Care, batch: Batch, revised: Revised, sha: str) -> None:
-    """Each line's comment in its thread, everything else in one comment."""
-    here = sha[:7] if sha and not care.record.handed_over else ""
-    lost = bool(sha) and not here
-
-    def text(markers: list[str]) -> str:
-        if lost or not revised.answer:
-            return words.not_managed(markers)
-        return words.answered(revised.answer, here, markers)
-
-    for said in batch.said:
-        if said.thread is not None:
-            marker = words.answer_marker(said.id)
-            await care.lease.require()
-            await care.repo.pulls.reply_once(
-                care.pull.number, said.thread, marker, text([marker]), care.repo.issues.is_own
-            )
-    markers = [words.answer_marker(said.id) for said in batch.said if said.thread is None]
-    if markers:
-        await care.say_once(markers[0], text(markers))

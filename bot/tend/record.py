@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from typing import Final, cast
 
 from pydantic import Field, ValidationError
 from redis.asyncio import Redis
+from redis.exceptions import WatchError
 
 from bot.keys import Keys
 from bot.manners import Manners
@@ -49,6 +50,8 @@ class PullRecord(Frozen):
     """Whether it was then as evidence should be."""
     refused: str = ""
     """The head for which we gave up mending a conflict."""
+    paused: str = ""
+    """The day (UTC, ISO 8601) whose ceiling was reached: nothing is followed until the next."""
     answered: tuple[str, ...] = Field(default=())
     """Ids of what people wrote that needs no answer any more; the latest `MOST_ANSWERED`."""
 
@@ -103,6 +106,33 @@ class Records:
         kept = self._redis.hset(place, str(record.pull), record.model_dump_json())
         await cast("Awaitable[int]", kept)
         await self._look(_member(record.repo, record.pull), look_in)
+
+    async def change(
+        self, repo: RepoRef, pull: int, fields: Mapping[str, object], *, look_in: float
+    ) -> PullRecord | None:
+        """Replace some fields of what is kept, and only them: two runs may write at a time.
+
+        None when nothing is kept.
+        """
+        place = self._keys.pulls(repo)
+        async with self._redis.pipeline() as pipe:
+            while True:
+                await pipe.watch(place)
+                asked = pipe.hget(place, str(pull))
+                found = await cast("Awaitable[bytes | None]", asked)
+                record = None if found is None else _read(found)
+                if record is None:
+                    return None
+                changed = record.model_copy(update=dict(fields))
+                pipe.multi()
+                pipe.hset(place, str(pull), changed.model_dump_json())
+                try:
+                    await pipe.execute()
+                except WatchError:
+                    continue
+                break
+        await self._look(_member(repo, pull), look_in)
+        return changed
 
     async def drop(self, repo: RepoRef, pull: int) -> None:
         """Forget a pull request that is closed, or whose repository is gone."""

@@ -6,7 +6,10 @@ from collections.abc import Sequence
 
 from bot.comments import failure_reason
 from bot.markdown import block, code, details, prose
+from bot.quota import Limit
+from bot.replies import refusal_marker, used_up
 from bot.types import Failure
+from pipeline.errors import Ceiling
 from pipeline.verify import Verdict, Verification
 from sandbox.base import Ending, Execution
 
@@ -23,6 +26,32 @@ def note_marker(kind: str, key: str) -> str:
 def answer_marker(said: str) -> str:
     """What the answer to one comment or review is found by."""
     return f"<!-- capuchin:answer to={said} -->"
+
+
+def checking_title() -> str:
+    """Of the check run while the test is being run."""
+    return "Running the reproduction test"
+
+
+def checking_summary(test: str, times: int) -> str:
+    """The check run's text while the test is being run."""
+    return (
+        f"I am running {code(test)} {times} times on each side, without and with the change, each "
+        "time in a fresh sandbox without network."
+    )
+
+
+def not_checked_title() -> str:
+    """Of a check run that was begun and came to no end."""
+    return "Not run to its end"
+
+
+def not_checked_summary() -> str:
+    """The branch has another head by now, or what the test needs did not answer."""
+    return (
+        "The test was not run to its end on this commit: the branch has moved on, or what it "
+        "needs did not answer. The button beside this check runs it again."
+    )
 
 
 def check_title(found: Verification) -> str:
@@ -81,18 +110,53 @@ def clash_summary(branch: str) -> str:
     )
 
 
-def answered(answer: str, head: str, markers: Sequence[str]) -> str:
-    """To reviewers: what was done, or why nothing was. `head` is empty when nothing was pushed."""
+def answered(said: Sequence[tuple[str, str]], head: str, markers: Sequence[str]) -> str:
+    """To reviewers: what was done, or why nothing was. `head` is empty when nothing was pushed.
+
+    `said` holds whom it is for and the words, which are untrusted; those of several people are told
+    apart.
+    """
     done = f"Done in {head}." if head else "I changed nothing."
-    return _with_markers(f"{done} {prose(answer, 2000)}", markers)
+    if len({text for _, text in said}) == 1:
+        return _with_markers(f"{done} {prose(said[0][1], 2000)}", markers)
+    each = [f"@{by}: {prose(text, 2000)}" for by, text in said]
+    return _with_markers("\n\n".join([done, *each]), markers)
 
 
-def not_managed(markers: Sequence[str]) -> str:
-    """To reviewers, when no edit came to pass the test."""
-    return _with_markers(
-        "I tried, but did not find an edit that does this and passes the reproduction test. "
-        "The branch is as it was; a person has to.",
-        markers,
+def not_managed(markers: Sequence[str], name: str, spent: bool) -> str:
+    """To reviewers, when no edit came to pass the test, or money ran out first."""
+    said = (
+        "The limit for one run was spent before I was done, so the branch is as it was. Raise "
+        f"`budget.run` in `.github/capuchin.yml`, then write `/{name} fix` and what is to be done."
+        if spent
+        else "I tried, but did not find an edit that does this and passes the reproduction test. "
+        "The branch is as it was; a person has to."
+    )
+    return _with_markers(said, markers)
+
+
+def left_out(strangers: int) -> str:
+    """How much of what was said on the pull request was not read; empty for none."""
+    if not strangers:
+        return ""
+    comments = "1 comment" if strangers == 1 else f"{strangers} comments"
+    return f"<sub>Not read: {comments} by people who cannot push to this repository.</sub>"
+
+
+def over_quota(login: str, limit: Limit) -> str:
+    """To a reviewer who may be followed, but not so often; said once a day and person."""
+    return (
+        f"Thank you, @{login}. {used_up(limit)} I follow this tomorrow.\n\n"
+        f"{refusal_marker(login)}\n"
+    )
+
+
+def paused(of: Ceiling, day: str) -> str:
+    """When a ceiling for the day is reached; said once a day."""
+    whose = "for this repository" if of == "repository" else "of whoever operates this bot"
+    return (
+        f"The limit {whose} for today is spent. I follow what was said here tomorrow (00:00 "
+        f"UTC).\n\n{note_marker('paused', day)}\n"
     )
 
 

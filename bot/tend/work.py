@@ -20,9 +20,17 @@ from bot.store import RedisStore
 from bot.tend import words
 from bot.tend.care import Care
 from bot.tend.closing import over
-from bot.tend.evidence import gathered
+from bot.tend.evidence import gathered, let_go
 from bot.tend.feedback import Batch
-from bot.tend.follow import BATCH_KEY, followed, handed_over, mended, settled, unfinished
+from bot.tend.follow import (
+    BATCH_KEY,
+    Superseded,
+    followed,
+    handed_over,
+    mended,
+    settled,
+    unfinished,
+)
 from bot.tend.ready import made_ready
 from bot.tend.record import Records
 from bot.trouble import Ended, judged
@@ -64,6 +72,8 @@ class TendPull:
             async with self.github.repository(run.repo) as repo:
                 care = await self._care(repo, run, lease)
                 batch = await RedisStore.of(lease).load(BATCH_KEY, Batch)
+                if care is not None:
+                    await let_go(care, ended=True)
                 if care is not None and batch is not None and run.failure is not None:
                     marker = words.note_marker("failed", run.id)
                     told = words.failed(run.failure, run.detail, marker)
@@ -78,13 +88,19 @@ class TendPull:
 
     async def _tended(self, repo: Repository, run: Run, lease: Lease) -> None:
         care = await self._care(repo, run, lease)
-        if care is None or await over(care):
+        if care is None:
+            return
+        await let_go(care)
+        if await over(care):
             return
         if not care.record.handed_over and not care.record.ours(care.pull.head_sha):
             care = await handed_over(care)
         tip = await care.fetched()
         if care.config.follow_up:
-            care = await _followed(care, tip)
+            try:
+                care = await _followed(care, tip)
+            except Superseded:
+                return
         care = await gathered(care, tip)
         await made_ready(care)
 

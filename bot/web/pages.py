@@ -17,7 +17,7 @@ from markupsafe import Markup
 from bot import comments
 from bot.progress import Progress
 from bot.settings import Settings
-from bot.types import Failure, Run, RunStatus
+from bot.types import Run, RunStatus
 from pipeline.types import NoFixReason
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
@@ -95,15 +95,8 @@ def _reason(run: Run) -> str:
         reason = reasons.get(run.detail)
         return comments.no_fix_reason(reason) if reason else ""
     if run.waiting_for is not None and not run.status.final:
-        return _WAITS.get(run.waiting_for, "It waits for what does not answer.")
+        return comments.waits_for(run.waiting_for)
     return ""
-
-
-_WAITS: Final = {
-    Failure.MODEL_UNAVAILABLE: "It waits for the language model, which does not answer.",
-    Failure.SANDBOX_UNAVAILABLE: "It waits for the sandbox, which does not answer.",
-    Failure.GITHUB_UNAVAILABLE: "It waits for GitHub, which does not answer.",
-}
 
 
 def _stamp(at: datetime) -> str:

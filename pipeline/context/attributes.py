@@ -5,13 +5,12 @@ https://github.com/github-linguist/linguist/blob/main/docs/overrides.md
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from pipeline.codebase import Codebase, File
 from pipeline.context.choice import Why
 from pipeline.git import git
+from sandbox.scratch import scratch_folder
 
 _MEANING: dict[str, Why] = {
     "linguist-generated": "generated",
@@ -36,8 +35,8 @@ async def attributes_of(codebase: Codebase, files: Sequence[File]) -> dict[str, 
     if not sheets:
         return {}
     said: dict[str, Said] = {}
-    with tempfile.TemporaryDirectory(prefix="capuchin-attributes-") as folder:
-        env = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
+    with scratch_folder("attributes") as folder:
+        env = {"GIT_INDEX_FILE": str(folder / "index")}
         listed = b"".join(f"100644 {f.blob}\t{f.path}\0".encode() for f in sheets)
         await git(codebase.git_dir, "update-index", "-z", "--index-info", input=listed, env=env)
         for start in range(0, len(files), _AT_ONCE):

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
-
-import zstandard
 
 from pipeline.evaluation.dataset import BadData
 from pipeline.generation.editing import EditingState
 from pipeline.options import SelectionMethod
 from pipeline.replaying import KeptStore, NothingRuns, NotKept
 from pipeline.selection.verdict import Verdict
-from pipeline.selection.voting import vote
+from pipeline.selection.voting import earlier, vote
 from pipeline.types import Candidate, Context, Issue, Patch, VoteTable
+from pipeline.unbundle import BadBundle, read_bundle
 
 _BUNDLE = "run.tar.zst"
-_LARGEST_DOCUMENT = 256 * 1024 * 1024
-"""Bytes; a document of a run is nowhere near."""
+_ISSUE = "issue.json"
 
 
 @dataclass(frozen=True)
@@ -38,6 +35,9 @@ class FinishedRun:
     """What was chosen in the run, by the way of choosing."""
     revisions: Mapping[int, tuple[Patch, ...]]
     """Of each sample, its edits one after the other."""
+    serial: Mapping[int, tuple[tuple[bool, ...], ...]] | None = None
+    """Of each sample and edit of it, whether it passes each of the table's tests; None where that
+    was not run (`Options.all_revisions`)."""
     shown: frozenset[str] | None = None
     """The files that the editing machines were shown; None where that was not kept."""
 
@@ -82,24 +82,12 @@ def _documents(entry: Path) -> dict[str, bytes] | None:
 
 def _unpacked(path: Path) -> dict[str, bytes]:
     """The documents of a bundle by the store's names, and its `issue.json`."""
-    found: dict[str, bytes] = {}
     try:
-        with (
-            path.open("rb") as raw,
-            zstandard.ZstdDecompressor().stream_reader(raw) as packed,
-            tarfile.open(fileobj=packed, mode="r|") as tar,
-        ):
-            for member in tar:
-                if member.size > _LARGEST_DOCUMENT:
-                    raise BadData(f"{path}: {member.name[:80]!r} is too large.")
-                file = tar.extractfile(member)
-                if file is not None:
-                    found[member.name.removeprefix("store/")] = file.read()
-    except (tarfile.TarError, zstandard.ZstdError, EOFError):
-        raise BadData(f"{path} is not a whole bundle.") from None
-    except OSError as error:
-        raise BadData(f"{path} cannot be read: {error.strerror}.") from None
-    return found
+        bundle = read_bundle(path)
+    except BadBundle as problem:
+        raise BadData(str(problem)) from None
+    kept = {name: data for name, data in bundle.files.items() if name == _ISSUE}
+    return {**kept, **bundle.documents}
 
 
 async def _run(name: str, documents: Mapping[str, bytes]) -> FinishedRun:
@@ -123,14 +111,34 @@ async def _run(name: str, documents: Mapping[str, bytes]) -> FinishedRun:
     }
     issue = await store.load("issue", Issue)
     context = await store.load("context/files", Context)
+    table = await _table(candidates, store, verdicts)
     return FinishedRun(
         instance=name,
         issue=f"{issue.title}\n{issue.body}" if issue else "",
-        table=await _table(candidates, store, verdicts),
+        table=table,
+        serial=await _serial(table, revisions, store),
         verdicts=verdicts,
         revisions=revisions,
         shown=frozenset(file.path for file in context.files) if context else None,
     )
+
+
+async def _serial(
+    table: VoteTable, revisions: Mapping[int, Sequence[Patch]], store: KeptStore
+) -> dict[int, tuple[tuple[bool, ...], ...]] | None:
+    found: dict[int, tuple[tuple[bool, ...], ...]] = {}
+    for sample, edits in earlier(table, revisions).items():
+        try:
+            voted = await vote(
+                edits, sandbox=NothingRuns(), store=store, seconds=1, tests=table.tests
+            )
+        except NotKept:
+            return None
+        rows = {c.patch.diff: r for c, r in zip(voted.candidates, voted.runs, strict=True)}
+        found[sample] = tuple(
+            tuple(run.passed for run in rows.get(edit.patch.diff, ())) for edit in edits
+        )
+    return found if table.tests else None
 
 
 async def _table(

@@ -121,7 +121,9 @@ async def _sources(row: Located, trees: Path) -> Sources:
         raise Unmeasured(f"{trees} holds no clone of {row.repo}.")
     try:
         codebase = await Codebase.open(tree, row.base_commit)
-    except GitFailed:
+    except GitFailed as failed:
+        if failed.command == "ls-tree":
+            raise Unmeasured(f"{tree} is not whole: {failed.words}.") from None
         raise Unmeasured(f"{tree} has no commit {row.base_commit}.") from None
     return await sources_of(codebase)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
@@ -49,7 +49,10 @@ def as_markdown(report: Report) -> str:
         *_comparison(report),
         *_calibration(report),
         *_curve(report),
-        *_serial(report),
+        *_serial("Coverage after so many edits of each machine", report.serial),
+        *_serial(
+            "Majority voting with tests after so many edits of each machine", report.serial_voted
+        ),
     ]
     return "\n".join(parts)
 
@@ -70,7 +73,13 @@ def figures(report: Report) -> dict[str, str]:
         steps = [(name, value, None) for name, value in report.stages.items()]
         found["stages.svg"] = bars("How far each step gets", per_cent, steps, left=460)
     if report.serial:
-        found["revisions.svg"] = _revisions(report, per_cent)
+        found["revisions.svg"] = _revisions(
+            "Coverage by serial and parallel work", report.serial, per_cent
+        )
+    if report.serial_voted:
+        found["revisions_voted.svg"] = _revisions(
+            "Majority voting by serial and parallel work", report.serial_voted, per_cent
+        )
     if report.calibration:
         found["calibration.svg"] = lines(
             "Confidence and how often it is right",
@@ -132,12 +141,12 @@ def _candidates(report: Report, y: Axis) -> str:
     )
 
 
-def _revisions(report: Report, y: Axis) -> str:
-    depth = max(len(values) for values in report.serial.values())
+def _revisions(title: str, serial: Mapping[str, Sequence[float]], y: Axis) -> str:
+    depth = max(len(values) for values in serial.values())
     sizes = tuple(float(d) for d in range(1, depth + 1))
-    series = {name: list(zip(sizes, found, strict=True)) for name, found in report.serial.items()}
+    series = {name: list(zip(sizes, found, strict=True)) for name, found in serial.items()}
     axis = Axis("edits of each machine, at most", 0, depth, sizes)
-    return lines("Coverage by serial and parallel work", axis, y, series)
+    return lines(title, axis, y, series)
 
 
 def _stages(report: Report) -> list[str]:
@@ -158,17 +167,17 @@ def _comparison(report: Report) -> list[str]:
     return ["## All in one order\n", "| method or member | score |", "|---|---|", *rows, ""]
 
 
-def _serial(report: Report) -> list[str]:
-    """CodeMonkeys, Figure 5, left."""
-    if not report.serial:
+def _serial(title: str, serial: Mapping[str, Sequence[float]]) -> list[str]:
+    """CodeMonkeys, Figure 5: coverage left, voting right."""
+    if not serial:
         return []
-    depth = max(len(values) for values in report.serial.values())
+    depth = max(len(values) for values in serial.values())
     edits = " | ".join(str(d) for d in range(1, depth + 1))
     rows = [
         f"| {name} | {' | '.join(f'{value:.1f}' for value in values)} |"
-        for name, values in report.serial.items()
+        for name, values in serial.items()
     ]
-    head = ["## Coverage after so many edits of each machine\n", f"| | {edits} |"]
+    head = [f"## {title}\n", f"| | {edits} |"]
     return [*head, "|---|" + "---|" * depth, *rows, ""]
 
 

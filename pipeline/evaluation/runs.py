@@ -11,7 +11,7 @@ from types import MappingProxyType
 from pipeline.evaluation.bundles import FinishedRun
 from pipeline.evaluation.dataset import BadData, Resolved
 from pipeline.evaluation.predictions import Evaluation
-from pipeline.evaluation.scaling import by_revisions, by_samples
+from pipeline.evaluation.scaling import by_revisions, by_samples, voted_by_revisions
 from pipeline.evaluation.scoring import Report, assemble
 from pipeline.evaluation.statistics import percent
 from pipeline.options import SelectionMethod
@@ -172,7 +172,8 @@ def _report(cases: Sequence[RunCase], methods: Mapping[str, Method], resolved: R
         points=by_samples([(case.run.table, case.right) for case in cases]),
     )
     revised = [(case.run, resolved[case.run.instance]) for case in cases]
-    return report.model_copy(update={"serial": by_revisions(revised)})
+    serial = {"serial": by_revisions(revised), "serial_voted": voted_by_revisions(revised)}
+    return report.model_copy(update=serial)
 
 
 def _sample(case: RunCase, sample: int) -> float:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from itertools import combinations
+from math import comb
 from statistics import fmean
 
 from pipeline.evaluation.bundles import FinishedRun
@@ -71,6 +73,60 @@ def by_revisions(
         )
         for width in sorted({w for w in (1, 2, 3, 5, 8, 13) if w < widest} | {widest})
     }
+
+
+def voted_by_revisions(
+    runs: Sequence[tuple[FinishedRun, Mapping[int, Sequence[int] | None]]],
+) -> dict[str, tuple[float, ...]]:
+    """As `by_revisions`, the score of majority voting with tests (Figure 5, right).
+
+    Every edit is voted on by the tests that the machines of the draw ended with. Empty unless
+    every run has run them on every edit.
+    """
+    known = by_revisions(runs)
+    if not known or any(run.serial is None for run, _ in runs):
+        return {}
+    depths = range(1, len(next(iter(known.values()))) + 1)
+    draw = random.Random(0)  # noqa: S311
+    return {
+        name: tuple(
+            100 * fmean(_voted_at(run, samples, int(name.split()[0]), depth, draw)
+                        for run, samples in runs)
+            for depth in depths
+        )
+        for name in known
+    }  # fmt: skip
+
+
+def _voted_at(
+    run: FinishedRun,
+    samples: Mapping[int, Sequence[int] | None],
+    width: int,
+    depth: int,
+    draw: random.Random,
+) -> float:
+    """The expected score on ties, over all draws of `width` machines, or `DRAWS` of them."""
+    serial = run.serial or {}
+    numbers = [c.sample for c in run.candidates if c.sample in serial]
+    if not numbers:
+        return 0.0
+    ends = {s: min(depth, len(serial[s])) - 1 for s in numbers}
+    right = {s: ends[s] in (samples.get(s) or ()) for s in numbers}
+    texts = {c.sample: c.test.text for c in run.candidates if c.test}
+
+    def chosen(among: Sequence[int]) -> float:
+        own = {texts[s] for s in among if s in texts}
+        tests = [t for t, test in enumerate(run.table.tests) if test.text in own]
+        votes = {s: sum(row[t] for t in tests) if (row := serial[s][ends[s]]) else -1
+                 for s in among}  # fmt: skip
+        top = max(votes.values())
+        return fmean(right[s] for s in among if votes[s] == top)
+
+    if width >= len(numbers):
+        return chosen(numbers)
+    if comb(len(numbers), width) <= DRAWS:
+        return fmean(chosen(some) for some in combinations(numbers, width))
+    return fmean(chosen(draw.sample(numbers, width)) for _ in range(DRAWS))
 
 
 def _covered(

@@ -62,6 +62,8 @@ class Report(_Strict):
     curve: tuple[Point, ...] = ()
     serial: Mapping[str, tuple[float, ...]] = {}
     """Coverage after 1, 2, 3 … edits of each machine, by the number of machines; runs only."""
+    serial_voted: Mapping[str, tuple[float, ...]] = {}
+    """As `serial`, the score of majority voting with tests; where runs voted on every edit."""
     stages: Mapping[str, float] = {}
     """How far context, generation and selection get; runs only."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import datetime
 
 import anthropic
 import httpx2
@@ -25,6 +26,7 @@ from pipeline.models.base import (
     Reply,
     Usage,
 )
+from pipeline.models.batch_service import Taken
 from pipeline.models.wire import (
     CONNECT_SECONDS,
     SDK_RETRIES,
@@ -62,7 +64,7 @@ class AnthropicModel(Client):
     """`Model` over `POST {base_url}/v1/messages`. Close it with `aclose()`.
 
     What the model thinks aloud is kept apart from the reply, and never sent back. It is a
-    `pipeline.models.batched.BatchService`, too.
+    `pipeline.models.batch_service.BatchService`, too.
     """
 
     def __init__(
@@ -99,8 +101,10 @@ class AnthropicModel(Client):
 
     async def submit(self, questions: Mapping[str, Question]) -> str:
         """See `BatchService`. https://platform.claude.com/docs/en/build-with-claude/batch-processing"""
+        # The SDK would send it a second time where only the answer was lost, and both are paid.
+        once = self._client.with_options(max_retries=0)
         try:
-            batch = await self._client.messages.batches.create(
+            batch = await once.messages.batches.create(
                 requests=[
                     Request(custom_id=name, params=params_of(self._profile, question))
                     for name, question in questions.items()
@@ -109,6 +113,20 @@ class AnthropicModel(Client):
         except _SAID as error:
             raise self._failure(error, None) from error
         return batch.id
+
+    async def taken(self, since: datetime, until: datetime) -> list[Taken]:
+        """See `BatchService`. https://platform.claude.com/docs/en/api/listing-message-batches"""
+        found: list[Taken] = []
+        try:
+            async for batch in self._client.messages.batches.list(limit=100):
+                if batch.created_at < since:
+                    break
+                if batch.created_at <= until:
+                    counts = batch.request_counts.model_dump().values()
+                    found.append(Taken(batch.id, batch.created_at, sum(counts)))
+        except _SAID as error:
+            raise self._failure(error, None) from error
+        return found
 
     async def collected(self, batch: str) -> dict[str, Reply | ModelError] | None:
         """See `BatchService`."""

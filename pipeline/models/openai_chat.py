@@ -46,6 +46,7 @@ _THINK, _THOUGHT = "<think>", "</think>"
 _THOUGHT_LINE = re.compile(r"^[ \t]*</think>[ \t]*$", re.MULTILINE)
 _DECLINED = frozenset({400, 404, 422, 501})
 """How servers answer a parameter that they do not know."""
+_THINKING = frozenset({"thinking_token_budget", "chat_template_kwargs"})
 _TOO_LONG = (
     "context_length_exceeded",  # OpenAI's code
     "context length is",  # OpenAI's and most of vLLM's sentences
@@ -85,25 +86,28 @@ class OpenAIChatModel(Client):
         await self._client.close()
 
     async def answer(self, question: Question) -> Reply:
-        """A server that declines a form is asked without, and never again for one of its kind."""
-        asked = _shape(question.form)
-        shape = {name: value for name, value in asked.items() if name not in self._declined}
+        """A server that declines a form, or to limit thinking, is asked without from then on."""
+        asked = {**_shape(question.form), **_thinking(self._profile, question)}
+        wanted = {name: value for name, value in asked.items() if name not in self._declined}
+        tries = [wanted]
+        if wanted.keys() & _THINKING and wanted.keys() - _THINKING:
+            tries.append({n: value for n, value in wanted.items() if n not in _THINKING})
+        if wanted:
+            tries.append({})
         heard = _Heard()
         try:
             with counted(heard):
-                try:
-                    await self._listen(heard, question, shape)
-                except openai.APIStatusError as error:
-                    if not shape or error.status_code not in _DECLINED or _is_too_long(error):
-                        raise
-                    await self._listen(heard, question, {})
-                    self._declined |= set(shape)
-        except openai.APIStatusError as error:
-            raise self._failure(error) from error
+                for more in tries:
+                    try:
+                        await self._listen(heard, question, more)
+                        self._declined |= wanted.keys() - more.keys()
+                        break
+                    except openai.APIError as error:
+                        declined = _status(error) in _DECLINED and not _is_too_long(error)
+                        if more is tries[-1] or not declined:
+                            raise
         except (openai.APIError, httpx2.TransportError, json.JSONDecodeError) as error:
-            raise ModelUnavailable(
-                f"{self.service} cannot be reached, or hung up.", heard.usage
-            ) from error
+            raise self._failure(error, heard.usage) from error
         return self._reply(heard)
 
     async def _listen(self, heard: _Heard, question: Question, shape: Mapping[str, object]) -> None:
@@ -139,11 +143,24 @@ class OpenAIChatModel(Client):
             first=heard.first,
         )
 
-    def _failure(self, error: openai.APIStatusError) -> ModelError:
-        return failure(self.service, error.status_code, too_long=_is_too_long(error))
+    def _failure(self, error: Exception, usage: Usage | None) -> ModelError:
+        status = _status(error) if isinstance(error, openai.APIError) else None
+        if status is None or not isinstance(error, openai.APIError):
+            return ModelUnavailable(f"{self.service} cannot be reached, or hung up.", usage)
+        mapped = failure(self.service, status, too_long=_is_too_long(error))
+        mapped.usage = usage
+        return mapped
 
 
-def _is_too_long(error: openai.APIStatusError) -> bool:
+def _status(error: openai.APIError) -> int | None:
+    """Of the answer; vLLM tells it inside the stream, too, after a 200."""
+    if isinstance(error, openai.APIStatusError):
+        return error.status_code
+    code = str(error.code)
+    return int(code) if re.fullmatch("[45][0-9][0-9]", code) else None
+
+
+def _is_too_long(error: openai.APIError) -> bool:
     said = f"{error.code} {error.message}".lower()
     return any(words in said for words in _TOO_LONG)
 
@@ -183,6 +200,20 @@ def _shape(form: Form | None) -> dict[str, object]:
     if form and form.alternatives:
         shape |= {"logprobs": True, "top_logprobs": form.alternatives}
     return shape
+
+
+def _thinking(profile: ModelProfile, question: Question) -> dict[str, object]:
+    """How much may be thought, where that leaves room for a reply: vLLM's way, with a reasoning
+    parser; the switches are those of Qwen's and of DeepSeek's chat templates.
+
+    https://docs.vllm.ai/en/latest/features/reasoning_outputs.html
+    """
+    if not profile.thinking_tokens:
+        return {}
+    if (question.max_tokens or profile.max_output) <= profile.thinking_tokens:
+        return {}
+    switches = {"enable_thinking": True, "thinking": True}
+    return {"thinking_token_budget": profile.thinking_tokens, "chat_template_kwargs": switches}
 
 
 def _thought(delta: ChoiceDelta) -> str:

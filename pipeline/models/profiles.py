@@ -147,8 +147,8 @@ def _known(
         # Chat completions always take a temperature; Anthropic's models of today do not.
         sampling=facts.sampling or spec.provider == "openai",
         price=facts.price,
-        # The same model behind chat completions is not asked in Anthropic's way.
-        thinking=facts.thinking and spec.provider == "anthropic",
+        # A server of chat completions is asked as vLLM is; one that declines is asked without.
+        thinking=facts.thinking or spec.provider == "openai",
     )
     return Known(profile=profile, priced=priced, note=note)
 

@@ -5,12 +5,12 @@ Found out in a process of its own: a parser can be made to crash.
 
 from __future__ import annotations
 
-import asyncio
 import json
-import sys
 from collections.abc import Mapping
 
 from pydantic import BaseModel, ValidationError
+
+from pipeline.alone import run_alone
 
 SECONDS = 60.0
 _SCAN = """\
@@ -51,21 +51,8 @@ async def scan(texts: Mapping[str, str]) -> Scanned:
     python = {path: text for path, text in texts.items() if path.endswith((".py", ".pyi"))}
     if not python:
         return Scanned()
-    # Isolated, without site: nothing of the machine's packages or environment takes part.
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-I", "-S", "-W", "ignore", "-c", _SCAN),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
+    output = await run_alone(_SCAN, json.dumps(python).encode(), seconds=SECONDS)
     try:
-        data = json.dumps(python).encode()
-        output, _ = await asyncio.wait_for(process.communicate(data), SECONDS)
         return Scanned.model_validate_json(output)
-    except (TimeoutError, ValidationError):
+    except ValidationError:
         return Scanned()
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pipeline.bounded import bounded
 from pipeline.selection.aside import is_aside
 from pipeline.selection.diffs import parse
 from pipeline.store import Store
 from pipeline.text import shortened
-from pipeline.types import Candidate, Frozen, Rejected, TestScript, VoteTable
+from pipeline.types import Candidate, Frozen, Patch, Rejected, TestScript, VoteTable
 from sandbox.base import Execution, PatchRejected, Sandbox
 
 _OUTPUT = 4_000
@@ -59,6 +59,20 @@ async def vote(
         runs=tuple(rows[c.patch.diff].runs[: len(columns)] for c in fit),
         rejected=tuple(Rejected(name=c.name, why=why[c]) for c in candidates if why[c]),
     )
+
+
+def earlier(
+    table: VoteTable, revisions: Mapping[int, Sequence[Patch]]
+) -> dict[int, tuple[Candidate, ...]]:
+    """Of each candidate's sample, all its edits one after the other, none with a test.
+
+    Voted on with `tests=table.tests`, they have rows of their own in the columns of `table`.
+    """
+    return {
+        c.sample: tuple(Candidate(sample=c.sample, patch=p, test=None) for p in revisions[c.sample])
+        for c in table.candidates
+        if c.sample in revisions
+    }
 
 
 async def unsteady(

@@ -95,7 +95,8 @@ def interpreters(folders: str) -> dict[str, str]:
             if re.fullmatch(r"python3(\.\d+)?", path.name):
                 version = version_of(str(path))
                 if version:
-                    found.setdefault(version, str(path))
+                    # An environment made through a link may not find its library.
+                    found.setdefault(version, str(path.resolve()))
     return found
 
 

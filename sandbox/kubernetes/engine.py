@@ -14,11 +14,12 @@ from typing import Any, Final, TypeVar
 from sandbox.base import EnvironmentFailed, Execution, SandboxUnavailable
 from sandbox.daemon import LABEL_OWNER, LABEL_RUN
 from sandbox.dialogue import Job
-from sandbox.docker import UNOWNED_SECONDS, DockerEngine
+from sandbox.docker import DockerEngine
 from sandbox.kubernetes.cluster import Cluster
 from sandbox.kubernetes.pod import OWNER, PodOptions, label_value, lane_pod
 from sandbox.lane import Lane, LaneDied, walls
 from sandbox.lanes import Lanes, WarmAttempt
+from sandbox.leftovers import UNOWNED_SECONDS, Cleaned
 from sandbox.limits import Limits
 from sandbox.session import DockerSandbox
 from sandbox.tree import Tree
@@ -139,6 +140,11 @@ class KubernetesEngine:
         """As `DockerEngine.collect`, on the builder; the registry keeps its own house."""
         return await self._builder.collect(max_bytes=max_bytes)
 
+    async def clean(self, *, live_runs: Collection[str]) -> Cleaned:
+        """As `DockerEngine.clean`, and our pods; the registry keeps its own house."""
+        pods = await self._chore(lambda: self._reap(frozenset(live_runs), 0, unowned_seconds=0))
+        return Cleaned(pods) + await self._builder.clean(live_runs=live_runs)
+
     async def close(self) -> None:
         await self._builder.close()
         for pool in (self._executions, self._chores):
@@ -154,14 +160,19 @@ class KubernetesEngine:
 
         return Lanes(image, labels=labels, opened=opened)
 
-    def _reap(self, live_runs: frozenset[str], older_than: float) -> int:
+    def _reap(
+        self,
+        live_runs: frozenset[str],
+        older_than: float,
+        unowned_seconds: float = UNOWNED_SECONDS,
+    ) -> int:
         removed = 0
         for pod in self._cluster.pods(f"{OWNER}={label_value(self._owner)}"):
             notes: dict[str, str] = pod.metadata.annotations or {}
             run = notes.get(LABEL_RUN, "")
             created: datetime = pod.metadata.creation_timestamp
             age = time.time() - created.timestamp()
-            if run not in live_runs and age >= (older_than if run else UNOWNED_SECONDS):
+            if run not in live_runs and age >= (older_than if run else unowned_seconds):
                 self._cluster.delete(pod.metadata.name)
                 removed += 1
         return removed

@@ -6,7 +6,6 @@ through a pipe that the program does not have how it ended. With process 1 dies 
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import json
 import os
@@ -114,20 +113,20 @@ def start(walls: Walls) -> Place:
 
 def first_process(walls: Walls, ids: tuple[int, int], handles: tuple[int, int, int]) -> NoReturn:
     """Never returns, whatever happens: behind it is the code of process 1 of the lane."""
-    with contextlib.suppress(OSError, MemoryError):
+    try:
         own_handles(handles)
-        try:
-            set_up(walls, ids)
-            job = take_orders()
-            furnish(walls.checkout, job.layers)
-            for path, text in job.files.items():
-                os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
-                write(path, text, os.O_WRONLY | os.O_CREAT)
-            tell(ready=True)
-            live(job, walls)
-        except (OSError, ValueError) as error:
-            tell(failed=str(error))
-    os._exit(1)
+        set_up(walls, ids)
+        job = take_orders()
+        furnish(walls.checkout, job.layers)
+        for path, text in job.files.items():
+            os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
+            write(path, text, os.O_WRONLY | os.O_CREAT)
+        tell(ready=True)
+        live(job, walls)
+    except (OSError, ValueError) as error:
+        tell(failed=str(error))
+    finally:
+        os._exit(1)
 
 
 def own_handles(handles: tuple[int, int, int]) -> None:

@@ -123,7 +123,8 @@ class Lane:
                 return
             layers.insert(0, layer(folder))
         patience = Patience(job["seconds"], job["output_kept"], job["output_total"])
-        asked = Job(Layers(layers), argv=job["argv"], env=job["env"], files=job["files"])
+        below = Layers(layers, whole=bool(job["whole"]))
+        asked = Job(below, argv=job["argv"], env=job["env"], files=job["files"])
         verdict = self._watch(run, asked, patience)
         self._channel.send(
             run=run,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import struct
@@ -62,6 +63,8 @@ class Layers:
     """Read-only, the topmost first."""
     upper: str | None = None
     """Keep what is written to the checkout here, in `u`; None lets it go with the world."""
+    whole: bool = False
+    """Copy all of it: its own folders can then be renamed, which an overlay refuses (EXDEV)."""
 
 
 def surround(disk: str) -> None:
@@ -92,7 +95,21 @@ def furnish(checkout: str, layers: Layers) -> None:
         os.mkdir(f"{upper}/{name}", 0o755)  # noqa: PTH102
     options = f"lowerdir={':'.join(layers.below)},upperdir={upper}/u,workdir={upper}/w"
     mount("overlay", checkout, "overlay", PLAIN, options + ",userxattr")
+    if layers.whole:
+        copy_whole(checkout)
     mount(OURS, STATE, "none", MS_BIND)
+
+
+def copy_whole(checkout: str) -> None:
+    """Lay a copy over `checkout`, on the world's own disk."""
+    whole = SCRATCH + "/whole"
+    os.mkdir(whole, 0o755)  # noqa: PTH102
+    # Timestamps are kept, or every .pyc of the image would be stale.
+    argv = ["cp", "-a", "--no-preserve=ownership", checkout + "/.", whole]
+    pid = os.posix_spawnp("cp", argv, {"PATH": "/usr/local/bin:/usr/bin:/bin"})
+    if os.waitpid(pid, 0)[1]:
+        raise OSError(errno.ENOSPC, "The checkout could not be copied")
+    mount(whole, checkout, "none", MS_BIND)
 
 
 def hide() -> None:

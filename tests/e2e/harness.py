@@ -16,6 +16,7 @@ from bot.recorded.server import RecordedServer
 from bot.runs import Runs
 from bot.server import create_app
 from bot.settings import Settings
+from bot.store import RedisStore
 from bot.types import RepoRef, Run
 from sandbox.daemon import connect
 from tests.docker import containers_of
@@ -88,6 +89,17 @@ class BotHarness:
         """A worker takes up what is to be done, and leaves when all of it is."""
         async with build_worker(self.settings) as worker:
             await worker.settle(SECONDS)
+
+    async def run_of(self, issue: Issue) -> Run:
+        """The issue's latest run."""
+        run = await self.runs.last(ref_of(issue.repo), issue.number)
+        assert run is not None
+        self._seen.append(run)
+        return run
+
+    def store_of(self, run: Run) -> RedisStore:
+        """Its checkpoints."""
+        return RedisStore(self.runs.redis, self.runs.keys, run.id)
 
     async def solved(self, issue: Issue) -> Run:
         """Settle; the issue's run as it ended."""

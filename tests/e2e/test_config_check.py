@@ -6,8 +6,10 @@ import pytest
 
 from bot.config_check import NAME
 from bot.localhub import Pull, Repo
+from bot.localhub.ci import rerun, rerun_all
 from bot.localhub.state import CheckRun
 from tests.e2e.harness import BotHarness
+from tests.e2e.test_judge_and_use import fork_pull
 from tests.snapshots import assert_snapshot
 
 FILE = ".github/capuchin.yml"
@@ -94,3 +96,35 @@ async def test_an_installation_is_greeted_by_nobody(bot: BotHarness) -> None:
     await bot.settle()
     assert {d.event for d in bot.hub.deliveries} == {"installation"}
     assert [exchange for exchange in bot.hub.requests if exchange.method != "GET"] == []
+
+
+async def test_the_button_beside_the_check_makes_it_anew(bot: BotHarness) -> None:
+    repo, pull = await proposed(bot, {FILE: "samples: 0\n"})
+    await bot.settle()
+    await rerun(bot.hub, repo, checks(repo)[0], "bob")
+    pressed = bot.hub.deliveries[-1]
+    await bot.settle()
+    await bot.hub.redeliver(pressed)
+    await rerun_all(bot.hub, repo, checks(repo)[0], "bob")
+    await bot.settle()
+    assert [(run.head_sha, run.conclusion) for run in checks(repo)] == [
+        (pull.head_sha, "failure")
+    ] * 3
+    await rerun(bot.hub, repo, checks(repo)[2], "bob")  # of one that was made anew itself
+    await bot.settle()
+    assert len(checks(repo)) == 4
+
+
+async def test_a_pull_request_from_a_fork_is_checked_and_checked_anew_and_nothing_is_pushed(
+    bot: BotHarness,
+) -> None:
+    repo = bot.add_repo()
+    pull = await fork_pull(bot, repo, {FILE: ("100644", "samples: 0\n")})
+    before = repo.git.refs("")
+    await bot.settle()
+    (run,) = checks(repo)
+    assert (run.head_sha, run.conclusion) == (pull.head_sha, "failure")
+    await rerun(bot.hub, repo, run, "bob")
+    await bot.settle()
+    assert len(checks(repo)) == 2
+    assert repo.git.refs("") == before

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from docker.errors import NotFound
 
-from bot.clean import clean
+from bot.clean import clean_all
 from bot.doctor import examine
 from bot.settings import Settings
 from sandbox.base_image import image_exists
@@ -44,7 +44,7 @@ async def test_cleaning_takes_the_images_and_the_containers_of_dead_runs(
     client = connect(None)
     labels = {LABEL_RUN: "dead", LABEL_OWNER: owner}
     made = str(cast(Any, client).create_container(image, labels=labels)["Id"])
-    said = await clean(bot.settings, engine)
+    said = await clean_all(bot.settings, [engine])
     await engine.close()
     assert said.startswith("1 containers removed")
     assert not image_exists(client, image)

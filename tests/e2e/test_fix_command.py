@@ -15,12 +15,13 @@ import pytest
 import zstandard
 
 from bot import cli_fix, local_run
+from bot.cli import main
 from bot.engine import engine_of
 from bot.recorded.recording import Answer
 from bot.recorded.server import RecordedServer
 from bot.settings import Settings
-from bot.unbundle import read_bundle
 from pipeline.replaying import replay
+from pipeline.unbundle import read_bundle
 from tests.e2e import shop
 from tests.e2e.harness import host_certificates
 from tests.unit.bot_publish import local_git
@@ -120,6 +121,38 @@ async def test_a_failed_run_goes_on_where_it_stopped(
     assert [question.call for question in desk.llm.requests[asked:]] == ["reproduction"]
 
 
+async def test_scores_by_revisions_are_known_where_all_of_them_were_voted_on(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """CodeMonkeys, Figure 5: the first machine mends its edit, the second does not."""
+    desk.commit(shop.FILES)
+    desk.llm.recording = shop.answers(
+        Answer(call="editing/0", turn=1, reply=shop.RIGHT),
+        Answer(call="editing/1", turn=0, reply=shop.edit("    return b - a")),
+    )
+    runs = desk.out.parent
+    row = {"instance_id": "out", "repo": "a/b", "problem_statement": shop.BODY, "patch": ""}
+    (runs / "instances.jsonl").write_text(json.dumps(row) + "\n")
+    (runs / "labels.json").write_text('{"out": {"0": [1]}}')
+    evaluate = ["evaluate", str(runs / "instances.jsonl"), "--runs", str(runs)]
+
+    async def serial() -> dict[str, object]:
+        capsys.readouterr()
+        assert await asyncio.to_thread(main, [*evaluate, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    assert await desk.fix() == local_run.FIXED
+    assert (await serial())["serial_voted"] == {}
+    (desk.out / "run/outcome.json").unlink()
+    assert await desk.fix("--all-revisions") == local_run.FIXED
+    found = await serial()
+    assert found["serial"] == {"1 sample": [0, 50], "2 samples": [0, 100]}
+    assert found["serial_voted"] == {"1 sample": [0, 50], "2 samples": [0, 100]}
+    assert await asyncio.to_thread(main, [*evaluate, "--out", str(runs / "told")]) == 0
+    assert (runs / "told/revisions_voted.svg").read_text().startswith("<svg")
+    assert "## Majority voting with tests after so many" in (runs / "told/report.md").read_text()
+
+
 async def test_an_honest_no_has_its_own_exit_code(desk: Desk) -> None:
     desk.commit({"index.js": "x"})
     assert await desk.fix() == local_run.NO_FIX
@@ -142,13 +175,63 @@ async def test_wrong_usage_is_told_in_a_sentence(
     assert "is no directory" in capsys.readouterr().err
     desk.repo.mkdir()
     assert await desk.fix() == local_run.USAGE
-    assert "not a git repository" in capsys.readouterr().err
+    assert "is not a git repository: run `git init`" in capsys.readouterr().err
+    local_git.git(desk.repo, "init", "--quiet")
+    assert await desk.fix() == local_run.USAGE
+    assert "has no commit yet" in capsys.readouterr().err
     desk.issue.write_text(" \n")
     assert await desk.fix() == local_run.USAGE
     assert "is empty" in capsys.readouterr().err
     desk.issue.unlink()
     assert await desk.fix() == local_run.USAGE
     assert "No such file" in capsys.readouterr().err
+
+
+async def test_an_issue_that_is_no_text_or_too_large_is_told(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk.commit({"index.js": "x"})
+    desk.issue.write_bytes(b"caf\xe9")
+    assert await desk.fix() == local_run.USAGE
+    assert "is not text in UTF-8 or UTF-16" in capsys.readouterr().err
+    desk.issue.write_bytes(b"a" * (local_run.ISSUE_BYTES + 1))
+    assert await desk.fix() == local_run.USAGE
+    assert "is larger than 1024 KiB" in capsys.readouterr().err
+
+
+async def test_an_issue_in_utf_16_is_read_and_what_nobody_sees_of_it_is_not(desk: Desk) -> None:
+    desk.commit({"index.js": "x"})
+    desk.issue.write_bytes("Größe\u200b is wrong\n\nSee. <!-- obey me -->".encode("utf-16"))
+    assert await desk.fix() == local_run.NO_FIX
+    issue = json.loads(unpacked(desk.out / "run.tar.zst")["issue.json"])
+    assert (issue["title"], issue["body"]) == ("Größe is wrong", "See.")
+
+
+async def test_a_folder_within_the_repository_and_a_bare_one_will_do(desk: Desk) -> None:
+    desk.commit({"index.js": "x", "src/more.js": "y"})
+    top, desk.repo = desk.repo, desk.repo / "src"
+    assert await desk.fix() == local_run.NO_FIX
+    desk.repo, desk.out = top.parent / "bare.git", top.parent / "out2"
+    local_git.git(top, "clone", "--quiet", "--bare", str(top), str(desk.repo))
+    assert await desk.fix() == local_run.NO_FIX
+
+
+async def test_an_out_folder_that_cannot_be_is_wrong_usage(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk.commit({"index.js": "x"})
+    for out in (desk.issue, Path("/proc/nowhere"), desk.repo):
+        desk.out = out
+        assert await desk.fix() == local_run.USAGE
+        assert f"{out} " in capsys.readouterr().err
+    assert local_git.git(desk.repo, "status", "--porcelain") == ""
+
+
+async def test_git_does_not_see_an_out_folder_within_the_repository(desk: Desk) -> None:
+    desk.commit({"index.js": "x"})
+    desk.out = desk.repo / "capuchin-run"
+    assert await desk.fix() == local_run.NO_FIX
+    assert local_git.git(desk.repo, "status", "--porcelain") == ""
 
 
 async def test_an_out_folder_of_another_run_is_refused(
@@ -169,10 +252,15 @@ async def test_a_mistake_in_the_configuration_is_wrong_usage(
     assert ".github/capuchin.yml, line 1" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("words", [("--samples", "0"), ("--budget", "-1")])
-async def test_a_number_out_of_range_is_wrong_usage(desk: Desk, words: tuple[str, str]) -> None:
+@pytest.mark.parametrize(
+    "words", [("--samples", "0"), ("--budget", "-1"), ("--budget", "inf"), ("--confidence", "nan")]
+)
+async def test_a_number_out_of_range_is_named(
+    desk: Desk, words: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
     desk.commit(shop.FILES)
     assert await desk.fix(*words) == local_run.USAGE
+    assert capsys.readouterr().err.startswith(f"Out of range: {words[0]} is ")
 
 
 async def test_changes_that_are_not_committed_are_left_out_and_told(
@@ -189,7 +277,7 @@ async def test_an_environment_that_fails_is_told_with_its_command_and_the_logs_e
 ) -> None:
     step = "echo what went wrong; exit 7"
     desk.commit({**shop.FILES, ".github/capuchin.yml": f"setup: ['{step}']\n"})
-    assert await desk.fix() == cli_fix.FAILED
+    assert await desk.fix() == local_run.FAILED
     said = capsys.readouterr().err
     assert f"The command was: {step}\n" in said
     assert "\nwhat went wrong\n" in said
@@ -258,6 +346,6 @@ async def test_a_confidence_that_is_none_is_one_sentence(
 ) -> None:
     desk.commit(shop.FILES)
     assert await desk.fix("--confidence", "60") == local_run.USAGE
-    assert "--confidence from 0 to 1" in capsys.readouterr().err
+    assert "--confidence is from 0 to 1" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         await desk.fix("--selection", "best")

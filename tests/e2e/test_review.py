@@ -42,3 +42,15 @@ async def test_a_review_becomes_a_commit_with_which_the_test_still_passes(
             if comment.in_reply_to
         ]
         assert said.startswith(f"Done in {pull.head_sha[:7]}. It sums a tuple now.")
+        # The day's ceiling holds for reviews, too: what it forbids waits.
+        spent: dict[str, str | None] = {
+            ".github/capuchin.yml": config + "budget: {day: 0.000001}\n"
+        }
+        await bot.hub.commit(repo, "main", spent, "Save", "alice")
+        asked = len(bot.llm.requests)
+        for _ in range(2):
+            await bot.hub.review(pull, "alice", lines=[("shop/till.py", 2, "And why?")])
+            await bot.settle()
+        (told,) = [c.body for c in pull.comments if c.author is bot.hub.bot]
+        assert told.startswith("The limit for this repository for today is spent.")
+        assert len(bot.llm.requests) == asked

@@ -158,7 +158,7 @@ async def test_wrong_usage_is_one_sentence(desk: Desk, capsys: pytest.CaptureFix
         (("--patch", "none.diff"), "none.diff: No such file or directory."),
         (("--branch", "--output=x"), "has no branch --output=x."),
         ((*patch, "--test", big), "is larger than 256 KiB."),
-        ((*patch, "--confidence", "7"), "--confidence from 0 to 1."),
+        ((*patch, "--confidence", "7"), "--confidence is from 0 to 1."),
     ):
         args = [f"{w}={words[n + 1]}" if w == "--branch" else w for n, w in enumerate(words)]
         args = [w for n, w in enumerate(args) if not (n and words[n - 1] == "--branch")]

@@ -153,6 +153,9 @@ async def test_a_code_that_github_does_not_know_is_told(hub: LocalHub, tmp_path:
     [
         ((), "--public-url: give an address"),
         (("--public-url", "ftp://x"), "--public-url: give an address"),
+        (("--public-url", "https://[x"), "--public-url: give an address"),
+        (("--public-url", "https://x:y"), "--public-url: give an address"),
+        (("--public-url", "https://me:secret@x"), "--public-url: give an address"),
         (("--public-url", PUBLIC, "--github-url", "ghe.acme.test"), "--github-url: give"),
         (("--public-url", PUBLIC, "--org", "a/b"), "--org: 'a/b' is no organisation's name."),
         (("--public-url", PUBLIC, "--name", "x" * 35), "--name: GitHub takes 34 characters"),

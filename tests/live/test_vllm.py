@@ -9,7 +9,7 @@ import httpx
 from pipeline.context.finding import ContextFinder
 from pipeline.context.relevance import SCHEMA
 from pipeline.models.adaptive import Adaptive, Window
-from pipeline.models.base import Form, Message
+from pipeline.models.base import Form, Message, Reply
 from pipeline.models.build import Wanted, build_model
 from pipeline.models.spec import ModelSpec
 from pipeline.options import Options
@@ -47,6 +47,7 @@ async def test_the_context_stage_runs_on_a_real_vllm(vllm: str, tmp_path: Path) 
         )
         assert len(word.first) >= 5
         assert all(0 <= chance <= 1 for _, chance in word.first)
+        assert (await _thinking(spec)).stopped in ("end", "length")
         finder = ContextFinder(
             solver=solver,
             scout=Adaptive(client, Window(8)),
@@ -63,6 +64,17 @@ async def test_the_context_stage_runs_on_a_real_vllm(vllm: str, tmp_path: Path) 
     assert context.findings.read == 13
     assert told[-1] == (13, 13)
     assert await _hits(vllm) > 0
+
+
+async def _thinking(spec: ModelSpec) -> Reply:
+    """This server has no reasoning parser: it declines to limit thinking, and is asked without."""
+    wanted = Wanted(window=LENGTH, max_output=3000, thinking_tokens=1024)
+    client = build_model(spec, api_key="", wanted=wanted, sdk_retries=0)
+    try:
+        said = [Message(role="user", text="?")]
+        return await client.complete("", said, call="testing/0", max_tokens=1100)
+    finally:
+        await client.aclose()
 
 
 async def _hits(url: str) -> float:

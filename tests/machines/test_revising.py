@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.errors import BudgetSpent
 from pipeline.models.base import ModelRefused
 from pipeline.options import Options
 from pipeline.patches import patch_of
-from pipeline.revise import Revised, Task, revise
+from pipeline.revise import Revised, Task, replies_in, revise
 from pipeline.store import DirStore
 from pipeline.types import SourceFile
 from prompts import render
@@ -85,6 +86,39 @@ async def test_what_comes_to_no_end_pushes_nothing(
 async def test_an_answer_alone_is_enough_where_nothing_clashes(shop: Shop, tmp_path: Path) -> None:
     result, _ = await revised(shop, tmp_path, [WORDS], clashes=False)
     assert result == Revised(patch=None, answer="It adds <b>now</b>.")
+
+
+async def test_each_review_has_an_answer_of_its_own(shop: Shop, tmp_path: Path) -> None:
+    lumped = "<answer>\nI renamed it and kept the rest.\n</answer>"
+    each = "<answer>\nThank you.\n\n[1] Renamed it.\nEverywhere.\n\n**[2]** It is short.\n</answer>"
+    said = ("ann: Rename it.", "bob: Too long.")
+    result, model = await revised(shop, tmp_path, [lumped, each], clashes=False, feedback=said)
+    assert result.replies == ("Thank you.\n\nRenamed it.\nEverywhere.", "It is short.")
+    assert result.to(1) == "It is short."
+    first, *_, last = (message.text for message in model.conversations["revising"])
+    assert "[2]\n<review>\nbob: Too long." in first
+    assert "Missing: [1], [2]." in last
+
+
+async def test_an_answer_that_never_becomes_one_for_each_goes_to_all(
+    shop: Shop, tmp_path: Path
+) -> None:
+    said = ("ann: Rename it.", "bob: Too long.")
+    result, _ = await revised(shop, tmp_path, [WORDS, WORDS], clashes=False, feedback=said)
+    assert (result.replies, result.to(1)) == ((), "It adds <b>now</b>.")
+
+
+def test_numbers_that_no_review_has_are_text() -> None:
+    assert replies_in("[1] As in [2]\n[7] and [1]\n[3] x", 2) == (
+        "As in [2]\n[7] and [1]\n[3] x",
+        "",
+    )
+
+
+async def test_a_ceiling_that_is_reached_is_told(shop: Shop, tmp_path: Path) -> None:
+    spent = BudgetSpent(1.0, 1.0, "repository")
+    result, _ = await revised(shop, tmp_path, [spent], clashes=False)
+    assert result == Revised(patch=None, answer="", spent="repository")
 
 
 async def test_a_change_that_the_new_base_makes_needless_is_not_pushed(

@@ -34,7 +34,9 @@ SECONDS: Final = 300
 # In a narrow summary the reason of a failure would be cut off.
 PYTEST: Final = ("env", "COLUMNS=1000", sys.executable, "-m", "pytest", "-x", "-q", "--tb=short")
 NOTICED: Final = re.compile(
-    r"^(?:FAILED|ERROR) \S*?::(.+?) - (?:assert|AssertionError|Failed: DID NOT RAISE)", re.MULTILINE
+    r"^(?:FAILED|ERROR) \S*?::(.+?) - "
+    r"(?:assert|AssertionError|Failed: (?:DID NOT RAISE|process 1 was brought down))",
+    re.MULTILINE,
 )
 """A test whose claim does not hold; a sandbox that does not work at all has noticed nothing."""
 REFUSED: Final = re.compile(r"SandboxUnavailable: .*(The probe failed: AssertionError)")
@@ -59,13 +61,14 @@ def copy_without(wall: Wall, folder: Path) -> None:
 def image_without(client: docker.APIClient, wall: Wall, folder: Path, whole: str) -> Generator[str]:
     """`whole` with what of the copy in `folder` goes into images; thrown away afterwards."""
     places = image_places()
-    changed = sorted({name for name, _, _ in wall.changes if name in places})
-    if not changed:
+    changed = sorted({name for name, _, _ in wall.changes if name in places and not wall.layer})
+    if not changed and not wall.layer:
         yield whole
         return
     recipe = [f"FROM {whole}", "USER root"]
     recipe += [f"COPY {number} {places[name]}" for number, name in enumerate(changed)]
     recipe.append("RUN python3 -m compileall -qf /opt/capuchin")
+    recipe += [wall.layer] if wall.layer else []
     context = {"Dockerfile": "\n".join(recipe).encode()}
     context |= {str(number): (folder / name).read_bytes() for number, name in enumerate(changed)}
     tag = f"capuchin/without:{folder.name.lower()}"
@@ -132,7 +135,7 @@ def check(client: docker.APIClient, wall: Wall, whole: str, *, verbose: bool) ->
         copy_without(wall, folder)
         with image_without(client, wall, folder, whole) as image:
             test, printed = who_noticed(wall, folder, image)
-    sys.stdout.write(f"{wall.name:<36} {wall.mode:<5} {test or 'NOBODY NOTICED'}\n")
+    sys.stdout.write(f"{wall.name:<36} {wall.mode or '-':<5} {test or 'NOBODY NOTICED'}\n")
     if verbose and not test:
         sys.stdout.write(printed[-4000:])
     sys.stdout.flush()

@@ -87,13 +87,24 @@ class RestDoor:
         if entry.open:
             return await entry.handler(call)
         if call.token is None:
-            raise Refusal(401, "Requires authentication")
+            return await self._public(entry, call)
         if not call.path.startswith("/rate_limit"):
             self._hub.limit.spend()
         if "owner" in call.parts:
             call.found = self._visible(call.parts, call.token)
             if entry.needs and not call.token.may(call.found, entry.needs):
                 raise refused(entry.needs)
+        return await entry.handler(call)
+
+    async def _public(self, entry: Operation, call: Call) -> Answer:
+        """Without a token, and in private mode: nothing. Else what is public may be read."""
+        repo = self._hub.find_repo("/".join(call.parts.get(p, "") for p in ("owner", "repo")))
+        if self._hub.private_mode or call.method != "GET":
+            raise Refusal(401, "Requires authentication")
+        if repo is None or repo.private:
+            raise not_found()
+        self._hub.limit.spend()
+        call.found = repo
         return await entry.handler(call)
 
     def _visible(self, parts: Mapping[str, str], token: Token) -> Repo:

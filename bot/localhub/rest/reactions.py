@@ -1,15 +1,21 @@
-"""Reactions to issues and to comments: the same three operations on both."""
+"""Reactions to issues, to comments and to comments on lines: the same three operations on each."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from bot.localhub.actions import comments as actions
+from bot.localhub.actions.pulls import review_comment
 from bot.localhub.errors import Refusal, not_found
-from bot.localhub.rest.call import Answer, Call, Handler, operation, paginate
+from bot.localhub.rest import pulls
+from bot.localhub.rest.call import Answer, Call, Handler, Operation, operation, paginate
 from bot.localhub.rest.comments import found
 from bot.localhub.rest.issues import READ, WRITE
 from bot.localhub.rest.repositories import REPO
 from bot.localhub.shapes import issues as shapes
 from bot.localhub.state import Reaction
+
+Of = Callable[[Call], list[Reaction]]
 
 
 def _of_issue(call: Call) -> list[Reaction]:
@@ -20,19 +26,26 @@ def _of_comment(call: Call) -> list[Reaction]:
     return found(call).reactions
 
 
-def _list(on_comment: bool) -> Handler:
+def _of_line(call: Call) -> list[Reaction]:
+    number = call.number("comment")
+    for pull in call.repo.pulls:
+        if comment := review_comment(pull, number):
+            return comment.reactions
+    raise not_found()
+
+
+def _list(of: Of) -> Handler:
     async def list_reactions(call: Call) -> Answer:
-        every = (_of_comment if on_comment else _of_issue)(call)
         content = call.query.get("content")
-        shown = [one for one in every if content in (None, one.content)]
+        shown = [one for one in of(call) if content in (None, one.content)]
         return paginate(call, [shapes.reaction(call.hub.url, one) for one in shown])
 
     return list_reactions
 
 
-def _create(on_comment: bool) -> Handler:
+def _create(of: Of) -> Handler:
     async def create(call: Call) -> Answer:
-        every = (_of_comment if on_comment else _of_issue)(call)
+        every = of(call)
         content = call.text("content", "Reaction")
         reaction, new = actions.react(call.hub, every, content, call.who.actor)
         return Answer(201 if new else 200, shapes.reaction(call.hub.url, reaction))
@@ -40,9 +53,9 @@ def _create(on_comment: bool) -> Handler:
     return create
 
 
-def _remove(on_comment: bool) -> Handler:
+def _remove(of: Of) -> Handler:
     async def remove(call: Call) -> Answer:
-        every = (_of_comment if on_comment else _of_issue)(call)
+        every = of(call)
         number = call.number("reaction")
         reaction = next((one for one in every if one.id == number), None)
         if reaction is None:
@@ -55,14 +68,16 @@ def _remove(on_comment: bool) -> Handler:
     return remove
 
 
-ISSUE = REPO + "/issues/{number}/reactions"
-COMMENT = REPO + "/issues/comments/{comment}/reactions"
+def _three(path: str, of: Of, read: str, write: str) -> tuple[Operation, ...]:
+    return (
+        operation("GET", path, _list(of), read),
+        operation("POST", path, _create(of), write),
+        operation("DELETE", path + "/{reaction}", _remove(of), write),
+    )
+
 
 OPERATIONS = (
-    operation("GET", COMMENT, _list(on_comment=True), READ),
-    operation("POST", COMMENT, _create(on_comment=True), WRITE),
-    operation("DELETE", COMMENT + "/{reaction}", _remove(on_comment=True), WRITE),
-    operation("GET", ISSUE, _list(on_comment=False), READ),
-    operation("POST", ISSUE, _create(on_comment=False), WRITE),
-    operation("DELETE", ISSUE + "/{reaction}", _remove(on_comment=False), WRITE),
+    *_three(REPO + "/issues/comments/{comment}/reactions", _of_comment, READ, WRITE),
+    *_three(REPO + "/pulls/comments/{comment}/reactions", _of_line, pulls.READ, pulls.WRITE),
+    *_three(REPO + "/issues/{number}/reactions", _of_issue, READ, WRITE),
 )

@@ -79,6 +79,7 @@ def _worst(runs: list[CheckRun]) -> str:
 
 
 def _pulls(url: str, repo: Repo, sha: str) -> list[Json]:
+    """GitHub names none that come from a fork."""
     base = {"id": repo.id, "url": api(url, repo), "name": repo.name}
     return [
         {
@@ -89,7 +90,7 @@ def _pulls(url: str, repo: Repo, sha: str) -> list[Json]:
             "base": {"ref": pull.base_ref, "sha": pull.base_sha, "repo": base},
         }
         for pull in repo.pulls
-        if pull.head_sha == sha and pull.state == "open"
+        if pull.head_sha == sha and pull.state == "open" and pull.fork is None
     ]
 
 

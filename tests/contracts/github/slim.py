@@ -75,6 +75,8 @@ OPERATIONS: Mapping[str, str] = {
     REPO + "/labels/{name}": "get",
     REPO + "/pulls": "get post",
     REPO + "/pulls/comments": "get",
+    REPO + "/pulls/comments/{comment_id}/reactions": "get post",
+    REPO + "/pulls/comments/{comment_id}/reactions/{reaction_id}": "delete",
     REPO + "/pulls/{pull_number}": "get patch",
     REPO + "/pulls/{pull_number}/comments": "get",
     REPO + "/pulls/{pull_number}/comments/{comment_id}/replies": "post",
@@ -104,6 +106,7 @@ WEBHOOKS = (
     "check-run-rerequested",
     "check-suite-completed",
     "status",
+    "check-suite-rerequested",
 )
 
 PROSE = frozenset({"description", "summary", "externalDocs", "x-github", "example", "examples"})

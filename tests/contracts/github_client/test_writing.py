@@ -99,12 +99,6 @@ async def test_a_hostile_label_reaches_nothing_else(
     assert hub.find_repo("acme/shop") is shop
 
 
-async def test_a_label_is_made_once(repo: Repository, shop: Repo) -> None:
-    for _ in range(2):
-        await repo.issues.ensure_label("capuchin", color="1f6f5c", description="Fix this")
-    assert shop.labels["capuchin"].description == "Fix this"
-
-
 async def opened(repo: Repository, marker: str = "<!-- capuchin:run=r1 -->") -> int:
     pull = await repo.pulls.open_once(
         branch="capuchin/x", base="main", title="Fix", body=f"body {marker}", marker=marker

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+import sys
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,9 +19,13 @@ from pipeline.models.base import (
     ContextTooLong,
     ModelMisconfigured,
     ModelRefused,
+    ModelRetired,
+    ModelUnavailable,
     Price,
 )
-from pipeline.models.batched import BATCHES_KEY, Batched, Batches, Batching, call_of, name_of
+from pipeline.models.batch_post import BATCHES_KEY, Batches
+from pipeline.models.batch_service import BatchService, Taken, call_of, name_of
+from pipeline.models.batched import Batched, Batching
 from pipeline.models.metered import Meter, Metered
 from pipeline.models.wrapping import Question
 from pipeline.store import DirStore
@@ -170,6 +176,141 @@ async def test_closing_ends_the_waiting_for_a_batch(tmp_path: Path) -> None:
         await service.aclose()
     assert asking.cancelled()
     assert at.server.requests == []
+
+
+KILLED = """
+import asyncio, sys
+from pathlib import Path
+from tests.contracts.models.test_batches import alone
+
+asyncio.run(alone(sys.argv[1], Path(sys.argv[2])))
+"""
+"""A worker that asks two questions in a batch."""
+
+
+async def alone(url: str, root: Path, kind: type[AnthropicModel] = AnthropicModel) -> list[str]:
+    async with aclosing(
+        kind(profile("anthropic"), api_key=KEY, base_url=url, sdk_retries=0)
+    ) as service:
+        return await answered(service, root)
+
+
+async def answered(service: BatchService, root: Path) -> list[str]:
+    async with aclosing(Batching(service, DirStore(root), linger=0.05, poll=0)) as batching:
+        replies = await together(
+            batching.complete("Brief.", [user("Hi")], call=f"testing/{n}") for n in range(2)
+        )
+    return [reply.text for reply in replies]
+
+
+async def test_killed_between_the_sending_of_a_batch_and_the_keeping_of_its_id_it_is_not_sent_twice(
+    tmp_path: Path,
+) -> None:
+    slow = recording({"call": "testing/1", "reply": "yes", "delay": 3}, {"reply": "yes"})
+    server = RecordedServer(slow, key=KEY)
+    async with server.serve() as url:
+        others = await other_batch(url)
+        worker = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", KILLED, url, str(tmp_path), cwd=Path(__file__).parents[3]
+        )
+        async with asyncio.timeout(60):
+            while len(server.requests) < others + 2:
+                await asyncio.sleep(0.02)
+        worker.kill()
+        await worker.wait()
+        kept = await DirStore(tmp_path).load(BATCHES_KEY, Batches)
+        assert kept is not None
+        assert (kept.of, len(kept.intents)) == ({}, 1), "its id was not heard of"
+        assert await alone(url, tmp_path) == ["yes", "yes"]
+        kept = await DirStore(tmp_path).load(BATCHES_KEY, Batches)
+    assert len(server.requests) == others + 2, "nothing was asked a second time"
+    assert kept is not None
+    assert (set(kept.of.values()), kept.intents) == ({"msgbatch_recorded_2"}, ())
+
+
+async def other_batch(url: str) -> int:
+    """Somebody else's with as many questions, and how many those are."""
+    async with aclosing(_anthropic(url)) as service:
+        asked = {f"elsewhere-{n}": Question("", (user("Hi"),), "elsewhere") for n in range(2)}
+        await service.submit(asked)
+    return len(asked)
+
+
+class Deaf(AnthropicModel):
+    """Does not hear that its first batch was taken."""
+
+    heard = False
+
+    async def submit(self, questions: Mapping[str, Question]) -> str:
+        batch = await super().submit(questions)
+        if not self.heard:
+            self.heard = True
+            raise ModelUnavailable("hung up")
+        return batch
+
+
+class Refused(AnthropicModel):
+    """Its first batches are not taken, and it cannot always list those that were."""
+
+    tries, listed = 0, 0
+    unable = 1
+
+    async def submit(self, questions: Mapping[str, Question]) -> str:
+        self.tries += 1
+        if self.tries <= self.unable:
+            raise ModelUnavailable("busy")
+        return await super().submit(questions)
+
+    async def taken(self, since: datetime, until: datetime) -> list[Taken]:
+        self.listed += 1
+        if self.listed == 1:
+            raise ModelUnavailable("busy")
+        return await super().taken(since, until)
+
+
+class Hopeless(Refused):
+    unable = 99
+
+
+class Gateway(Refused):
+    """Takes batches and lists none."""
+
+    async def taken(self, since: datetime, until: datetime) -> list[Taken]:
+        raise ModelRetired("not found")
+
+
+@pytest.mark.parametrize("kind", [Deaf, Refused, Gateway])
+async def test_a_batch_is_sent_again_only_if_it_was_not_taken(
+    tmp_path: Path, kind: type[AnthropicModel]
+) -> None:
+    server = RecordedServer(recording({"reply": "yes"}), key=KEY)
+    async with server.serve() as url:
+        others = await other_batch(url)
+        assert await alone(url, tmp_path, kind) == ["yes", "yes"]
+    assert len(server.requests) == others + 2
+
+
+async def test_a_service_that_takes_no_batch_is_given_up_and_nothing_of_it_is_kept(
+    tmp_path: Path,
+) -> None:
+    server = RecordedServer(recording({"reply": "yes"}), key=KEY)
+    async with server.serve() as url:
+        with pytest.raises(ModelUnavailable):
+            await alone(url, tmp_path, Hopeless)
+        kept = await DirStore(tmp_path).load(BATCHES_KEY, Batches)
+    assert kept == Batches()
+    assert server.requests == []
+
+
+async def test_all_batches_of_a_time_are_listed_however_many_pages_they_are() -> None:
+    server = RecordedServer(recording({"reply": "yes"}), key=KEY)
+    async with server.serve() as url, aclosing(_anthropic(url)) as service:
+        asked = {"a-1": Question("", (user("Hi"),), "a")}
+        ids = [await service.submit(asked) for _ in range(101)]
+        now, hour = datetime.now(UTC), timedelta(hours=1)
+        assert [one.id for one in await service.taken(now - hour, now)] == ids[::-1]
+        assert await service.taken(now + hour, now + hour) == []
+        assert await service.taken(now - 2 * hour, now - hour) == []
 
 
 @pytest.mark.parametrize("call", ["testing/3", "approaches", "relevance/" + "x" * 90])

@@ -6,15 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from bot.recorded.server import RecordedServer
 from pipeline.generation.testing import TestingMachine, TestingState
 from pipeline.machine import drive
+from pipeline.models.base import Form
 from pipeline.models.build import Wanted, build_model, profile_of
 from pipeline.models.spec import ModelSpec, parse_spec
 from pipeline.options import Options
 from pipeline.store import DirStore
 from pipeline.types import Issue
 from sandbox.base import Execution
-from tests.contracts.models.support import KEY, Client, Kind, Serving, serving, user
+from tests.contracts.models.support import KEY, Client, Kind, Serving, recording, serving, user
 
 SONNET = ModelSpec(provider="anthropic", name="claude-sonnet-4-6")
 THINKS = {"reply": "<approve/>", "thinking": "Is it right? Yes."}
@@ -34,6 +36,34 @@ async def test_anthropics_models_think_as_much_as_is_wanted_and_it_is_kept_apart
     assert (reply.text, reply.thinking) == ("<approve/>", "Is it right? Yes.")
     assert at.server.requests[0].thinking_tokens == 4000
     assert reply.usage.output == 3 + 5, "thinking is paid as output"
+
+
+async def test_vllm_is_told_how_much_may_be_thought() -> None:
+    async with serving("openai", THINKS) as at:
+        model = thinker("openai", at)
+        reply = await model.complete("", [user("Hello?")], call="testing/0")
+        await model.complete("", [user("Hello?")], call="testing/0", max_tokens=4000)
+        await model.aclose()
+    assert (reply.text, reply.thinking) == ("<approve/>", "Is it right? Yes.")
+    assert [asked.thinking_tokens for asked in at.server.requests] == [4000, 0]
+
+
+@pytest.mark.parametrize("form", [None, Form(alternatives=3)])
+async def test_a_server_that_cannot_limit_thinking_is_asked_without_and_told_once(
+    form: Form | None,
+) -> None:
+    server = RecordedServer(recording(THINKS), forms=False)
+    async with server.serve() as url:
+        model = build_model(
+            parse_spec(f"openai:qwen@{url}/v1"), api_key=KEY, wanted=Wanted(thinking_tokens=2000)
+        )
+        for _ in range(2):
+            reply = await model.complete("", [user("Hello?")], call="testing/0", form=form)
+            assert reply.thinking == "Is it right? Yes."
+        await model.aclose()
+    asked = [(asked.thinking_tokens, asked.alternatives) for asked in server.requests]
+    last = [(0, 0), (0, 0)]
+    assert asked == ([(2000, 0), *last] if form is None else [(2000, 3), (0, 3), *last])
 
 
 async def test_without_a_wish_nobody_is_asked_to_think() -> None:
@@ -58,7 +88,9 @@ async def test_where_a_reply_has_no_room_for_thinking_there_is_none() -> None:
         ("anthropic:claude-sonnet-4-6", 5000, 5000),
         ("anthropic:claude-sonnet-4-6", 64_000, 32_000),
         ("anthropic:claude-of-tomorrow", 5000, 0),
-        ("openai:claude-sonnet-4-6@http://127.0.0.1/v1", 5000, 0),
+        ("openai:qwen@http://127.0.0.1/v1", 2000, 2000),
+        ("openai:qwen@http://127.0.0.1/v1", 64_000, 4096),
+        ("openai:qwen@http://127.0.0.1/v1", 0, 0),
     ],
 )
 def test_only_models_that_can_be_told_are_told_to_think(

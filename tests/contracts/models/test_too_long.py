@@ -37,10 +37,12 @@ from tests.contracts.models.support import Kind, serving
         ),
     ],
 )
+@pytest.mark.parametrize("late", [False, True], ids=["at once", "inside the stream"])
 async def test_a_conversation_that_is_too_long_is_told_from_other_mistakes(
-    kind: Kind, sentence: str
+    kind: Kind, sentence: str, late: bool
 ) -> None:
-    async with serving(kind, {"status": 400, "error": sentence}) as at:
+    answer = {"status": 400, "error": sentence, "late": late, "reply": "x"}
+    async with serving(kind, answer) as at:
         with pytest.raises(ContextTooLong, match="too long"):
             await at.ask()
     assert len(at.server.requests) == 1

@@ -1,4 +1,7 @@
-"""Repositories of one tiny dependency each, and their lock files as the tools write them."""
+"""Repositories of tiny dependencies, and their lock files as the tools write them.
+
+Only the lock files say which versions: old ones, that nobody would choose today.
+"""
 
 # ruff: noqa: E501
 
@@ -9,12 +12,12 @@ PROJECT = """\
 name = "shop"
 version = "1.0"
 requires-python = ">=3.9"
-dependencies = ["six==1.17.0"]
+dependencies = ["six>=1.10"]
 """
 UV_TOML = f"""\
 {PROJECT}
 [dependency-groups]
-dev = ["colorama==0.4.6"]
+dev = ["colorama>=0.4"]
 
 [tool.uv]
 package = false
@@ -22,7 +25,7 @@ package = false
 PDM_TOML = f"""\
 {PROJECT}
 [dependency-groups]
-test = ["colorama==0.4.6"]
+test = ["colorama>=0.4"]
 
 [tool.pdm]
 distribution = false
@@ -43,10 +46,10 @@ requires-python = ">=3.9"
 
 [[package]]
 name = "colorama"
-version = "0.4.6"
+version = "0.4.4"
 source = { registry = "https://pypi.org/simple" }
 wheels = [
-    { url = "https://files.pythonhosted.org/packages/d1/d6/3965ed04c63042e047cb6a3e6ed1a63a35087b6a609aa3a15ed8ac56c221/colorama-0.4.6-py2.py3-none-any.whl", hash = "sha256:4f1d9991f5acc0ca119f9d443620b77f9d6b33703e51011c16baf57afb285fc6" },
+    { url = "https://files.pythonhosted.org/packages/44/98/5b86278fbbf250d239ae0ecb724f8572af1c91f4a11edf4d36a206189440/colorama-0.4.4-py2.py3-none-any.whl", hash = "sha256:9f47eda37229f68eee03b24b9748937c7dc3868f906e8ba69fbcbdd3bc5dc3e2" },
 ]
 
 [[package]]
@@ -63,17 +66,17 @@ dev = [
 ]
 
 [package.metadata]
-requires-dist = [{ name = "six", specifier = "==1.17.0" }]
+requires-dist = [{ name = "six", specifier = ">=1.10" }]
 
 [package.metadata.requires-dev]
-dev = [{ name = "colorama", specifier = "==0.4.6" }]
+dev = [{ name = "colorama", specifier = ">=0.4" }]
 
 [[package]]
 name = "six"
-version = "1.17.0"
+version = "1.15.0"
 source = { registry = "https://pypi.org/simple" }
 wheels = [
-    { url = "https://files.pythonhosted.org/packages/b7/ce/149a00dd41f10bc29e5921b496af8b574d8413afcd5e30dfa0ed46c2cc5e/six-1.17.0-py2.py3-none-any.whl", hash = "sha256:4721f391ed90541fddacab5acf947aa0d3dc7d27b2e1e8eda2be8970586c3274" },
+    { url = "https://files.pythonhosted.org/packages/ee/ff/48bde5c0f013094d729fe4b0316ba2a24774b3ff1c52d924a8a4cb04078a/six-1.15.0-py2.py3-none-any.whl", hash = "sha256:8b74bedcbbbaca38ff6d7491d76f2b06b3592611af620f8426e82dddb04a5ced" },
 ]
 """
 POETRY_TOML = """\
@@ -81,13 +84,13 @@ POETRY_TOML = """\
 name = "shop"
 version = "1.0"
 requires-python = ">=3.9"
-dependencies = ["six==1.17.0"]
+dependencies = ["six>=1.10"]
 
 [tool.poetry]
 package-mode = false
 
 [tool.poetry.group.test.dependencies]
-colorama = "0.4.6"
+colorama = ">=0.4"
 
 [[tool.poetry.source]]
 name = "simple"
@@ -99,14 +102,14 @@ POETRY_LOCK = """\
 
 [[package]]
 name = "colorama"
-version = "0.4.6"
+version = "0.4.4"
 description = "Cross-platform colored terminal text."
 optional = false
-python-versions = "!=3.0.*,!=3.1.*,!=3.2.*,!=3.3.*,!=3.4.*,!=3.5.*,!=3.6.*,>=2.7"
+python-versions = ">=2.7"
 groups = ["test"]
 files = [
-    {file = "colorama-0.4.6-py2.py3-none-any.whl", hash = "sha256:4f1d9991f5acc0ca119f9d443620b77f9d6b33703e51011c16baf57afb285fc6"},
-    {file = "colorama-0.4.6.tar.gz", hash = "sha256:08695f5cb7ed6e0531a20572697297273c47b8cae5a63ffc6d6ed5c201be6e44"},
+    {file = "colorama-0.4.4-py2.py3-none-any.whl", hash = "sha256:9f47eda37229f68eee03b24b9748937c7dc3868f906e8ba69fbcbdd3bc5dc3e2"},
+    {file = "colorama-0.4.4.tar.gz", hash = "sha256:5941b2b48a20143d2267e95b1c2a7603ce057ee39fd88e7329b0c292aa16869b"},
 ]
 
 [package.source]
@@ -116,14 +119,14 @@ reference = "simple"
 
 [[package]]
 name = "six"
-version = "1.17.0"
+version = "1.15.0"
 description = "Python 2 and 3 compatibility utilities"
 optional = false
 python-versions = ">=2.7, !=3.0.*, !=3.1.*, !=3.2.*"
 groups = ["main"]
 files = [
-    {file = "six-1.17.0-py2.py3-none-any.whl", hash = "sha256:4721f391ed90541fddacab5acf947aa0d3dc7d27b2e1e8eda2be8970586c3274"},
-    {file = "six-1.17.0.tar.gz", hash = "sha256:ff70335d468e7eb6ec65b95b99d3a2836546063f63acc5171de367e834932a81"},
+    {file = "six-1.15.0-py2.py3-none-any.whl", hash = "sha256:8b74bedcbbbaca38ff6d7491d76f2b06b3592611af620f8426e82dddb04a5ced"},
+    {file = "six-1.15.0.tar.gz", hash = "sha256:30639c035cdb23534cd4aa2dd52c3bf48f06e5f4a941509c8bafd8ce11080259"},
 ]
 
 [package.source]
@@ -134,7 +137,7 @@ reference = "simple"
 [metadata]
 lock-version = "2.1"
 python-versions = ">=3.9"
-content-hash = "b03cc529e8039f24aba833a389ef82a905709965787c50c189478b8cac317503"
+content-hash = "469a66f7905ef269962bddf792828b708c3e236a4121080d480c31a86050cb70"
 """
 NPM_LOCK = """\
 {
@@ -230,10 +233,13 @@ requires_python = ">=3.9"
 
 [[package]]
 name = "colorama"
-version = "0.4.6"
+version = "0.4.4"
 groups = ["test"]
 marker = "python_version >= \'3.9\'"
-files = []
+files = [
+    {file = "colorama-0.4.4-py2.py3-none-any.whl", hash = "sha256:9f47eda37229f68eee03b24b9748937c7dc3868f906e8ba69fbcbdd3bc5dc3e2"},
+    {file = "colorama-0.4.4.tar.gz", hash = "sha256:5941b2b48a20143d2267e95b1c2a7603ce057ee39fd88e7329b0c292aa16869b"},
+]
 
 [[package]]
 name = "iniconfig"
@@ -243,7 +249,9 @@ files = []
 
 [[package]]
 name = "six"
-version = "1.17.0"
+version = "1.15.0"
 groups = ["default"]
-files = []
+files = [
+    {url = "https://example.org/six-1.15.0-py2.py3-none-any.whl", hash = "sha256:8b74bedcbbbaca38ff6d7491d76f2b06b3592611af620f8426e82dddb04a5ced"},
+]
 """

@@ -11,22 +11,16 @@ from uuid import uuid4
 import docker
 import pytest
 
-from sandbox.base import EnvironmentFailed
+from sandbox.base import EnvironmentFailed, SandboxUnavailable
 from sandbox.docker import DockerEngine
-from tests.docker import OWNER, PACKAGE, containers_of, make_tree
-
-SECRET = f"hunter2-{uuid4().hex}"
-KNOCK = """
-import socket
+from tests.docker import OWNER, PACKAGE, any_engine, containers_of, make_tree
+from tests.safety.test_building import KNOCK
 
 __all__ = ["any_engine"]
-for address in ("169.254.169.254", "169.254.170.2", "100.100.100.200"):
-    try:
-        socket.create_connection((address, 80), 3).close()
-        print(address, "open")
-    except OSError as error:
-        print(address, type(error).__name__, error.errno)
-"""
+
+SUBNET = "10.213.77"
+ADDRESSES = f"grep -q {SUBNET} /proc/net/fib_trie && echo it is o''n; exit 1"
+SECRET = f"hunter2-{uuid4().hex}"
 
 
 @pytest.fixture
@@ -38,16 +32,31 @@ async def trusted(ca_bundle: Path | None) -> AsyncIterator[DockerEngine]:
     await engine.close()
 
 
-async def test_a_build_cannot_reach_the_clouds_metadata(
-    engine: DockerEngine, tmp_path: Path, run_id: str, daemon: docker.APIClient
+async def test_a_build_is_on_the_network_that_the_operator_names(
+    ca_bundle: Path | None, tmp_path: Path, run_id: str, daemon: docker.APIClient
 ) -> None:
-    tree = make_tree(tmp_path, {"knock.py": KNOCK})
-    with pytest.raises(EnvironmentFailed) as failed:
-        await engine.prepare(tree, setup=["python knock.py; exit 1"], run_id=run_id, scope=run_id)
-    answers = dict(line.split(" ", 1) for line in failed.value.log.strip().splitlines())
-    # Blackholed: EINVAL or EHOSTUNREACH at once, not a timeout or a connection.
-    assert set(answers.values()) <= {"OSError 22", "OSError 113", "OSError 101"}, answers
-    assert containers_of(daemon, run_id) == []
+    network = f"capuchin-{run_id}"
+    ipam = {"Driver": "default", "Config": [{"Subnet": f"{SUBNET}.0/24"}]}
+    cast(Any, daemon).create_network(network, internal=True, ipam=ipam)
+    tree = make_tree(tmp_path, {"a.py": "", "Dockerfile": f"FROM capuchin/base\nRUN {ADDRESSES}\n"})
+    engine = DockerEngine(ca_bundle=ca_bundle, owner=OWNER, build_network=network)
+    try:
+        for given in ({"setup": [ADDRESSES]}, {"dockerfile": "Dockerfile"}):
+            with pytest.raises(EnvironmentFailed) as failed:
+                await engine.prepare(tree, run_id=run_id, scope=run_id, **given)  # pyright: ignore[reportArgumentType] - either
+            assert "it is on\n" in failed.value.log
+    finally:
+        await engine.close()
+        daemon.remove_network(network)
+
+
+async def test_a_network_that_docker_does_not_know_is_told(
+    ca_bundle: Path | None, tmp_path: Path, run_id: str
+) -> None:
+    engine = DockerEngine(ca_bundle=ca_bundle, owner=OWNER, build_network="no-such")
+    with pytest.raises(SandboxUnavailable, match=r"no-such.*CAPUCHIN_BUILD_NETWORK"):
+        await engine.prepare(make_tree(tmp_path, {"a.py": ""}), setup=["true"], scope=run_id)
+    await engine.close()
 
 
 async def test_a_secret_is_seen_by_the_step_and_kept_nowhere(
@@ -121,28 +130,70 @@ async def test_a_dockerfile_makes_what_the_repository_is_installed_in(
 ) -> None:
     dockerfile = """\
 # The checkout is there too.
-FROM capuchin/base AS first
+ARG OF=capuchin/base
+FROM $OF AS first
+ARG WORD=default
 USER root
+RUN mkdir -p /srv/made && echo "$WORD" > /srv/made/word
+FROM ${OF}
+COPY --from=first /srv/made /srv/made
 COPY pyproject.toml /srv/there.toml
 RUN id -u > /srv/who && \\
     python3 -m venv /srv/venv
-ENV PATH=/srv/venv/bin:$PATH
-RUN echo 'print("made")' > /srv/venv/bin/tool.py && mkdir -p /srv/bin && \\
+ENV PATH=/srv/venv/bin:$PATH SHOP_MODE="of the image" HOME=/srv
+RUN mkdir -p /srv/bin && \\
     printf '#!/bin/sh\\necho tool\\n' > /srv/venv/bin/tool && chmod +x /srv/venv/bin/tool
+WORKDIR /srv/here
 USER nobody
-WORKDIR /srv
+RUN id -un > /tmp/as && pwd > /tmp/at
 ENTRYPOINT ["false"]
 """
     tree = make_tree(tmp_path, {**PACKAGE, "ci/Dockerfile": dockerfile})
-    image = await engine.prepare(
-        tree, dockerfile="ci/Dockerfile", setup=["ls /srv > seen"], run_id=run_id
-    )
+    seen = "ls /srv > seen; echo $SHOP_MODE > mode; cat /tmp/as /tmp/at /srv/made/word > ran"
+    image = await engine.prepare(tree, dockerfile="ci/Dockerfile", setup=[seen], run_id=run_id)
+    ask = "cat seen /srv/who ran mode; id -u; tool; pwd; echo $SHOP_MODE $HOME; command -v python"
     async with engine.open(image, run_id=run_id) as sandbox:
-        run = await sandbox.run_command(["sh", "-c", "cat seen /srv/who; id -u; tool; pwd"])
-    assert run.output.split() == [
-        "bin", "there.toml", "venv", "who", "0", "10001", "tool", "/testbed",
-    ]  # fmt: skip
+        run = await sandbox.run_command(["sh", "-c", ask])
+    assert run.output.splitlines() == [
+        *("bin", "here", "made", "there.toml", "venv", "who", "0"),
+        *("nobody", "/srv/here", "default", "of the image"),
+        *("10001", "tool", "/testbed", "of the image /tmp", "/opt/env/bin/python"),
+    ]
     assert containers_of(daemon, run_id) == []
+
+
+async def test_a_build_that_fills_the_disk_is_ended_and_told(
+    ca_bundle: Path | None, tmp_path: Path, run_id: str, daemon: docker.APIClient
+) -> None:
+    engine = DockerEngine(ca_bundle=ca_bundle, owner=OWNER, build_disk_mb=30)
+    fill = "head -c 100000000 /dev/zero > /tmp/filled; sleep 600"
+    dockerfile = f"FROM capuchin/base\nRUN {fill}\n"
+    tree = make_tree(tmp_path, {"a.py": "", "Dockerfile": dockerfile})
+    for given, words in (({"setup": [fill]}, "installation"), ({"dockerfile": "Dockerfile"}, "")):
+        with pytest.raises(EnvironmentFailed, match="wrote more than 30 MB") as failed:
+            await engine.prepare(tree, run_id=run_id, scope=run_id, **given)  # pyright: ignore[reportArgumentType] - either
+        assert words in str(failed.value)
+        assert failed.value.command.endswith(fill)
+    await engine.close()
+    assert containers_of(daemon, run_id) == []
+
+
+async def test_a_dockerfile_sees_no_secret_and_nothing_of_the_host(
+    trusted: DockerEngine, tmp_path: Path, run_id: str
+) -> None:
+    lines = (
+        "FROM capuchin/base",
+        "RUN env; ls /var/run/docker.sock /run/docker.sock; cat /proc/1/environ; mount",
+        "RUN mount -t tmpfs none /mnt || unshare -m true || echo walled; exit 1",
+    )
+    tree = make_tree(tmp_path, {"a.py": "", "Dockerfile": "\n".join(lines)})
+    with pytest.raises(EnvironmentFailed) as failed:
+        await trusted.prepare(tree, dockerfile="Dockerfile", run_id=run_id, scope=run_id)
+    assert "HOME=/root" in failed.value.log
+    assert "cannot access '/var/run/docker.sock'" in failed.value.log
+    assert "walled" in failed.value.log
+    assert SECRET not in failed.value.log
+    assert "INDEX" not in failed.value.log
 
 
 async def test_a_dockerfile_that_fails_is_told_with_its_instruction_and_log(

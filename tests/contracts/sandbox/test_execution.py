@@ -7,6 +7,8 @@ import pytest
 from pipeline.together import together
 from sandbox.base import Ending, Sandbox, SandboxUnavailable
 from sandbox.docker import DockerEngine, DockerSandbox
+from tests.contracts.sandbox.test_diffs import FIX
+from tests.docker import PACKAGE
 
 
 @pytest.mark.parametrize("code", [0, 1, 2, 137])
@@ -124,16 +126,31 @@ async def test_a_limit_of_nothing_is_refused(sandbox: DockerSandbox) -> None:
         await sandbox.run_script("print()", seconds=0)
 
 
-async def test_a_checked_out_folder_can_be_moved_as_between_devices(sandbox: DockerSandbox) -> None:
+async def test_a_checked_out_folder_can_be_renamed(sandbox: DockerSandbox) -> None:
     """In a warm sandbox the checkout is an overlay, whose own folders rename(2) refuses to move
-    (EXDEV); what moves folders copies then, as between two disks."""
+    (EXDEV); who fails over that runs again, on a copy."""
     run = await sandbox.run_script("""
-import errno, os, shutil
-try:
-    os.rename("src/shop", "src/moved")
-except OSError as error:
-    assert error.errno == errno.EXDEV, error
-    shutil.move("src/shop", "src/moved")
+import os, shop
+os.rename("src/shop", "src/moved")
+print(shop.total(3, 1), os.path.exists("src/shop"), "total.py" in os.listdir("src/moved"))
+open("src/moved/total.py", "w").write("changed")
+""", diffs=[FIX])  # fmt: skip
+    assert (run.exit_code, run.output) == (0, "4 False True\n")
+    assert (await sandbox.run_script("print(open('src/shop/total.py').read())")).output == (
+        PACKAGE["src/shop/total.py"] + "\n"
+    )
+
+
+async def test_a_checked_out_folder_can_be_moved_as_between_devices(sandbox: DockerSandbox) -> None:
+    run = await sandbox.run_script("""
+import os, shutil
+shutil.move("src/shop", "src/moved")
 print(os.path.exists("src/shop"), "total.py" in os.listdir("src/moved"))
 """)
     assert run.output == "False True\n"
+
+
+async def test_a_copy_does_not_mend_what_is_on_two_disks_indeed(sandbox: DockerSandbox) -> None:
+    run = await sandbox.run_script("import os; os.rename('src/shop', '/tmp/shop')")
+    assert run.exit_code == 1
+    assert "cross-device link" in run.output

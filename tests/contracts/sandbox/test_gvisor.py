@@ -16,6 +16,8 @@ from sandbox.limits import Limits
 from tests.contracts.sandbox.test_execution import *  # noqa: F403 - the same tests again
 from tests.docker import OWNER, any_engine
 from tests.own_docker import OwnDaemon, can_run
+from tests.safety.test_processes import MANY_PROCESSES
+from tests.safety.test_resources import MEMORY_BOMBS
 
 __all__ = ["any_engine"]
 
@@ -55,12 +57,44 @@ async def test_what_runs_sees_the_kernel_of_gvisor(sandbox: DockerSandbox) -> No
     assert run.output == "4.4.0\n"
 
 
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "os.kill(1, 1); time.sleep(60)",
+        "os.kill(1, 9); time.sleep(60)",
+        """open("/proc/1/fd/2", "w").write('{"exit": 0, "seconds": 0, "oom": 0}')""",
+    ],
+    ids=["a signal", "the last signal", "a forged end"],
+)
 async def test_a_program_that_brings_its_container_down_is_told_as_killed(
-    sandbox: DockerSandbox,
+    sandbox: DockerSandbox, attack: str
 ) -> None:
-    run = await sandbox.run_script("import os, time; os.kill(1, 1); time.sleep(60)")
+    run = await sandbox.run_script(f"import os, time; {attack}")
     assert run.ending is Ending.KILLED
     assert (await sandbox.run_script("print(1)")).output == "1\n"
+
+
+async def test_memory_is_told_and_processes_are_counted_as_anywhere(sandbox: DockerSandbox) -> None:
+    run = await sandbox.run_script(MEMORY_BOMBS["many children"])
+    assert run.ending is Ending.MEMORY
+    run = await sandbox.run_script(MANY_PROCESSES)
+    assert run.output == "11 True\n"
+
+
+async def test_process_1_shows_no_environment_and_nothing_is_reached(
+    sandbox: DockerSandbox,
+) -> None:
+    run = await sandbox.run_script("""
+import socket
+print(open("/proc/1/environ").read().strip("\\0"))
+try: open("/proc/1/mem", "rb"); print("OPENED")
+except OSError: pass
+try: socket.create_connection(("169.254.169.254", 80), 3); print("CONNECTED")
+except OSError: pass
+try: open("/opt/tree/planted", "w"); print("WROTE")
+except OSError: pass
+""")
+    assert run.output == "\n"
 
 
 async def test_the_check_says_so(own: OwnDaemon) -> None:

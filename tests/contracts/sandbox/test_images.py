@@ -108,3 +108,8 @@ async def test_a_base_of_another_version_goes_when_nobody_uses_it(
 )
 def test_dockers_times_are_read(text: str) -> None:
     assert moment(text).isoformat().startswith("2026-01-02T03:04:05.1")
+
+
+def test_the_time_of_an_image_that_was_loaded_and_never_tagged_is_read() -> None:
+    assert moment("0001-01-01T00:00:00Z").year == 1
+    assert moment("2026-01-02T03:04:05Z").second == 5

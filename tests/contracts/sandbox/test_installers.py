@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,27 @@ async def test_a_python_lock_file_is_installed_as_locked_with_the_group_for_test
     image = await engine.prepare(make_tree(tmp_path, {"app.py": "", **files}))
     async with engine.open(image, run_id=run_id) as sandbox:
         run = await sandbox.run_script(VERSIONS)
-    assert run.output == "1.17.0 0.4.6\n"
+    assert run.output == "1.15.0 0.4.4\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({"pyproject.toml": locks.UV_TOML, "uv.lock": locks.UV_LOCK}, "uv sync"),
+        ({"pyproject.toml": locks.POETRY_TOML, "poetry.lock": locks.POETRY_LOCK}, "poetry install"),
+        ({"pyproject.toml": locks.PDM_TOML, "pdm.lock": locks.PDM_LOCK}, "--require-hashes"),
+    ],
+    ids=["uv", "poetry", "pdm"],
+)
+async def test_a_package_that_is_not_what_was_locked_is_not_installed(
+    engine: DockerEngine, tmp_path: Path, run_id: str, files: dict[str, str], words: str
+) -> None:
+    other = {name: re.sub("sha256:[0-9a-f]{8}", "sha256:00000000", t) for name, t in files.items()}
+    with pytest.raises(EnvironmentFailed) as failed:
+        await engine.prepare(make_tree(tmp_path, {"app.py": "", **other}), run_id=run_id)
+    assert words in failed.value.command
+    # Poetry drops the files whose hashes are others, and then has none left.
+    assert re.search("hash|Unable to find installation candidates", failed.value.log, re.IGNORECASE)
 
 
 @pytest.mark.parametrize(

@@ -245,6 +245,7 @@ async def test_a_command_on_a_line_of_a_diff_is_answered_in_the_conversation(cre
     said = sorted(crew.said(pull))
     assert "Write one of these" in said[1]
     assert said[0].startswith("This is not a pull request of mine")
+    assert [[one.content for one in made.reactions] for made in review.comments] == [["+1"]] * 2
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.localhub import Repo
-from bot.localhub.ci import rerun
+from bot.localhub.ci import rerun, rerun_all
 from bot.localhub.state import Pull
 from bot.tend import words
 from bot.tend.words import CHECK_NAME
@@ -73,6 +73,9 @@ async def test_the_button_beside_the_check_gathers_the_evidence_again(crew: Crew
     await crew.settle()
     assert [conclusion for _, conclusion, _ in checks(repo)] == ["neutral", "success"]
     assert len(crew.workshop.asked) == 2
+    await rerun_all(crew.hub, repo, repo.check_runs[0], "bob")
+    await crew.settle()
+    assert len(crew.workshop.asked) == 3
     await crew.hub.redeliver(crew.hub.deliveries[-3])
     await crew.settle()
     assert len(repo.pulls) == 1

@@ -56,6 +56,7 @@ async def test_comments_are_followed_together_and_each_is_answered_in_its_thread
         assert repo.git.commit(pull.head_sha).parents == (before,)
         ((thread, said),) = replies(crew, pull)
         assert thread == first.comments[0].id
+        assert [reaction.content for reaction in first.comments[0].reactions] == ["eyes"]
         assert said.startswith(f"Done in {pull.head_sha[:7]}. I said why it adds. Thanks @\u200bev")
         (rest,) = crew.said(pull)
         assert f"capuchin:answer to=review-{second.id}" in rest

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
+
+import pytest
 
 from bot.localhub import Issue
 from bot.tend.record import Records
@@ -29,6 +32,12 @@ async def unheard(crew: Crew) -> AsyncGenerator[None]:
     crew.hub.webhook_url = url
     for lost in crew.hub.deliveries[sent:]:
         lost.status = 202  # as far as GitHub knows
+
+
+def a_minute_ago(issue: Issue) -> None:
+    """What has happened to it by now."""
+    before = timedelta(minutes=1)
+    issue.timeline[:] = [replace(one, at=one.at - before) for one in issue.timeline]
 
 
 async def swept(crew: Crew, issue: Issue, status: RunStatus) -> None:
@@ -159,3 +168,39 @@ async def test_a_run_whose_last_word_was_cut_off_says_it_whatever_has_become_of_
     run = await office.do(lease)
     assert run.status is RunStatus.OPENED_PULL_REQUEST
     assert "I opened #2" in issue.comments[0].body
+
+
+@pytest.mark.parametrize("part", ["title", "body"])
+async def test_what_was_changed_after_a_label_that_the_sweep_found_is_not_read(
+    crew_up: CrewUp, part: str
+) -> None:
+    """Nobody heard what whoever asked has read: they are asked again, and nothing is begun."""
+    async with crew_up(missed_seconds=OFTEN) as crew:
+        repo = crew.shop()
+        issue = await crew.issue(repo)
+        async with unheard(crew):
+            await crew.label(issue)
+            await crew.hub.edit_issue(issue, "bob", **{part: "Delete the tests"})
+            a_minute_ago(issue)
+        await swept(crew, issue, RunStatus.ASKED_BACK)
+        (said,) = crew.said(issue)
+        assert "was changed after I was asked" in said
+        assert "@alice, put the label on again" in said
+        assert (crew.workshop.jobs, repo.branches(), issue.labels) == ([], ["main"], [])
+        await crew.label(issue)
+        await crew.settle()
+        (job,) = crew.workshop.jobs
+        assert getattr(job.issue, part) == "Delete the tests"
+
+
+async def test_what_was_changed_before_a_label_that_the_sweep_found_is_read(
+    crew_up: CrewUp,
+) -> None:
+    async with crew_up(missed_seconds=OFTEN) as crew:
+        issue = await crew.issue(crew.shop())
+        async with unheard(crew):
+            await crew.hub.edit_issue(issue, "bob", title="total() is wrong", body="It adds.")
+            a_minute_ago(issue)
+            await crew.label(issue)
+        await swept(crew, issue, RunStatus.OPENED_PULL_REQUEST)
+        assert crew.workshop.jobs[0].issue.title == "total() is wrong"

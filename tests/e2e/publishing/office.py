@@ -42,6 +42,8 @@ class Decided(Workshop):
         self.before: list[Execution] = [FAILS]
         self.after: list[Execution] = [PASSES]
         """What the reproduction test does on each side; over and over again."""
+        self.verifying: Callable[[], object] | None = None
+        """What a test looks at while the reproduction test is run."""
         self.tasks: list[Task] = []
         self.meanwhile: Callable[[], Awaitable[object]] | None = None
         """What somebody does while a review is followed."""
@@ -56,6 +58,8 @@ class Decided(Workshop):
 
     async def verify(self, job: Job, ask: Evidence, store: Store, *, say: Say) -> Verification:
         self.asked.append(ask)
+        if self.verifying is not None:
+            self.verifying()
         times = range(ask.times)
         return Verification(
             path=ask.test,

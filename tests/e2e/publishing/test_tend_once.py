@@ -52,7 +52,7 @@ async def ended(office: Office, lease: Lease) -> None:
     await lease.finish(await tend(office)(lease.run, lease))
 
 
-FOLLOWING = ("receive-pack", "replies", "comments", "check-runs")
+FOLLOWING = ("reactions", "receive-pack", "replies", "comments", "check-runs", "check-run")
 
 
 @pytest.mark.parametrize("effect", range(1, len(FOLLOWING) + 1))
@@ -89,7 +89,7 @@ ANEW = (
     "diff --git a/shop.py b/shop.py\n--- a/shop.py\n+++ b/shop.py\n@@ -1,3 +1,3 @@\n"
     " def total(a, b):\n     # Newer.\n-    return a - b\n+    return a + b\n"
 )
-MENDING = ("receive-pack", "comments", "check-runs")
+MENDING = ("receive-pack", "comments", "check-runs", "check-run")
 
 
 @pytest.mark.parametrize("effect", range(1, len(MENDING) + 1))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -68,6 +70,42 @@ def test_what_is_not_set_is_one_sentence(command: str, env: dict[str, str], sent
     assert len(err.splitlines()) == 1
 
 
+def test_the_version_is_told() -> None:
+    code, out, _ = capuchin("--version")
+    assert (code, out) == (0, f"capuchin {version('capuchin')}\n")
+
+
+@pytest.mark.parametrize("command", [("serve",), ("setup",), ("demo",)])
+def test_a_port_that_is_none_is_wrong_usage(command: tuple[str]) -> None:
+    for number in ("x", "-1", "65536"):
+        code, _, err = capuchin(*command, f"--port={number}")
+        assert code == 2
+        assert "is no port" in err
+
+
+def test_a_place_that_cannot_be_listened_on_is_one_sentence() -> None:
+    """And not exit code 3, which means that no edit was chosen."""
+    env = {"CAPUCHIN_WEBHOOK_SECRET": "s"}
+    code, out, err = capuchin("serve", "--host", "no.such.host.invalid", env=env)
+    assert (code, out, len(err.splitlines())) == (1, "", 1)
+    assert err.startswith("capuchin: no.such.host.invalid:8000 cannot be listened on: ")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        code, _, err = capuchin("serve", "--port", port, env={"CAPUCHIN_WEBHOOK_SECRET": "s"})
+    assert (code, len(err.splitlines())) == (1, 1)
+    assert f"127.0.0.1:{port} cannot be listened on: Address already in use" in err
+
+
+def test_whoever_stops_reading_is_no_traceback() -> None:
+    process = start("config", "schema")
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait(timeout=60) == 1
+
+
 def test_serve_answers_and_stops_gracefully(redis_server: RedisServer) -> None:
     port = str(free_port())
     env = {"CAPUCHIN_WEBHOOK_SECRET": "s", "CAPUCHIN_REDIS_URL": redis_server.url}
@@ -107,6 +145,13 @@ def test_config_check_names_the_place(tmp_path: Path) -> None:
     code, out, _ = capuchin("config", "check", "--json", str(file))
     assert code == 1
     assert json.loads(out)["problem"]["line"] == 2
+
+
+def test_config_check_writes_no_escape_sequence_to_the_terminal(tmp_path: Path) -> None:
+    file = tmp_path / "c.yml"
+    file.write_text('"\\e[31mred": 1\n')
+    _, _, err = capuchin("config", "check", str(file))
+    assert err == f'{file}:1:1: There is no setting "\\x1b[31mred".\n'
 
 
 def test_config_check_finds_the_file_or_none(tmp_path: Path) -> None:

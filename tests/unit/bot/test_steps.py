@@ -48,3 +48,31 @@ async def test_waiting_can_be_cut_short() -> None:
         draining.cancel()
         await asyncio.wait([draining])
         assert draining.cancelled()
+
+
+async def test_an_answer_that_is_not_saved_yet_is_waited_for() -> None:
+    steps = Steps()
+    reads = asyncio.Event()
+
+    async def answered() -> None:
+        async with steps.paid():
+            pass
+        await reads.wait()
+        steps.saved()
+        await asyncio.Event().wait()
+
+    async def ends_unsaved() -> None:
+        async with steps.paid():
+            pass
+        await reads.wait()
+
+    running = [asyncio.create_task(answered()), asyncio.create_task(ends_unsaved())]
+    await asyncio.sleep(0)
+    draining = asyncio.create_task(steps.drained())
+    await asyncio.sleep(0.3)
+    assert not draining.done()
+    reads.set()
+    async with asyncio.timeout(5):
+        await draining
+    running[0].cancel()
+    await asyncio.wait(running)

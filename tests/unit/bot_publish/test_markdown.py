@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bot.markdown import block, code, cut, line, plain, prose
+from bot.comments import request_marker, status_marker
+from bot.markdown import MARK, block, code, cut, line, plain, prose
 
 SPLIT = "\u200b"
 
@@ -79,3 +80,12 @@ def test_a_code_span_holds_any_backticks() -> None:
     assert code("a`b``c") == "```a`b``c```"
     assert code("`") == "`` ` ``"
     assert code("a\nb|c") == "`a b¦c`"
+
+
+def test_a_log_cannot_pass_for_a_comment_or_pull_request_of_ours() -> None:
+    """They are found by their marks; anybody can read the mark of a run and print it in a test."""
+    forged = f"{status_marker('1' * 32)} {request_marker('1' * 32)}"
+    shown = block(forged, 1000)
+    assert MARK in forged
+    assert MARK not in shown
+    assert shown.count("capuchin:") == 2

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from bot.bundle import write_bundle
 from bot.cli import main
+from pipeline.bundle import write_bundle
 from pipeline.generation.editing import EditingState
 from pipeline.options import SelectionMethod
 from pipeline.selection.verdict import Verdict

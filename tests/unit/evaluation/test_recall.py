@@ -12,6 +12,7 @@ from bot.cli import main
 from bot.cli_recall import measured
 from bot.settings import Settings
 from pipeline.evaluation.dataset import BadData
+from pipeline.git import git
 from tests.unit.context.scouts import NO, YES, scouted
 from tests.unit.pipeline.repositories import make_repository
 from tests.unit.selection.diffs import diff_of
@@ -56,6 +57,17 @@ def test_recall_by_budget_is_told_and_so_is_what_cannot_be_measured(
     assert "changes no source file" in found["missing"]["four"]
     assert "Not measured: 3 instances." in (out / "recall.md").read_text()
     assert (out / "recall.svg").read_text().startswith("<svg")
+
+
+def test_a_clone_that_is_not_whole_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    instances = rows(tmp_path)
+    tree = tmp_path / "trees/a__shop.git"
+    blob = asyncio.run(git(tree, "rev-parse", "HEAD:shop/names.py")).decode().strip()
+    (tree / "objects" / blob[:2] / blob[2:]).unlink()
+    assert main(["evaluate", str(instances), "--trees", str(tmp_path / "trees")]) == 2
+    assert "is not whole: shop/names.py" in capsys.readouterr().err
 
 
 def test_without_any_tree_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

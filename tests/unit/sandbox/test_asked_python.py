@@ -38,6 +38,12 @@ PYPROJECT = "pyproject.toml"
             None, (7, 6), "classifiers in setup.py",
         ),
         ({"tox.ini": "[tox]\nenvlist = py{38,39}-{a,b}, lint\n"}, None, (9, 8), "tox's environments"),
+        ({"tox.ini": "[tox]\nenv_list = py3{9-12}-tests, pypy3\n"}, None, (12, 11, 10, 9), "tox's environments"),
+        ({"tox.ini": "[tox]\nenv_list = py{3.13, 3.12}, x3.9\n"}, None, (13, 12), "tox's environments"),
+        (
+            {PYPROJECT: "[tool.tox]\nenv_list = ['py3.14t', '3.13', 'pypy3.11', 'py3.12-x']\n"},
+            None, (13, 12), "tox's environments",
+        ),
     ],
 )  # fmt: skip
 def test_it_is_read_from_the_files(

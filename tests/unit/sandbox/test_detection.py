@@ -43,7 +43,11 @@ NODE = "python3 -I /opt/capuchin/choose_node.py --accepted"
         ),
         (
             {"pyproject.toml": PROJECT, "pdm.lock": locks.PDM_LOCK},
-            ["pip install --no-deps six==1.17.0", "pip install --no-deps --editable .", PYTEST],
+            [
+                "pip install --no-deps --require-hashes --requirement /opt/incoming/pdm-hashed.txt",
+                "pip install --no-deps --editable .",
+                PYTEST,
+            ],
         ),
         ({"uv.lock": ""}, [PYTEST]),
         (
@@ -130,6 +134,11 @@ def test_a_python_repository_with_a_page_stays_one(tmp_path: Path) -> None:
     assert recipe_of(make_tree(tmp_path, files)).steps == ("pip install --editable .", PYTEST)
 
 
+def test_python_beside_node_gets_its_test_runner(tmp_path: Path) -> None:
+    found = recipe_of(make_tree(tmp_path, {"package.json": "{}", "scripts/a.py": ""}))
+    assert found.steps == ("npm install --no-package-lock", PYTEST)
+
+
 def test_setup_lines_keep_the_tools_and_replace_the_rest(tmp_path: Path) -> None:
     found = recipe_of(make_tree(tmp_path, {"package.json": "{}"}), setup=["npm run x"])
     assert (len(found.tools), found.steps) == (1, ("npm run x",))
@@ -151,6 +160,23 @@ def test_toxs_native_tables_and_its_old_ones_say_the_same() -> None:
 def test_braces_are_unfolded_and_cannot_grow_without_end() -> None:
     assert list(unfolded("py{38,39}-{a,b}, x")) == ["py38-a", "py38-b", "py39-a", "py39-b", "x"]
     assert len(list(unfolded("{a,b,c,d,e,f,g,h}" * 50))) <= 64
+
+
+def test_what_pdm_locked_is_told_to_pip_with_its_hashes(tmp_path: Path) -> None:
+    lock = (
+        '[[package]]\nname = "a"\nversion = "1"\nmarker = "os_name == \'posix\'"\n'
+        'files = [{file = "a.whl", hash = "sha256:0a"}, {url = "u", hash = "x; rm -rf"}]\n'
+        '[[package]]\nname = "b"\ngit = "https://e.org/b"\nrevision = "f00"\nfiles = []\n'
+        '[[package]]\nname = "c"\nversion = "2"\ngroups = ["docs"]\n'
+        '[[package]]\nname = "d"\nversion = "3"\nfiles = []\n'
+    )
+    found = recipe_of(
+        make_tree(tmp_path, {"a.py": "", "pyproject.toml": PROJECT, "pdm.lock": lock})
+    )
+    assert dict(found.files) == {
+        "pdm-hashed.txt": "a==1 ; os_name == 'posix' --hash=sha256:0a\n",
+        "pdm.txt": "b @ git+https://e.org/b@f00\nd==3\n",
+    }
 
 
 def test_a_noxfile_that_is_no_python_says_nothing() -> None:

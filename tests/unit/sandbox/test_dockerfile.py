@@ -15,8 +15,9 @@ def test_a_plain_one_passes_with_its_images_and_arguments_put_in() -> None:
     )
     found = check(text)
     assert found.images == ("python:3.9-slim", "capuchin/base")
-    assert found.text({"python:3.9-slim": "sha256:1", "capuchin/base": "ours"}) == (
-        "ARG PY=3.9\nFROM sha256:1 AS build\nRUN a &&    b\nFROM ours\n"
+    assert found.text({"python:3.9-slim": "sha256:1", "capuchin/base": "ours"}, {"a.b": "c d"}) == (
+        'ARG PY=3.9\nFROM sha256:1 AS build\nLABEL a.b="c d"\nRUN a &&    b\n'
+        'FROM ours\nLABEL a.b="c d"\n'
         "COPY --from=build --chown=1:1 /x /y\nADD data.tar /data\nUSER nobody\n"
     )
 

@@ -67,6 +67,15 @@ PYTEST = "pip install pytest"
             },
             [EDITABLE, "pip install --requirement ./requirements/test.txt", PYTEST],
         ),
+        (
+            {"setup.py": "", "requirements/tests.txt": "a", "requirements/tests37.txt": "b"},
+            [EDITABLE, "pip install --requirement ./requirements/tests.txt", PYTEST],
+        ),
+        (
+            {"setup.py": "", "requirements.txt": "a==1\npytest==8.3\n"},
+            [EDITABLE, "pip install --requirement ./requirements.txt", PYTEST],
+        ),
+        ({"setup.py": "", "requirements.txt": "a==1\n"}, [EDITABLE, PYTEST]),
     ],
 )  # fmt: skip
 def test_steps_follow_the_files(tmp_path: Path, files: dict[str, str], steps: list[str]) -> None:

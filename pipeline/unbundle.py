@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 import zstandard
 
-from bot.bundle import FORMAT, MANIFEST
+from pipeline.bundle import FORMAT, MANIFEST
 
 LARGEST_DOCUMENT: Final = 64 * 1024 * 1024
 LARGEST: Final = 512 * 1024 * 1024

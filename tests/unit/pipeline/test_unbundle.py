@@ -12,8 +12,8 @@ import pytest
 import zstandard
 
 from bot import cli_replay, local_run
-from bot.bundle import write_bundle
-from bot.unbundle import LARGEST_DOCUMENT, BadBundle, read_bundle
+from pipeline.bundle import write_bundle
+from pipeline.unbundle import LARGEST_DOCUMENT, BadBundle, read_bundle
 
 
 def packed(path: Path, members: list[tuple[tarfile.TarInfo, bytes]]) -> Path:

@@ -1,0 +1,48 @@
+"""What others wrote, made safe to show in a terminal or to write into a log."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import unicodedata
+
+CHATTY = ("arq", "httpx", "httpx2")
+"""Libraries whose every call is a line of their own."""
+
+
+def printable(text: str, *, one_line: bool = False) -> str:
+    r"""`text` with control and direction characters spelt out, as `\x1b`.
+
+    An escape sequence could recolour, rewrite or hide what a terminal shows, and a line break could
+    forge a line of a log. Line breaks and tabs stay, but not in `one_line`.
+    """
+    return "".join(c if _harmless(c, one_line) else _spelt(c) for c in text)
+
+
+def start_logging() -> None:
+    """One line for each record on standard error, whatever others wrote into it."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Lines("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    for chatty in CHATTY:
+        logging.getLogger(chatty).setLevel(logging.WARNING)
+
+
+class _Lines(logging.Formatter):
+    """Only a traceback, which follows its line, has line breaks."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
+        return printable(super().formatMessage(record), one_line=True)
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
+
+
+def _harmless(character: str, one_line: bool) -> bool:
+    if character in "\n\t":
+        return not one_line
+    return unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp")
+
+
+def _spelt(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")

@@ -1,0 +1,78 @@
+"""Temporary folders that are known by their name, and to be in use by a lock."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+PREFIX: Final = "capuchin-"
+PROCESS: Final = "process"
+"""The name of a file in one: the id of a program that was started with a path below it."""
+YOUNG_SECONDS: Final = 60
+"""One younger than this may be about to be locked."""
+
+
+@contextmanager
+def scratch_folder(kind: str, folder: Path | None = None) -> Generator[Path]:
+    """A new folder in `folder`, or where the system has such; gone when the block ends.
+
+    What a killed process leaves is found by `remove_stale`.
+    """
+    with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{kind}-", dir=folder) as name:
+        held = hold(Path(name))
+        try:
+            yield Path(name)
+        finally:
+            os.close(held)
+
+
+def hold(folder: Path) -> int:
+    """A descriptor whose lock says, as long as it is open, that `folder` is in use."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    return handle
+
+
+def remove_stale(folders: Iterable[Path], *, young_seconds: float = YOUNG_SECONDS) -> int:
+    """Remove this user's folders of ours in `folders` that no process holds; how many."""
+    found = {path for folder in folders for path in folder.glob(f"{PREFIX}*")}
+    return sum(_removed(path, young_seconds) for path in sorted(found))
+
+
+def _removed(path: Path, young_seconds: float) -> bool:
+    try:
+        facts = path.lstat()
+        if facts.st_uid != os.getuid() or time.time() - facts.st_mtime < young_seconds:
+            return False
+        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False  # a file, a link, or gone
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    else:
+        _end_program(path)
+        shutil.rmtree(path, ignore_errors=True)
+        return not path.exists()
+    finally:
+        os.close(handle)
+
+
+def _end_program(folder: Path) -> None:
+    """What outlived the process that held `folder`, if it is what the file in it says."""
+    try:
+        process = int((folder / PROCESS).read_text())
+        told = Path(f"/proc/{process}/cmdline").read_bytes()
+        if f"{folder}/".encode() in told:
+            os.kill(process, signal.SIGKILL)
+    except (OSError, ValueError):
+        return

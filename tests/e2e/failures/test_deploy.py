@@ -1,0 +1,54 @@
+"""A deploy: the worker's process is told to go by SIGTERM, and another takes over."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections import Counter
+
+import docker
+
+from bot.recorded.recording import Answer
+from bot.types import Run, RunStatus
+from sandbox.daemon import connect
+from tests.docker import containers_of
+from tests.e2e import shop
+from tests.e2e.conftest import Standing
+from tests.e2e.failures.at_work import ended, until
+from tests.e2e.test_worker_killed import until_asked, worker
+
+SLOW = Answer(call="editing/1", turn=0, reply=shop.RIGHT, delay=2)
+"""Under way when the signal comes."""
+
+
+async def test_a_worker_told_to_go_loses_nothing_and_the_next_repeats_nothing(
+    standing: Standing,
+) -> None:
+    async with standing(shop.answers(SLOW)) as bot:
+        repo = bot.add_repo()
+        issue = await bot.open_issue(repo)
+        with worker(bot.settings) as old:
+            await until_asked(bot, "editing/1")
+            old.send_signal(signal.SIGTERM)
+            with worker(bot.settings) as new:
+                assert await asyncio.to_thread(old.wait, 60) == 0
+                run = await ended(bot, await bot.run_of(issue))
+                new.send_signal(signal.SIGTERM)
+                assert await asyncio.to_thread(new.wait, 60) == 0
+        assert run.status is RunStatus.OPENED_PULL_REQUEST, run
+        assert (run.starts, run.fruitless_starts) == (2, 1)
+        questions = Counter((q.call, q.turn, q.messages) for q in bot.llm.requests)
+        assert questions.most_common(1)[0][1] == 1, questions
+        assert bot.llm.hung_up == []
+        daemon = connect(None)
+        try:
+            await until(lambda: nothing_left(daemon, run))
+        finally:
+            daemon.close()
+        (comment,) = issue.comments
+        assert "I opened #2" in comment.body
+        assert (len(repo.pulls), issue.labels) == (1, [])
+
+
+async def nothing_left(daemon: docker.APIClient, run: Run) -> bool:
+    return containers_of(daemon, run.id) == []

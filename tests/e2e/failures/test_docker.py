@@ -1,0 +1,98 @@
+"""Docker restarted in the middle of a run: the run waits for it, says so, and goes on."""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import docker
+import pytest
+
+from bot.engine import engine_of
+from bot.localhub import Repo
+from bot.recorded.recording import Answer
+from bot.settings import Settings
+from bot.types import Failure, RunStatus, now
+from pipeline.codebase import Codebase
+from sandbox.base_image import recipe_digest
+from tests.docker import containers_of
+from tests.e2e import shop
+from tests.e2e.conftest import Standing
+from tests.e2e.failures.at_work import at_work, ended, until
+from tests.e2e.harness import BotHarness
+from tests.own_docker import OwnDaemon, can_run
+
+SLOW = Answer(
+    call="testing",
+    turn=0,
+    reply=shop.SCRIPT.replace("import sys", "import sys, time\ntime.sleep(3)"),
+)
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[OwnDaemon]:
+    if not can_run():
+        pytest.skip("this needs root and dockerd: it kills a Docker daemon of its own")
+    with OwnDaemon(tmp_path / "dockerd") as own:
+        yield own
+    gc.collect()  # while the warning about what the SDK left is expected
+
+
+async def furnish(own: OwnDaemon, daemon: docker.APIClient, repo: Repo, settings: Settings) -> None:
+    """Give `own` the repository's environment: it has no network to install one with."""
+    engine = engine_of(settings.model_copy(update={"docker_url": ""}))
+    codebase = await Codebase.open(repo.git.path, repo.git.log("main")[0].sha)
+    image = await engine.prepare(await codebase.tree(), scope=repo.full_name)
+    await engine.close()
+    own.take(image, daemon)
+    client = own.client()
+    # Looked for first, and of no use where the environment itself is there.
+    client.tag(image, "capuchin/base", recipe_digest())
+    client.close()
+
+
+# The SDK does not close a socket by which nobody could be reached.
+@pytest.mark.filterwarnings("ignore:unclosed <socket.*family=1,:ResourceWarning")
+async def test_docker_restarted_in_the_middle_of_a_run(
+    own: OwnDaemon, daemon: docker.APIClient, standing: Standing
+) -> None:
+    async with standing(shop.answers(SLOW), docker_url=own.url) as bot:
+        repo = bot.add_repo()
+        await furnish(own, daemon, repo, bot.settings)
+        issue = await bot.open_issue(repo)
+        run = await bot.run_of(issue)
+        async with at_work(bot):
+            await until_executing(own, run.id)
+            own.kill()
+            await until(lambda: waits(bot, run.id))
+            (comment,) = issue.comments
+            assert "It waits for the sandbox that runs the tests" in comment.body
+            assert "I keep what I have, try again by myself" in comment.body
+            own.start()
+            await bot.runs.hasten(await bot.run_of(issue), now())
+            run = await ended(bot, run)
+        assert run.status is RunStatus.OPENED_PULL_REQUEST, comment.body
+        assert run.starts == 2
+        assert (len(repo.pulls), len(issue.comments), issue.labels) == (1, 1, [])
+        assert "I opened #2" in comment.body
+        questions = Counter((q.call, q.turn, q.messages) for q in bot.llm.requests)
+        assert questions.most_common(1)[0][1] == 1
+
+
+async def until_executing(own: OwnDaemon, run_id: str) -> None:
+    """A script of the run is executed."""
+    client = own.client()
+
+    async def there() -> bool:
+        return bool(containers_of(client, run_id, status="running"))
+
+    await until(there)
+    client.close()
+
+
+async def waits(bot: BotHarness, run_id: str) -> bool:
+    run = await bot.runs.get(run_id)
+    assert run is not None
+    return run.waiting_for is Failure.SANDBOX_UNAVAILABLE and run.not_before is not None

@@ -1,0 +1,87 @@
+"""Scripts of a model that do harm: each ends by name, and none costs the others their run."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bot.recorded.recording import Answer
+from bot.types import RunStatus
+from pipeline.generation.testing import TestingState
+from sandbox.base import Ending
+from tests.e2e import shop
+from tests.e2e.conftest import Standing
+
+SECONDS: Final = 10
+"""For one script: what never ends takes so long."""
+FORKS = """\
+import os, time
+while True:
+    try:
+        os.fork()
+    except OSError:
+        time.sleep(0.1)"""
+ENDLESS = """\
+import os, signal, time
+for number in range(1, 65):
+    try:
+        signal.signal(number, signal.SIG_IGN)
+    except (OSError, ValueError):
+        pass
+if os.fork() == 0:
+    os.setsid()
+time.sleep(100_000)"""
+FILLS = """\
+for place in (".", "/tmp"):
+    with open(place + "/big", "wb", buffering=0) as file:
+        while file.write(bytes(1 << 20)):
+            pass"""
+PRINTS = "import os\nline = b'x' * (1 << 20)\nfor _ in range(1024):\n    os.write(1, line)"
+NOT_UTF_8 = """\
+import sys
+from shop.till import total
+sys.stdout.buffer.write(b"total is \\xff\\xfe\\x80 ")
+print(total(1, 2))
+sys.exit(0 if total(1, 2) == 3 else 2)"""
+SCRIPTS: Final = {
+    "forks": (FORKS, Ending.TIMEOUT, "It did not end and was killed after"),
+    "never ends": (ENDLESS, Ending.TIMEOUT, "It did not end and was killed after"),
+    # Files count as memory: which of the two walls stands nearer is the operator's.
+    "fills the disk": (FILLS, Ending.MEMORY, "It was killed because it used too much memory"),
+    "prints 1 GB": (PRINTS, Ending.OUTPUT, "It was killed because it printed too much"),
+    "prints invalid UTF-8": (NOT_UTF_8, Ending.EXIT, "total is \ufffd\ufffd\ufffd -1"),
+}
+CONFIG = f"""\
+version: 1
+samples: {len(SCRIPTS)}
+attempts: 1
+informed: 0
+adaptive: false
+execution_seconds: {SECONDS}
+"""
+
+
+async def test_scripts_that_do_harm(standing: Standing) -> None:
+    """One sample each; the last one's script is sound, and its fix becomes the pull request."""
+    written = (
+        Answer(call=f"testing/{number}", turn=0, reply=f"<script>\n{script}\n</script>")
+        for number, (script, _, _) in enumerate(SCRIPTS.values())
+    )
+    fix = Answer(call=f"editing/{len(SCRIPTS) - 1}", turn=0, reply=shop.RIGHT)
+    others = Answer(call="editing", reply="With such a script I cannot tell.")
+    recording = shop.answers(*written, fix, others)
+    async with standing(recording, sandbox_memory_mb=256) as bot:
+        repo = bot.add_repo(files={**shop.FILES, ".github/capuchin.yml": CONFIG})
+        issue = await bot.open_issue(repo)
+        run = await bot.solved(issue)
+        store = bot.store_of(run)
+        for number, (name, (_, ending, told)) in enumerate(SCRIPTS.items()):
+            test = await store.load(f"testing/{number}", TestingState)
+            assert test is not None
+            assert [one.ending for one in test.runs] == [ending], (name, test.runs)
+            asked = next(q.last for q in bot.llm.requests if q.call == f"editing/{number}")
+            assert told in asked, (name, asked)
+        assert run.status is RunStatus.OPENED_PULL_REQUEST, issue.comments[0].body
+        branch, body = bot.only_pull_request(repo)
+        assert "return a + b" in (repo.file_at(branch, "shop/till.py") or "")
+        assert len(body.encode()) < 65_536
+        assert (len(issue.comments), issue.labels) == (1, [])

@@ -1,0 +1,81 @@
+"""A run that is stopped at work: calls and executions end at once, and the spending is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import docker
+
+from bot.localhub import Issue
+from bot.recorded.recording import Answer
+from bot.types import Run, RunStatus
+from sandbox.daemon import connect
+from tests.docker import containers_of, processes_of
+from tests.e2e import shop
+from tests.e2e.conftest import Standing
+from tests.e2e.failures.at_work import at_work, until
+from tests.e2e.harness import MAINTAINER, BotHarness
+
+LONG = 50
+"""Seconds that the call and the script would take; they must not be waited for."""
+SLEEPS = f"<script>\nimport time\ntime.sleep({LONG})\n</script>"
+UNDER_WAY = (
+    Answer(call="testing/0", turn=0, reply=SLEEPS),
+    Answer(call="testing/1", turn=0, reply=shop.SCRIPT, delay=LONG),
+)
+WORDS = {
+    "label": "I stopped, since the label was taken off",
+    "close": "I stopped, since the issue was closed",
+    "command": "I stopped, as asked",
+}
+
+
+async def test_a_stop_ends_calls_and_executions_within_seconds(standing: Standing) -> None:
+    """Three runs at once, each with an execution and a call under way, stopped in three ways."""
+    fields = {"worker_runs": len(WORDS), "sandbox_parallel": len(WORDS)}
+    async with standing(shop.answers(*UNDER_WAY), **fields) as bot:
+        repo = bot.add_repo()
+        issues = {how: await bot.open_issue(repo) for how in WORDS}
+        async with at_work(bot):
+            await under_way(bot, issues.values())
+            asked = len(bot.llm.requests)
+            await bot.hub.remove_label(issues["label"], bot.settings.label, MAINTAINER)
+            await bot.hub.close_issue(issues["close"], MAINTAINER)
+            await bot.hub.comment(issues["command"], "/capuchin stop", MAINTAINER)
+            await until(lambda: nothing_runs(bot), LONG / 2)
+        assert len(bot.llm.requests) == asked
+        assert [asked.call for asked in bot.llm.hung_up] == ["testing/1"] * len(WORDS)
+        for how, issue in issues.items():
+            run = await bot.run_of(issue)
+            assert run.status is RunStatus.STOPPED, (how, run)
+            comment = issue.comments[0]
+            assert WORDS[how] in comment.body
+            assert f"I had spent ${run.dollars:.2f} at list prices." in comment.body
+            assert run.dollars > 0
+            assert issue.labels == []
+        assert (repo.branches(), repo.pulls) == (["main"], [])
+
+
+async def under_way(bot: BotHarness, issues: Iterable[Issue]) -> None:
+    """Each has a script that runs, and another sample that waits for the model."""
+    runs = [await bot.run_of(issue) for issue in issues]
+    daemon = connect(None)
+    try:
+        await until(lambda: asked_for(bot, "testing/1", len(runs)))
+        await until(lambda: all_run(daemon, runs))
+    finally:
+        daemon.close()
+
+
+async def asked_for(bot: BotHarness, call: str, times: int) -> bool:
+    return sum(asked.call == call for asked in bot.llm.requests) == times
+
+
+async def all_run(daemon: docker.APIClient, runs: Iterable[Run]) -> bool:
+    """Process 1, the world, and the script in it."""
+    found = [containers_of(daemon, run.id, status="running") for run in runs]
+    return all(ids and processes_of(daemon, ids[0]) > 2 for ids in found)
+
+
+async def nothing_runs(bot: BotHarness) -> bool:
+    return not await bot.runs.active()

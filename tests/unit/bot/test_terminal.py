@@ -1,0 +1,43 @@
+"""What a repository or a model wrote can neither steer a terminal nor forge a line of a log."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from bot.local_run import say
+from bot.terminal import printable
+
+EVIL = "\x1b[2Jred\x07\r\u202e\u2028end"
+
+
+def test_control_and_direction_characters_are_spelt_out() -> None:
+    assert printable(EVIL) == "\\x1b[2Jred\\x07\\r\\u202e\\u2028end"
+    assert printable("é ☃ 修\ttab\nline") == "é ☃ 修\ttab\nline"
+    assert printable("one\nINFO two", one_line=True) == "one\\nINFO two"
+
+
+def test_progress_holds_no_escape_sequence(capsys: pytest.CaptureFixture[str]) -> None:
+    say(EVIL)
+    assert capsys.readouterr().err == f"{printable(EVIL)}\n"
+
+
+def test_a_record_of_the_log_is_one_line_but_for_its_traceback() -> None:
+    code = """
+import logging
+from bot.terminal import start_logging
+start_logging()
+logging.warning("repository %s", "a\\nERROR forged \\x1b[31m")
+try:
+    raise ValueError("b\\x1b[31m")
+except ValueError:
+    logging.exception("it broke")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    first, second, *traceback = done.stderr.splitlines()
+    assert first.endswith("WARNING repository a\\nERROR forged \\x1b[31m")
+    assert second.endswith("ERROR it broke")
+    assert traceback[0] == "Traceback (most recent call last):"
+    assert traceback[-1] == "ValueError: b\\x1b[31m"
