@@ -17,7 +17,13 @@ FORMATS: Final = {
     "uri-template": "https://api.github.com/users/acme/following{/other_user}",
     "email": "ann@example.com",
 }
-NAMES: Final = {"sha": "a" * 40, "before": "b" * 40, "after": "c" * 40, "ref": "refs/heads/main"}
+NAMES: Final = {
+    "sha": "a" * 40,
+    "head_sha": "a" * 40,
+    "before": "b" * 40,
+    "after": "c" * 40,
+    "ref": "refs/heads/main",
+}
 WORDS: Final = ("shop", "acme", "capuchin", "ann")
 NULL: Final = {"type": "null"}
 EVENTS: Final = (
