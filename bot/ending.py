@@ -13,15 +13,17 @@ from bot import comments
 from bot.admission import Refused
 from bot.errors import TryLater
 from bot.github.app import GitHubApp
-from bot.github.errors import Forbidden, GitHubError, GitHubUnavailable
+from bot.github.errors import Forbidden, GitHubError, GitHubUnavailable, NotFound
 from bot.github.facts import PullRequestFacts
 from bot.github.repository import Repository
+from bot.labels import answered_by
 from bot.lease import Lease
 from bot.publish import withdraw
 from bot.settings import Settings
 from bot.status import Status
 from bot.status import closed as last_word
 from bot.store import RedisStore
+from bot.tend.keep import keep
 from bot.types import Failure, Run, RunStatus, Stop, StopReason, changed
 from pipeline.models.metered import LEDGER_KEY, Ledger
 
@@ -84,10 +86,11 @@ class Ending:
                 issue = await repo.issues.get(run.issue)
         except GitHubError:  # to stop is the safe side
             return True
-        if issue is None or issue.state != "open":
+        if issue is None:
             return True
-        label_off = run.label != "" and not issue.wears(run.label)
-        return stop.why is StopReason.UNLABELED and label_off
+        if stop.why is StopReason.UNLABELED:  # also of a closed issue: people are told why
+            return run.label != "" and not issue.wears(run.label)
+        return issue.state != "open"
 
     async def closed(self, repo: Repository, lease: Lease, run: Run, told: str) -> Run:
         """The last word on the issue; see `bot.status.closed`."""
@@ -117,8 +120,9 @@ class Ending:
         """It asks for what was just stopped, also when the issue is opened again."""
         if run.stop is not None and run.stop.why in (StopReason.COMMAND, StopReason.CLOSED):
             await lease.require()
+            label = answered_by(run, self.settings.label)
             with suppress(Forbidden):
-                await repo.issues.remove_label(run.issue, run.label or self.settings.label)
+                await repo.issues.remove_label(run.issue, label)
 
     async def _answered(
         self, run: Run, repo: Repository, lease: Lease, pull: PullRequestFacts
@@ -131,13 +135,17 @@ class Ending:
             pull_request=pull.number,
             pull_request_url=pull.html_url,
         )
+        await keep(lease, pull)
         late = run.stop is not None
         told = (
             comments.stop_came_late(run, pull.number)
             if late
             else comments.opened(run, pull.number, draft=pull.draft)
         )
-        return await self.closed(repo, lease, run, told)
+        try:
+            return await self.closed(repo, lease, run, told)
+        except NotFound:  # the issue is gone, and the pull request is there all the same
+            return run
 
 
 async def _with_spending(run: Run, lease: Lease) -> Run:

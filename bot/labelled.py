@@ -1,4 +1,4 @@
-"""What people asked for while no webhook came: labels, commands, stops, edits of our settings."""
+"""What people did while no webhook came: labels, commands, stops, reviews, other settings."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from bot.github.repository import Repository
 from bot.triggers import Names
 from bot.trouble import judged
 from bot.types import Labelled, Place, RepoRef, Unwanted, now
-from bot.wishes import Inspect, Order
+from bot.wishes import Inspect, Order, Pace, Tend
 
 OVERLAP: Final = timedelta(hours=1)
 """By how much GitHub's clock and ours may differ, at most."""
 COMMENTS_BACK: Final = timedelta(days=2)
 """Older comments are let be: the inbox remembers for three days what was carried out."""
 
-Found = Labelled | Unwanted | Order | Inspect
+Found = Labelled | Unwanted | Order | Inspect | Tend
 
 
 async def find_labelled(
@@ -32,7 +32,7 @@ async def find_labelled(
     """What has changed in all repositories of the App since the last look, `pause` s apart.
 
     The first look at a repository finds every open issue with one of our labels. A repository in
-    which nothing has changed costs two requests that GitHub does not count.
+    which nothing has changed costs three requests that GitHub does not count.
 
     Raises:
         TryLater: GitHub does not answer.
@@ -61,16 +61,22 @@ async def _in_repository(
     for issue in issues:
         async for found in look(repo, ref, issue, names):
             yield found
-    comments, later = await repo.issues.commented(later, _comments_since(later))
+    comments, later = await repo.issues.commented(later, _since(later.comments_since))
     for order in [_order(ref, comment, names) for comment in comments]:
         if order is not None:
             yield order
+    lines, later = await repo.pulls.commented(later, _since(later.lines_since))
+    for line in lines:
+        if line.author_type != "Bot":
+            yield _order(ref, line, names) or _reviewed(ref, line)
     await cursors.set(ref, later)  # only now: what was found has been dealt with
 
 
 async def _touched(
     repo: Repository, ref: RepoRef, issue: IssueFacts, names: Names
 ) -> AsyncIterator[Found]:
+    if issue.pull_request is not None or issue.state != "open":
+        yield _tend(ref, issue)
     if issue.pull_request is not None:
         head = await repo.pulls.head(issue.number) if issue.state == "open" else None
         if head is not None:
@@ -95,8 +101,30 @@ async def _labelled(
             yield Labelled(repo=ref, issue=issue.number, actor=actor, at=at, label=label, mode=mode)
 
 
-def _comments_since(cursor: Cursor) -> datetime:
-    since = cursor.comments_since or now() - OVERLAP
+def _tend(ref: RepoRef, touched: IssueFacts) -> Tend:
+    """A pull request that may be ours has changed, or an issue that has one is closed."""
+    at = touched.updated_at.timestamp() if touched.updated_at else 0
+    return Tend(
+        repo=ref,
+        about="issue" if touched.pull_request is None else "pull",
+        number=touched.number,
+        delivery=f"sweep-{ref.full_name}-{touched.number}-{at:.0f}",
+    )
+
+
+def _reviewed(ref: RepoRef, line: CommentFacts) -> Tend:
+    return Tend(
+        repo=ref,
+        about="pull",
+        number=line.issue,
+        pace=Pace.QUIET,
+        by=line.author,
+        delivery=f"sweep-review-comment-{line.id}",
+    )
+
+
+def _since(seen: datetime | None) -> datetime:
+    since = seen or now() - OVERLAP
     return max(since, now() - COMMENTS_BACK).replace(microsecond=0)
 
 
@@ -108,13 +136,14 @@ def _order(ref: RepoRef, comment: CommentFacts, names: Names) -> Order | None:
     command = parse(comment.body or "", names.app)
     if command is None:
         return None
+    place = Place.PULL if comment.on_pull else Place.ISSUE
     return Order(
         repo=ref,
         issue=number,
-        place=Place.PULL if comment.on_pull else Place.ISSUE,
+        place=Place.REVIEW if comment.on_line else place,
         comment=comment.id,
         by=comment.author,
         at=at,
         command=command,
-        delivery=f"sweep-comment-{comment.id}",
+        delivery=f"sweep-{'line' if comment.on_line else 'comment'}-{comment.id}",
     )

@@ -71,15 +71,23 @@ async def publish(
         PublishRefused: the branch is gone again.
         LeaseLost: this run is another worker's now. GitHubUnavailable: try again later.
     """
-    green = await _commits(answer, repo, checkout)
-    branch = await _pushed(answer, green, repo, checkout, remote, lease)
-    pull = await _opened(answer, branch, repo, checkout, lease)
+    pull = await _found(repo, lease)
+    if pull is None:
+        green = await _commits(answer, repo, checkout)
+        branch = await _pushed(answer, green, repo, checkout, remote, lease)
+        pull = await _opened(answer, branch, repo, checkout, lease)
     await lease.require()
     await repo.pulls.request_review(pull.number, answer.run.asked_by)
     if answer.labels:
         await lease.require()
         await _labelled(answer, pull, repo)
     return pull
+
+
+async def _found(repo: Repository, lease: Lease) -> PullRequestFacts | None:
+    """What an earlier try opened, whatever people have pushed to its branch since."""
+    branch = lease.run.branch
+    return await repo.pulls.find(branch, request_marker(lease.run.id)) if branch else None
 
 
 async def _labelled(answer: Answer, pull: PullRequestFacts, repo: Repository) -> None:

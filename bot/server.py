@@ -95,11 +95,7 @@ class Intake:
 
     async def _tended(self, wish: Tend) -> Response:
         """Only what is about a pull request of ours is kept for a worker."""
-        known = await self._records.of(wish.repo)
-        if not any(
-            wish.about == "base" or wish.number == (r.pull if wish.about == "pull" else r.issue)
-            for r in known
-        ):
+        if not await self._records.meant(wish):
             return Response(status_code=204)
         taken = await self.inbox.put(wish)
         status = "taken" if taken else "repeated"

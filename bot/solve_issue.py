@@ -28,7 +28,7 @@ from bot.scene import Scene
 from bot.settings import Settings
 from bot.status import Status, tidied
 from bot.store import RedisStore
-from bot.tend.keep import keep
+from bot.tend.keep import keep, prepare
 from bot.trouble import Ended, judged
 from bot.types import IssueVersion, Mode, Run, RunStatus, changed
 from bot.use_candidate import use_candidate
@@ -170,8 +170,9 @@ class SolveIssue:
     async def _published(
         self, repo: Repository, answer: Answer, checkout: Checkout, remote: Remote, lease: Lease
     ) -> Run:
+        await prepare(lease, answer, base=checkout.base)
         pull = await publish(answer, repo=repo, checkout=checkout, remote=remote, lease=lease)
-        await keep(lease, answer, pull, base=checkout.base)
+        await keep(lease, pull)
         run = changed(
             lease.run,
             status=RunStatus.OPENED_PULL_REQUEST,

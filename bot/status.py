@@ -12,6 +12,7 @@ from bot.errors import LeaseLost
 from bot.github.errors import Forbidden, GitHubError
 from bot.github.repository import Repository
 from bot.keys import RECORD_SECONDS
+from bot.labels import answered_by
 from bot.lease import Lease
 from bot.progress import Progress
 from bot.redis_client import UNREACHABLE, patiently
@@ -150,7 +151,7 @@ async def closed(
 async def tidied(repo: Repository, lease: Lease, run: Run, *, label: str) -> Run:
     """The reaction and the label of an issue whose run has said its last word; `run` itself.
 
-    The label that started the run is taken off, or `label` where a comment did. It goes last:
+    The label that the run answers is taken off; `label` is ours without a suffix. It goes last:
     until then a crash leaves the issue marked as unfinished. Raises as `closed`.
     """
     won = run.status in _ANSWERED
@@ -163,5 +164,5 @@ async def tidied(repo: Repository, lease: Lease, run: Run, *, label: str) -> Run
         await repo.issues.unreact(run.issue, "eyes")
     await lease.require()
     with suppress(Forbidden):
-        await repo.issues.remove_label(run.issue, run.label or label)
+        await repo.issues.remove_label(run.issue, answered_by(run, label))
     return run

@@ -18,9 +18,9 @@ from bot.settings import Settings
 from bot.tend.record import Records
 from bot.types import Labelled, Mode, RepoRef, Stop, StopReason, Unwanted
 from bot.waiting import Announce, Waiting
-from bot.wishes import Inspect, Order, Start
+from bot.wishes import Inspect, Order, Start, Tend
 
-FindLabelled = Callable[[Cursors], AsyncIterator[Labelled | Unwanted | Order | Inspect]]
+FindLabelled = Callable[[Cursors], AsyncIterator[Labelled | Unwanted | Order | Inspect | Tend]]
 """What was asked for, or no longer is, as far as anything changed. May raise TryLater."""
 
 CleanUp = Callable[[list[str]], Awaitable[int]]
@@ -91,14 +91,18 @@ class Sweep:
 
     async def pulls(self) -> None:
         """Look after our open pull requests now and then, whatever was heard of them."""
-        records = Records(self._runs.redis, self._runs.keys)
         while True:
             try:
-                for repo, pull in await records.due(again_in=self._settings.tend_seconds):
-                    await self._tend(records, repo, pull)
+                await self.look_after()
             except UNREACHABLE as error:
                 await self._outage.wait(error)
             await asyncio.sleep(self._settings.sweep_seconds)
+
+    async def look_after(self) -> None:
+        """Begin a run on each pull request whose time has come. Raises what Redis raises."""
+        records = Records(self._runs.redis, self._runs.keys)
+        for repo, pull in await records.due(again_in=self._settings.tend_seconds):
+            await self._tend(records, repo, pull)
 
     async def _tend(self, records: Records, repo: RepoRef, pull: int) -> None:
         record = await records.get(repo, pull)
@@ -149,6 +153,9 @@ class Sweep:
                     await self._start(found)
                 case Unwanted():
                     await self._stop(found)
+                case Tend():
+                    if await Records(self._runs.redis, self._runs.keys).meant(found):
+                        await self._inbox.put(found)
                 case Order() | Inspect():
                     if await self._inbox.put(found):
                         logger.warning("Command %s: its webhook never came", found.id)

@@ -27,12 +27,12 @@ from bot.events import (
     PullChanged,
     PullPushed,
     Reviewed,
+    StatusSet,
 )
+from bot.labels import SUFFIXES
 from bot.settings import Settings
 from bot.types import Mode, Place, StopReason
 from bot.wishes import Halt, Inspect, Order, Pace, Start, Tend, Wish
-
-SUFFIXES: Final[Mapping[Mode, str]] = {Mode.FIX: "", Mode.AUTO: ":auto", Mode.PLAN: ":dry-run"}
 
 
 @dataclass(frozen=True)
@@ -195,6 +195,11 @@ def _again(event: CheckAgain, names: Names) -> Wish | Ignored:
     )
 
 
+def _status_set(event: StatusSet, names: Names) -> Wish | Ignored:
+    del names
+    return Tend(repo=event.repo, about="branch", branches=event.branches, delivery=event.delivery)
+
+
 def _moved(event: BaseMoved, names: Names) -> Wish | Ignored:
     del names
     return Tend(repo=event.repo, about="base", pace=Pace.SELDOM, delivery=event.delivery)
@@ -231,5 +236,6 @@ DECIDERS: Final[Mapping[type[Happened], Decider]] = {
     ChecksEnded: _followed,
     CheckAgain: _again,
     Reviewed: _reviewed,
+    StatusSet: _status_set,
     BaseMoved: _moved,
 }

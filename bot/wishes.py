@@ -106,10 +106,11 @@ class Tend(Frozen):
     """Something has happened that our pull requests may have to follow."""
 
     repo: RepoRef
-    about: Literal["pull", "issue", "base"]
-    """One of ours, that of an issue, or all of a repository."""
+    about: Literal["pull", "issue", "branch", "base"]
+    """One of ours, that of an issue, those of some branches, or all of a repository."""
     number: int = 0
     """Of the pull request or issue."""
+    branches: tuple[str, ...] = ()
     pace: Pace = Pace.NOW
     again: bool = False
     """The evidence is to be gathered again, whatever there is."""

@@ -20,7 +20,7 @@ from bot.events.base import (
     checked_delivery,
     read_action,
 )
-from bot.events.checks import CheckAgain, ChecksEnded
+from bot.events.checks import CheckAgain, ChecksEnded, StatusSet
 from bot.events.comments import Commented
 from bot.events.issues import IssueAssigned, IssueClosed, IssueGone, IssueLabeled, IssueUnlabeled
 from bot.events.pulls import PullChanged, PullPushed, Reviewed
@@ -46,6 +46,7 @@ __all__ = [
     "PullChanged",
     "PullPushed",
     "Reviewed",
+    "StatusSet",
     "check_signature",
     "parse",
 ]
@@ -59,6 +60,7 @@ READERS: Final[Mapping[str, Mapping[str, Reader]]] = {
     "check_suite": checks.SUITES,
     "check_run": checks.RUNS,
     "push": {"": pushes.pushed},
+    "status": {"": checks.status_set},
 }
 """By `X-GitHub-Event`, then by the payload's action: what reads it. Everything else is ignored.
 

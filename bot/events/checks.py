@@ -1,4 +1,4 @@
-"""What becomes of checks: a suite ends, and somebody presses the button beside one or all."""
+"""What becomes of checks: suites and statuses end; the button beside one or all is pressed."""
 
 from __future__ import annotations
 
@@ -30,25 +30,46 @@ class CheckAgain(Happened):
     """Its name; empty for all."""
 
 
+class StatusSet(Happened):
+    """What CI without check runs says of a commit has changed, and is final."""
+
+    branches: tuple[str, ...]
+    """Those that hold the commit; GitHub names ten at most."""
+
+
 class _Pull(BaseModel):
     number: int = Field(gt=0)
 
 
-class _Suite(BaseModel):
-    head_sha: str = Field(pattern=r"^[0-9a-f]{40,64}$")
+class _Of(BaseModel):
+    """The suite of a run: GitHub's schema lets all of it be left out."""
+
     pull_requests: tuple[_Pull, ...] = ()
+
+
+class _Suite(_Of):
+    head_sha: str = Field(pattern=r"^[0-9a-f]{40,64}$")
 
 
 class _Run(BaseModel):
     name: str
     head_sha: str = Field(pattern=r"^[0-9a-f]{40,64}$")
     external_id: str | None = None
-    check_suite: _Suite
+    check_suite: _Of
     pull_requests: tuple[_Pull, ...] = ()
 
 
 class _AboutSuite(Payload):
     check_suite: _Suite
+
+
+class _Branch(BaseModel):
+    name: str
+
+
+class _AboutStatus(Payload):
+    state: str
+    branches: tuple[_Branch, ...] = ()
 
 
 class _AboutRun(Payload):
@@ -85,6 +106,20 @@ def _again(delivery: str, body: bytes) -> Event:
         pull=int(inspected[1]) if inspected else pulls[0].number,
         head=run.head_sha,
         check=run.name,
+    )
+
+
+def status_set(delivery: str, body: bytes) -> Event:
+    """Raises Malformed."""
+    facts = read(_AboutStatus, "status", body)
+    if facts.state == "pending" or not facts.branches:
+        return Ignored(reason="not final, or on no branch")
+    return StatusSet(
+        repo=facts.repo,
+        actor=facts.sender.login,
+        by_bot=facts.sender.is_bot,
+        delivery=delivery,
+        branches=tuple(branch.name for branch in facts.branches),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from pydantic import BaseModel, Field
 
-from bot.events.base import Account, Event, Happened, Payload, Reader, read
+from bot.events.base import Account, Event, Happened, Ignored, Payload, Reader, read
 from bot.types import IssueVersion
 
 NAME: Final = "issues"
@@ -74,15 +74,18 @@ class _AboutIssue(Payload):
 
 
 class _AboutLabel(_AboutIssue):
-    label: _Label
+    label: _Label | None = None
+    """GitHub's schema lets it be left out, as of a label that is gone meanwhile."""
 
 
 class _AboutAssignee(_AboutIssue):
-    assignee: Account
+    assignee: Account | None = None
 
 
 def _labeled(delivery: str, body: bytes) -> Event:
     facts = read(_AboutLabel, NAME, body)
+    if facts.label is None:
+        return Ignored(reason="no label")
     return IssueLabeled(
         **facts.who(delivery),
         issue=facts.issue.number,
@@ -93,6 +96,8 @@ def _labeled(delivery: str, body: bytes) -> Event:
 
 def _unlabeled(delivery: str, body: bytes) -> Event:
     facts = read(_AboutLabel, NAME, body)
+    if facts.label is None:
+        return Ignored(reason="no label")
     return IssueUnlabeled(
         **facts.who(delivery),
         issue=facts.issue.number,
@@ -103,6 +108,8 @@ def _unlabeled(delivery: str, body: bytes) -> Event:
 
 def _assigned(delivery: str, body: bytes) -> Event:
     facts = read(_AboutAssignee, NAME, body)
+    if facts.assignee is None:
+        return Ignored(reason="no assignee")
     return IssueAssigned(
         **facts.who(delivery),
         issue=facts.issue.number,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from bot.events.base import Event, Happened, Ignored, Payload, Repository, read
+from bot.events.base import Account, Event, Happened, Ignored, Payload, Repository, read
 
 NAME = "push"
 
@@ -20,6 +20,8 @@ class _Repository(Repository):
 class _Push(Payload):
     repository: _Repository  # pyright: ignore[reportIncompatibleVariableOverride] - frozen enough
     ref: str
+    sender: Account = Account(login="ghost")
+    """GitHub's schema lets it be left out."""
 
 
 def pushed(delivery: str, body: bytes) -> Event:

@@ -31,7 +31,7 @@ from bot.github.wire import Wire, is_github_com, path
 from bot.settings import Settings
 from bot.types import RepoRef
 
-Key = tuple[int, str, str]
+Key = tuple[int, str, str, str]
 TOKENS_KEPT = 256
 """Credentials remembered; the oldest is made anew when its repository comes up again."""
 
@@ -105,7 +105,7 @@ class GitHubApp:
         return self._minted(int(found.data["id"]), name, {**READING, "issues": "read"})
 
     async def _installed(self, wire: Wire, installation: int) -> AsyncIterator[RepoRef]:
-        credential = self._minted(installation, None)
+        credential = self._kept(installation, "", None)
         pages = wire.pages(
             path("installation", "repositories"), credential, limit=100, items="repositories"
         )
@@ -150,16 +150,23 @@ class GitHubApp:
         return Wire(self._url, tls=self._tls, pause=self._pause, transport=self._transport)
 
     def _credential(self, ref: RepoRef) -> InstallationCredential:
-        key = (ref.installation, ref.owner.lower(), ref.name.lower())
-        if key not in self._credentials:
-            while len(self._credentials) >= TOKENS_KEPT:
-                del self._credentials[next(iter(self._credentials))]
-            self._credentials[key] = self._minted(ref.installation, ref.name)
-        return self._credentials[key]
+        return self._kept(ref.installation, ref.owner, ref.name)
 
     def _reader(self, ref: RepoRef) -> InstallationCredential:
         """Reads the settings that the owner has for all repositories, and can do no more."""
-        return self._minted(ref.installation, DEFAULTS_REPOSITORY, READING)
+        return self._kept(ref.installation, ref.owner, DEFAULTS_REPOSITORY, reading=True)
+
+    def _kept(
+        self, installation: int, owner: str, name: str | None, *, reading: bool = False
+    ) -> InstallationCredential:
+        """One credential for each purpose: GitHub counts what asks for a token."""
+        key = (installation, owner.lower(), (name or "").lower(), "read" if reading else "")
+        if key not in self._credentials:
+            while len(self._credentials) >= TOKENS_KEPT:
+                del self._credentials[next(iter(self._credentials))]
+            permissions = READING if reading else PERMISSIONS
+            self._credentials[key] = self._minted(installation, name, permissions)
+        return self._credentials[key]
 
     def _minted(
         self,

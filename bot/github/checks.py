@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from bot.github.facts import AnnotationFacts, CheckRunFacts
+from bot.github.facts import AnnotationFacts, CheckRunFacts, StatusFacts
 from bot.github.scope import Scope
 
 TEXT_CHARACTERS: Final = 65_535
@@ -154,6 +154,11 @@ class Checks:
         listed = self._scope.pages("commits", sha, "check-runs", items="check_runs", limit=5)
         found = [CheckRunFacts.model_validate(item) async for item in listed]
         return [run for run in found if run.app != own_slug]
+
+    async def statuses(self, sha: str) -> list[StatusFacts]:
+        """What CI that makes no check runs says of a commit: the latest of each context."""
+        listed = self._scope.pages("commits", sha, "status", items="statuses", limit=5)
+        return [StatusFacts.model_validate(item) async for item in listed]
 
     async def annotations(self, run: int) -> list[AnnotationFacts]:
         """The first hundred notes of a check run."""

@@ -67,6 +67,9 @@ class Cursor(Fact):
     comments_since: datetime | None = None
     """The same of comments; None where they were never looked at."""
     comments_etag: str = ""
+    lines_since: datetime | None = None
+    """The same of comments on lines of pull requests."""
+    lines_etag: str = ""
 
 
 class LinkedPull(Fact):
@@ -103,18 +106,25 @@ class CommentFacts(Fact):
     created_at: datetime | None = None
     updated_at: datetime
     issue_url: str = ""
+    pull_request_url: str = ""
+    """Of a comment on a line."""
     html_url: str = ""
 
     @property
     def issue(self) -> int:
         """The number of what it stands on; 0 where GitHub does not say."""
-        number = self.issue_url.rpartition("/")[2]
+        number = (self.pull_request_url or self.issue_url).rpartition("/")[2]
         return int(number) if number.isdecimal() else 0
 
     @property
     def on_pull(self) -> bool:
         """It stands in the conversation of a pull request."""
         return self.html_url.partition("#")[0].split("/")[-2:-1] == ["pull"]
+
+    @property
+    def on_line(self) -> bool:
+        """It stands on a line of a pull request's diff."""
+        return self.pull_request_url != ""
 
     @property
     def edited(self) -> bool:
@@ -196,6 +206,15 @@ class CheckRunFacts(Fact):
     title: str | None = Field(default=None, validation_alias=AliasPath("output", "title"))
     summary: str | None = Field(default=None, validation_alias=AliasPath("output", "summary"))
     text: str | None = Field(default=None, validation_alias=AliasPath("output", "text"))
+
+
+class StatusFacts(Fact):
+    """The latest of one context."""
+
+    context: str
+    state: str
+    """`error`, `failure`, `pending` or `success`."""
+    description: str | None = None
 
 
 class AnnotationFacts(Fact):

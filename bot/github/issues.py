@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
-from typing import Any
 
 from bot.github.errors import NotFound
 from bot.github.facts import (
@@ -18,9 +17,9 @@ from bot.github.facts import (
 )
 from bot.github.reactions import Reaction, Reactions
 from bot.github.scope import Scope
+from bot.github.touched import touched
 from bot.github.wire import PER_PAGE
 
-CHANGED_PAGES = 10
 EDITED = (
     "query($id: ID!) { node(id: $id) { ... on Issue { lastEditedAt "
     "timelineItems(itemTypes: [RENAMED_TITLE_EVENT], last: 1) "
@@ -121,7 +120,9 @@ class Issues:
         await self._scope.send("POST", *where, json={"labels": list(labels)})
 
     async def remove_label(self, number: int, label: str) -> None:
-        """Fine when the label is not on the issue."""
+        """Fine when the label is not on the issue, or is none: an empty one names no label."""
+        if not label:
+            return
         try:
             await self._scope.send("DELETE", "issues", number, "labels", label)
         except NotFound:
@@ -139,7 +140,7 @@ class Issues:
 
         Where nothing was touched this costs nothing of the rate limit.
         """
-        items, etag = await self._touched(cursor.since, cursor.etag, "issues", state="all")
+        items, etag = await touched(self._scope, cursor.since, cursor.etag, "issues", state="all")
         found = [IssueFacts.model_validate(item) for item in items]
         latest = max((f.updated_at for f in found if f.updated_at), default=cursor.since)
         # The ETag is of this very question: with another `since` it names nothing.
@@ -149,29 +150,11 @@ class Issues:
     async def commented(self, cursor: Cursor, since: datetime) -> tuple[list[CommentFacts], Cursor]:
         """As `changed`, of the comments on all issues and pull requests; from `since` on."""
         etag = cursor.comments_etag if since == cursor.comments_since else ""
-        items, etag = await self._touched(since, etag, "issues", "comments")
+        items, etag = await touched(self._scope, since, etag, "issues", "comments")
         found = [CommentFacts.model_validate(item) for item in items]
         latest = max((f.updated_at for f in found), default=since)
         later = {"comments_since": latest, "comments_etag": etag if latest == since else ""}
         return found, cursor.model_copy(update=later)
-
-    async def _touched(
-        self, since: datetime, etag: str, *what: str, **query: str
-    ) -> tuple[list[dict[str, Any]], str]:
-        """Those last touched since, the longest ago first, and the ETag of the answer."""
-        query |= {
-            "sort": "updated",
-            "direction": "asc",
-            "since": since.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        }
-        first = await self._scope.if_changed(etag, *what, **query, per_page=PER_PAGE, page=1)
-        if first.unchanged:
-            return [], etag
-        found: list[dict[str, Any]] = list(first.data)
-        if first.more:
-            more = self._scope.pages(*what, first=2, limit=CHANGED_PAGES, **query)
-            found += [item async for item in more]
-        return found, first.etag
 
     async def labelled_by(self, number: int, label: str) -> tuple[str, datetime] | None:
         """Login of who last put the label on the issue, and when; None when that was a bot."""

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from datetime import datetime
 from typing import Final
 
 from bot.github.errors import Forbidden, NotFound, Unprocessable
-from bot.github.facts import LineCommentFacts, PullRequestFacts, ReviewFacts
+from bot.github.facts import (
+    CommentFacts,
+    Cursor,
+    LineCommentFacts,
+    PullRequestFacts,
+    ReviewFacts,
+)
 from bot.github.reactions import Reactions
 from bot.github.scope import Scope
+from bot.github.touched import touched
 
 COMMENT_PAGES: Final = 5
 """At most 500 comments or reviews of a pull request are read."""
@@ -104,6 +112,18 @@ class Pulls:
         """Comments on lines, oldest first."""
         async for item in self._scope.pages("pulls", number, "comments", limit=COMMENT_PAGES):
             yield LineCommentFacts.model_validate(item)
+
+    async def commented(self, cursor: Cursor, since: datetime) -> tuple[list[CommentFacts], Cursor]:
+        """Comments on lines of all pull requests, from `since` on; where to go on the next time.
+
+        Where nothing was written this costs nothing of the rate limit.
+        """
+        etag = cursor.lines_etag if since == cursor.lines_since else ""
+        items, etag = await touched(self._scope, since, etag, "pulls", "comments")
+        found = [CommentFacts.model_validate(item) for item in items]
+        latest = max((f.updated_at for f in found), default=since)
+        later = {"lines_since": latest, "lines_etag": etag if latest == since else ""}
+        return found, cursor.model_copy(update=later)
 
     async def reply_once(
         self, number: int, thread: int, marker: str, body: str, own: Callable[[str], bool]

@@ -21,6 +21,7 @@ PERMISSIONS = {
     "issues": "write",
     "pull_requests": "write",
     "checks": "write",
+    "statuses": "read",
 }
 """What a run needs of a repository; `workflows` is not among it, so no edit can reach them."""
 

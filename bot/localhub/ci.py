@@ -1,15 +1,19 @@
-"""What another App, such as the CI, does at a pull request, and the button beside a check."""
+"""What the CI does at a pull request, with checks or statuses, and the button beside a check."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from typing import TYPE_CHECKING, Literal
 
 from bot.localhub import events
 from bot.localhub.actions import checks
-from bot.localhub.state import CheckRun, Pull, Repo
+from bot.localhub.shapes.gitdata import commit
+from bot.localhub.state import CheckRun, CommitStatus, Pull, Repo
 
 if TYPE_CHECKING:
     from bot.localhub.hub import LocalHub
+
+State = Literal["error", "failure", "pending", "success"]
 
 
 async def ci(
@@ -23,6 +27,20 @@ async def ci(
     run = checks.foreign(hub, pull.repo, pull.head_sha, "ci", fields, hub.add_user("ci"))
     await hub.settled()
     return run
+
+
+async def report(
+    hub: LocalHub, pull: Pull, state: State, *, context: str = "ci/tests", says: str | None = None
+) -> CommitStatus:
+    """A commit status of the pull request's head, by a CI that knows no checks."""
+    repo = pull.repo
+    by = hub.add_user("ci")
+    one = CommitStatus(hub.next_id(), pull.head_sha, context, state, says, by)
+    repo.statuses.append(one)
+    (head,) = await asyncio.to_thread(repo.git.commits, [one.sha])
+    events.about_status(hub, repo, one, commit(hub.url, repo, head, by))
+    await hub.settled()
+    return one
 
 
 async def rerun(hub: LocalHub, repo: Repo, run: CheckRun, by: str) -> None:

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from bot.localhub.git_types import Commit
 from bot.localhub.shapes import people, pulls, repositories
-from bot.localhub.shapes.checks import check_run, check_suite
+from bot.localhub.shapes.checks import check_run, check_suite, status
 from bot.localhub.shapes.issues import issue as issue_shape
 from bot.localhub.state import (
     CheckRun,
     CheckSuite,
+    CommitStatus,
     Installation,
     Issue,
     Pull,
@@ -68,6 +69,25 @@ def about_suite(hub: LocalHub, repo: Repo, suite: CheckSuite, action: str, by: U
     app = check_run(hub.url, repo, runs[0], people.app(hub.url, hub.app, repo.owner))["app"]
     shape = check_suite(hub.url, repo, suite, runs, repo.git.commits([suite.head_sha])[0], app)
     emit(hub, "check_suite", repo, by, {"action": action, "check_suite": shape})
+
+
+def about_status(hub: LocalHub, repo: Repo, one: CommitStatus, head: Json) -> None:
+    """`status`; `head` is the commit as the history shows it."""
+    branches = [
+        {"name": name, "protected": False, "commit": {"sha": one.sha, "url": head["url"]}}
+        for name, sha in repo.git.refs("refs/heads/").items()
+        if sha == one.sha
+    ]
+    shape = status(hub.url, repo, one)
+    payload = {
+        **{key: shape[key] for key in ("id", "state", "description", "target_url", "context")},
+        **{key: shape[key] for key in ("created_at", "updated_at", "avatar_url")},
+        "sha": one.sha,
+        "name": repo.full_name,
+        "commit": head,
+        "branches": branches,
+    }
+    emit(hub, "status", repo, one.author, payload)
 
 
 def push(hub: LocalHub, repo: Repo, ref: str, before: str, after: str, by: User) -> Json:

@@ -14,6 +14,7 @@ PERMISSIONS: Mapping[str, str] = {
     "issues": "write",
     "metadata": "read",
     "pull_requests": "write",
+    "statuses": "read",
 }
 """What an installation grants unless told otherwise: the App's manifest."""
 
@@ -26,6 +27,7 @@ EVENTS = (
     "pull_request_review",
     "pull_request_review_comment",
     "push",
+    "status",
 )
 """What the App subscribes to. `installation*` and `ping` reach every App unasked."""
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from bot.localhub.exchange import Exchange as Exchange
 from bot.localhub.git_repo import GitRepo
 
 ROLES = ("none", "read", "triage", "write", "maintain", "admin")
@@ -207,6 +208,19 @@ class CheckRun:
 
 
 @dataclass(eq=False)
+class CommitStatus:
+    """What something outside says of one commit; the latest of a context counts."""
+
+    id: int
+    sha: str
+    context: str
+    state: Literal["error", "failure", "pending", "success"]
+    description: str | None
+    author: User
+    created_at: datetime = field(default_factory=now)
+
+
+@dataclass(eq=False)
 class Installation:
     """The App on one account, with the repositories that the account's owner selected."""
 
@@ -235,6 +249,7 @@ class Repo:
     issues: dict[int, Issue] = field(default_factory=dict[int, Issue])
     check_suites: list[CheckSuite] = field(default_factory=list[CheckSuite])
     check_runs: list[CheckRun] = field(default_factory=list[CheckRun])
+    statuses: list[CommitStatus] = field(default_factory=list[CommitStatus])
     last_number: int = 0
     deleted_numbers: set[int] = field(default_factory=set[int])
     created_at: datetime = field(default_factory=now)
@@ -277,23 +292,6 @@ class Repo:
         """The comment with this id, on any issue."""
         every = (comment for issue in self.issues.values() for comment in issue.comments)
         return next((comment for comment in every if comment.id == number), None)
-
-
-@dataclass(frozen=True)
-class Exchange:
-    """One request that the hub answered. `path` has no `/api/v3` and no query."""
-
-    door: Literal["rest", "git", "graphql"]
-    method: str
-    path: str
-    query: tuple[tuple[str, str], ...]
-    headers: dict[str, str]
-    body: bytes
-    status: int
-    answer_headers: dict[str, str]
-    answer: bytes
-    actor: str | None
-    installation: int | None
 
 
 def node_id(kind: str, number: int) -> str:

@@ -23,18 +23,10 @@ async def begin(item: Item, wish: Tend, office: Office, settings: Settings) -> L
     """
     records = Records(office.runs.redis, office.runs.keys)
     waits = False
-    for record in await _meant(wish, records):
+    for record in await records.meant(wish):
         if not await _begun(wish, record, office, settings):
             waits = True
     return Later(item, WAIT_SECONDS) if waits else None
-
-
-async def _meant(wish: Tend, records: Records) -> list[PullRecord]:
-    if wish.about == "pull":
-        one = await records.get(wish.repo, wish.number)
-        return [] if one is None else [one]
-    every = await records.of(wish.repo)
-    return [one for one in every if wish.about == "base" or one.issue == wish.number]
 
 
 async def _begun(wish: Tend, record: PullRecord, office: Office, settings: Settings) -> bool:

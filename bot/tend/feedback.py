@@ -123,7 +123,7 @@ class Listener:
 
 
 async def failing(care: Care) -> tuple[str, ...]:
-    """What failing checks of other Apps say of the head. Raises as `Wire.send` does."""
+    """What failing checks of others and failing statuses say. Raises as `Wire.send` does."""
     logs: list[str] = []
     slug = care.repo.identity.login.removesuffix("[bot]")
     for run in await care.repo.checks.of_others(care.pull.head_sha, slug):
@@ -135,4 +135,9 @@ async def failing(care: Care) -> tuple[str, ...]:
         ]
         told = [run.name, run.title or "", run.summary or "", run.text or "", *notes]
         logs.append("\n".join(part for part in told if part)[:LONGEST])
+    logs += [
+        f"{status.context}: {status.description or status.state}"[:LONGEST]
+        for status in await care.repo.checks.statuses(care.pull.head_sha)
+        if status.state in ("error", "failure")
+    ][: LOGS - len(logs)]
     return tuple(logs)

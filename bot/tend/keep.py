@@ -2,49 +2,66 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from bot.github.facts import PullRequestFacts
 from bot.lease import Lease
 from bot.publish import Answer
 from bot.redis_client import patiently
 from bot.runs import Runs
+from bot.store import RedisStore
 from bot.tend.record import PullRecord, Records
 from bot.types import Mode
 
-LOOK_IN_SECONDS = 3600.0
+LOOK_IN_SECONDS: Final = 3600.0
 """The first run is created at once; this is for when it is lost."""
+PREPARED_KEY: Final = "pull-record"
+"""The checkpoint that holds what is to be kept of a pull request that is about to be opened."""
 
 
-async def keep(
-    lease: Lease,
-    answer: Answer,
-    pull: PullRequestFacts,
-    *,
-    base: str,
-) -> None:
+async def prepare(lease: Lease, answer: Answer, *, base: str) -> None:
+    """Note what will have to be known of the pull request, whoever finds it open."""
+    run = lease.run
+    test = answer.selection.evidence.reproduction
+    record = PullRecord(
+        repo=run.repo,
+        pull=0,
+        issue=run.issue,
+        about=answer.issue,
+        asked_by=run.asked_by,
+        manners=answer.manners,
+        branch="",
+        base=base,
+        head="",
+        test_path=test.path,
+        command=test.command,
+        ready_when_green=answer.until_green,
+    )
+    await RedisStore.of(lease).save(PREPARED_KEY, record)
+
+
+async def keep(lease: Lease, pull: PullRequestFacts) -> None:
     """Record the pull request and have its evidence gathered. Done again, it changes nothing.
+
+    Nothing is done of one that was not prepared.
 
     Raises:
         LeaseLost: another worker goes on.
     """
     run = lease.run
+    prepared = await RedisStore.of(lease).load(PREPARED_KEY, PullRecord)
+    if prepared is None:
+        return
     records = Records(lease.redis, lease.keys)
     await lease.require()
     if await patiently(lambda: records.get(run.repo, pull.number)) is None:
-        test = answer.selection.evidence.reproduction
-        record = PullRecord(
-            repo=run.repo,
-            pull=pull.number,
-            issue=run.issue,
-            about=answer.issue,
-            asked_by=run.asked_by,
-            manners=answer.manners,
-            branch=pull.head_branch,
-            base=base,
-            head=run.head_commit,
-            test_path=test.path,
-            command=test.command,
-            ready_when_green=answer.until_green and pull.draft,
-        )
+        opened = {
+            "pull": pull.number,
+            "branch": pull.head_branch,
+            "head": run.head_commit,
+            "ready_when_green": prepared.ready_when_green and pull.draft,
+        }
+        record = prepared.model_copy(update=opened)
         await patiently(lambda: records.put(record, look_in=LOOK_IN_SECONDS))
     runs = Runs(lease.redis, lease.keys.prefix)
     await patiently(

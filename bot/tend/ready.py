@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Final
 
 from bot.github.errors import Forbidden
-from bot.github.facts import CheckRunFacts
+from bot.github.facts import CheckRunFacts, StatusFacts
 from bot.tend.care import Care
 from bot.types import now
 
@@ -23,8 +23,9 @@ async def made_ready(care: Care) -> Care:
         return await care.noted(ready_when_green=False) if record.ready_when_green else care
     slug = care.repo.identity.login.removesuffix("[bot]")
     checks = await care.repo.checks.of_others(care.pull.head_sha, slug)
+    statuses = await care.repo.checks.statuses(care.pull.head_sha)
     opened = care.pull.created_at or now()
-    if not record.shown or not green(checks, waited=now() - opened):
+    if not record.shown or not green(checks, statuses, waited=now() - opened):
         return care
     await care.lease.require()
     try:
@@ -34,8 +35,12 @@ async def made_ready(care: Care) -> Care:
     return await care.noted(ready_when_green=False)
 
 
-def green(checks: Sequence[CheckRunFacts], *, waited: timedelta) -> bool:
-    """Whether all checks have ended well. None at all count as that only after a while."""
-    if not checks:
+def green(
+    checks: Sequence[CheckRunFacts], statuses: Sequence[StatusFacts], *, waited: timedelta
+) -> bool:
+    """Whether all of them have ended well. None at all count as that only after a while."""
+    if not checks and not statuses:
         return waited >= NO_CHECKS
+    if any(status.state != "success" for status in statuses):
+        return False
     return all(check.status == "completed" and check.conclusion in FINE for check in checks)

@@ -12,6 +12,7 @@ from redis.exceptions import WatchError
 from bot.keys import Keys
 from bot.manners import Manners
 from bot.types import Frozen, RepoRef
+from bot.wishes import Tend
 from pipeline.types import Issue
 
 
@@ -85,6 +86,19 @@ class Records:
         place = self._keys.pulls(repo)
         found = await cast("Awaitable[list[bytes]]", self._redis.hvals(place))
         return [record for one in found if (record := _read(one)) is not None]
+
+    async def meant(self, wish: Tend) -> list[PullRecord]:
+        """Those that `wish` is about."""
+        if wish.about == "pull":
+            one = await self.get(wish.repo, wish.number)
+            return [] if one is None else [one]
+        return [
+            one
+            for one in await self.of(wish.repo)
+            if wish.about == "base"
+            or (wish.about == "issue" and one.issue == wish.number)
+            or (wish.about == "branch" and one.branch in wish.branches)
+        ]
 
     async def put(self, record: PullRecord, *, look_in: float) -> None:
         """Keep the record, and have it looked after in `look_in` seconds at the latest."""

@@ -12,8 +12,9 @@ from bot.localhub.actions.issues import check_body
 from bot.localhub.errors import invalid, not_found, unprocessable
 from bot.localhub.rest.call import Answer, Call, operation, paginate
 from bot.localhub.rest.pulls import ONE, READ, WRITE, found
+from bot.localhub.rest.repositories import REPO
 from bot.localhub.shapes import pulls as shapes
-from bot.localhub.state import Pull, Review, ReviewComment
+from bot.localhub.state import Pull, Review, ReviewComment, stamp
 
 STATES = {
     None: "PENDING",
@@ -32,6 +33,18 @@ async def list_comments(call: Call) -> Answer:
     pull = found(call)
     every = [comment for review in pull.reviews for comment in review.comments]
     return paginate(call, [shapes.review_comment(call.hub.url, pull, one) for one in every])
+
+
+async def list_all_comments(call: Call) -> Answer:
+    """Of all pull requests; GitHub sorts by id unless told."""
+    since = call.query.get("since", "")
+    every = [(p, c) for p in call.repo.pulls for r in p.reviews for c in r.comments]
+    found = [(p, c) for p, c in every if stamp(c.created_at) >= since]
+    found.sort(
+        key=lambda one: (stamp(one[1].created_at) if "sort" in call.query else "", one[1].id),
+        reverse=call.query.get("direction") == "desc",
+    )
+    return paginate(call, [shapes.review_comment(call.hub.url, p, c) for p, c in found])
 
 
 async def create(call: Call) -> Answer:
@@ -100,6 +113,7 @@ def _lines(patch: str, right: bool) -> set[int]:
 
 
 OPERATIONS = (
+    operation("GET", REPO + "/pulls/comments", list_all_comments, READ),
     operation("GET", ONE + "/reviews", list_reviews, READ),
     operation("POST", ONE + "/reviews", create, WRITE),
     operation("GET", ONE + "/comments", list_comments, READ),

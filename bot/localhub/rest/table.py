@@ -15,6 +15,7 @@ from bot.localhub.rest import (
     reactions,
     repositories,
     reviews,
+    statuses,
     timeline,
 )
 from bot.localhub.rest.call import Operation
@@ -27,11 +28,12 @@ OPERATIONS: tuple[Operation, ...] = (
     *reactions.OPERATIONS,
     *issues.OPERATIONS,
     *timeline.OPERATIONS,
-    *pulls.OPERATIONS,
     *reviews.OPERATIONS,
+    *pulls.OPERATIONS,
     *gitdata.OPERATIONS,
     *gitrefs.OPERATIONS,
     *commits.OPERATIONS,
     *checks.OPERATIONS,
+    *statuses.OPERATIONS,
     *commits.LAST,
 )

@@ -7,7 +7,7 @@ from typing import Any
 from bot.localhub.git_types import Commit
 from bot.localhub.shapes.gitdata import simple_commit
 from bot.localhub.shapes.repositories import api, minimal
-from bot.localhub.state import CheckRun, CheckSuite, Repo, node_id, stamp
+from bot.localhub.state import CheckRun, CheckSuite, CommitStatus, Repo, node_id, stamp
 
 Json = dict[str, Any]
 
@@ -92,3 +92,33 @@ def _pulls(url: str, repo: Repo, sha: str) -> list[Json]:
         for pull in repo.pulls
         if pull.head_sha == sha and pull.state == "open" and pull.fork is None
     ]
+
+
+def status(url: str, repo: Repo, one: CommitStatus) -> Json:
+    """`simple-commit-status`."""
+    return {
+        "url": f"{api(url, repo)}/statuses/{one.sha}",
+        "avatar_url": f"{url}/{one.author.login}.png",
+        "id": one.id,
+        "node_id": node_id("SC", one.id),
+        "state": one.state,
+        "description": one.description,
+        "target_url": None,
+        "context": one.context,
+        "created_at": stamp(one.created_at),
+        "updated_at": stamp(one.created_at),
+    }
+
+
+def combined(url: str, repo: Repo, sha: str, shown: list[Json], total: int, state: str) -> Json:
+    """`combined-commit-status`; `shown` is one page of the `total`."""
+    here = f"{api(url, repo)}/commits/{sha}"
+    return {
+        "state": state,
+        "statuses": shown,
+        "sha": sha,
+        "total_count": total,
+        "repository": minimal(url, repo),
+        "commit_url": here,
+        "url": f"{here}/status",
+    }

@@ -45,6 +45,7 @@ OPERATIONS: Mapping[str, str] = {
     REPO + "/commits/{ref}": "get",
     REPO + "/commits/{ref}/check-runs": "get",
     REPO + "/commits/{ref}/check-suites": "get",
+    REPO + "/commits/{ref}/status": "get",
     REPO + "/compare/{basehead}": "get",
     REPO + "/contents/{path}": "get",
     REPO + "/git/blobs": "post",
@@ -73,6 +74,7 @@ OPERATIONS: Mapping[str, str] = {
     REPO + "/labels": "get post",
     REPO + "/labels/{name}": "get",
     REPO + "/pulls": "get post",
+    REPO + "/pulls/comments": "get",
     REPO + "/pulls/comments/{comment_id}/reactions": "get post",
     REPO + "/pulls/comments/{comment_id}/reactions/{reaction_id}": "delete",
     REPO + "/pulls/{pull_number}": "get patch",
@@ -103,6 +105,7 @@ WEBHOOKS = (
     "check-run-completed",
     "check-run-rerequested",
     "check-suite-completed",
+    "status",
     "check-suite-rerequested",
 )
 

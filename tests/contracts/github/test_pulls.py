@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from bot.localhub.ci import report
 from tests.contracts.github.conftest import World
 
 FIXED = "def total(a, b):\n    return a + b\n"
@@ -171,6 +172,34 @@ async def test_a_check_run_goes_from_queued_to_completed(world: World) -> None:
     assert [run["id"] for run in runs["check_runs"]] == [made.json()["id"]]
     suites = (await world.call("GET", "~/commits/main/check-suites")).json()
     assert [suite["conclusion"] for suite in suites["check_suites"]] == ["failure"]
+
+
+async def test_statuses_are_combined_and_of_each_context_the_latest_counts(world: World) -> None:
+    number = (await opened(world))["number"]
+    pull = next(pull for pull in world.repo.pulls if pull.number == number)
+    path = f"~/commits/{pull.head_sha}/status"
+    assert (await world.call("GET", path)).json()["state"] == "pending"
+    for state in ("failure", "success"):
+        await report(world.hub, pull, state, context="ci/tests", says="12 tests")
+        found = (await world.call("GET", path)).json()
+        assert (found["state"], found["total_count"]) == (state, 1)
+    await report(world.hub, pull, "pending", context="ci/lint")
+    assert (await world.call("GET", path)).json()["state"] == "pending"
+    assert world.hub.deliveries[-1].payload["branches"][0]["name"] == "fix"
+    assert (await world.call("GET", "~/commits/nothing/status")).status_code == 404
+
+
+async def test_the_comments_on_lines_of_all_pull_requests_are_listed(world: World) -> None:
+    number = (await opened(world))["number"]
+    pull = next(pull for pull in world.repo.pulls if pull.number == number)
+    for text in ("one", "two"):
+        await world.hub.review(pull, "alice", lines=[("shop.py", 2, text)])
+    asked = {"sort": "updated", "direction": "desc", "since": "2020-01-01T00:00:00Z"}
+    found = (await world.call("GET", "~/pulls/comments", **asked)).json()
+    assert [comment["body"] for comment in found] == ["two", "one"]
+    assert found[0]["pull_request_url"].endswith(f"/pulls/{number}")
+    later = (await world.call("GET", "~/pulls/comments", since="2999-01-01T00:00:00Z")).json()
+    assert later == []
 
 
 async def test_of_each_name_the_latest_run_is_listed(world: World) -> None:

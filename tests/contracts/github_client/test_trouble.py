@@ -40,6 +40,7 @@ async def test_a_token_is_scoped_to_its_repository_and_made_once(
         "issues": "write",
         "pull_requests": "write",
         "checks": "write",
+        "statuses": "read",
     }
 
 

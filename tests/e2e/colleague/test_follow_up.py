@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.localhub.ci import ci
+from bot.localhub.ci import ci, report
 from bot.localhub.state import Pull
 from pipeline.models.base import ModelRefused
 from pipeline.revise import Revised
@@ -99,10 +99,14 @@ async def test_failing_checks_of_the_repository_are_shown_with_the_review(crew_u
                   "annotation_level": "failure", "message": "E501 too long"}]  # fmt: skip
         output = {"title": "1 failed", "summary": "ruff found it", "annotations": notes}
         await ci(crew.hub, pull, "failure", name="lint", output=output)
+        await report(crew.hub, pull, "failure", context="ci/docs", says="2 broken links")
         await crew.hub.review(pull, "alice", lines=LINE)
         await crew.settle()
         (task,) = crew.workshop.tasks
-        assert task.logs == ("lint\n1 failed\nruff found it\nshop.py:2: E501 too long",)
+        assert task.logs == (
+            "lint\n1 failed\nruff found it\nshop.py:2: E501 too long",
+            "ci/docs: 2 broken links",
+        )
 
 
 @pytest.mark.parametrize("words", ["/capuchin fix\nSay why.", "@capuchin fix Say why."])

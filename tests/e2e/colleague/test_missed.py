@@ -12,6 +12,7 @@ import pytest
 
 from bot.cursors import Cursors
 from bot.localhub import Issue
+from bot.tend.record import Records
 from bot.types import RunStatus
 from tests.e2e.colleague.conftest import CrewUp
 from tests.e2e.colleague.crew import Crew
@@ -130,6 +131,56 @@ async def test_a_label_taken_off_without_a_webhook_stops_the_run(crew_up: CrewUp
             await crew.until(lambda: crew.workshop.cut)
         assert (await crew.run_of(issue)).status is RunStatus.STOPPED
         assert "I stopped, since the label was taken off." in crew.said(issue)[0]
+
+
+async def test_a_review_without_a_webhook_is_answered_once(crew_up: CrewUp) -> None:
+    async with crew_up(missed_seconds=OFTEN, review_seconds=0) as crew:
+        _, pull = await opened(crew)
+        async with crew.at_work(sweeping=True):
+            async with unheard(crew):
+                await crew.hub.review(pull, "alice", lines=[("shop.py", 2, "Why?")])
+            (late,) = [d for d in crew.hub.deliveries if d.event == "pull_request_review_comment"]
+            await crew.until(lambda: len(pull.reviews) > 1)
+            await crew.hub.redeliver(late)
+        question, answer = (review.comments[0] for review in pull.reviews)
+        assert (answer.review.author, answer.in_reply_to) == (crew.hub.bot, question.id)
+
+
+async def test_a_command_on_a_line_without_a_webhook_is_carried_out_once(crew_up: CrewUp) -> None:
+    async with crew_up(missed_seconds=OFTEN, review_seconds=0) as crew:
+        _, pull = await opened(crew)
+        async with crew.at_work(sweeping=True):
+            async with unheard(crew):
+                await crew.hub.review(pull, "alice", lines=[("shop.py", 2, "/capuchin help")])
+            (late,) = [d for d in crew.hub.deliveries if d.event == "pull_request_review_comment"]
+            await crew.until(lambda: crew.said(pull))
+            await crew.hub.redeliver(late)
+        helped = [said for said in crew.said(pull) if "capuchin:reply to=review-comment-" in said]
+        assert len(helped) == 1
+
+
+async def test_an_issue_closed_without_a_webhook_ends_our_pull_request(crew_up: CrewUp) -> None:
+    async with crew_up(missed_seconds=OFTEN) as crew:
+        repo, pull = await opened(crew)
+        async with crew.at_work(sweeping=True):
+            async with unheard(crew):
+                await crew.hub.close_issue(repo.issues[1], "alice")
+            await crew.until(lambda: pull.state == "closed")
+        assert crew.said(pull)[0].startswith("#1 is closed, so this is not needed any more.")
+
+
+async def test_a_pull_request_closed_without_a_webhook_is_let_go(crew_up: CrewUp) -> None:
+    async with crew_up(missed_seconds=OFTEN) as crew:
+        _, pull = await opened(crew)
+        records = Records(crew.redis, crew.runs.keys)
+
+        async def let_go() -> bool:
+            return await records.get(ref_of(pull.repo), pull.number) is None
+
+        async with crew.at_work(sweeping=True):
+            async with unheard(crew):
+                await crew.hub.close_issue(pull, "bob")
+            await crew.until(let_go)
 
 
 async def test_a_run_resumed_with_its_pull_request_open_and_its_issue_closed_has_succeeded(

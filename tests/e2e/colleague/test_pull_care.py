@@ -8,7 +8,7 @@ import pytest
 
 from bot.github.facts import CheckRunFacts
 from bot.localhub import Repo
-from bot.localhub.ci import ci
+from bot.localhub.ci import ci, report
 from bot.localhub.state import Pull
 from bot.tend.ready import NO_CHECKS, green
 from bot.tend.record import Records
@@ -66,9 +66,34 @@ async def test_without_evidence_a_draft_stays_one(crew: Crew) -> None:
 
 def test_no_check_at_all_counts_as_green_only_after_a_while() -> None:
     running = CheckRunFacts(id=1, name="x", status="in_progress")
-    assert not green([], waited=timedelta(minutes=5))
-    assert green([], waited=NO_CHECKS)
-    assert not green([running], waited=NO_CHECKS)
+    assert not green([], [], waited=timedelta(minutes=5))
+    assert green([], [], waited=NO_CHECKS)
+    assert not green([running], [], waited=NO_CHECKS)
+
+
+async def test_a_ci_that_sets_commit_statuses_is_waited_for_too(crew: Crew) -> None:
+    _, pull = await opened(crew)
+    await report(crew.hub, pull, "pending", context="ci/tests")
+    await report(crew.hub, pull, "success", context="ci/lint")
+    await crew.settle()
+    assert pull.draft
+    await report(crew.hub, pull, "error", context="ci/tests")
+    await crew.settle()
+    assert pull.draft
+    await ci(crew.hub, pull, "failure")
+    await report(crew.hub, pull, "success", context="ci/tests")
+    await crew.settle()
+    assert pull.draft
+    await ci(crew.hub, pull, "success")
+    await crew.settle()
+    assert not pull.draft
+
+
+async def test_a_commit_status_alone_makes_a_draft_ready(crew: Crew) -> None:
+    _, pull = await opened(crew)
+    await report(crew.hub, pull, "success")
+    await crew.settle()
+    assert not pull.draft
 
 
 async def test_when_the_issue_is_closed_otherwise_ours_is_closed_with_thanks(crew: Crew) -> None:

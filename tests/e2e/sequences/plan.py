@@ -40,12 +40,18 @@ class Plan(NamedTuple):
 WEIGHTS: Final[Mapping[str, int]] = {
     # people
     "label": 10, "unlabel": 4, "close": 3, "reopen": 4, "say": 8, "edit comment": 1,
-    "edit issue": 1, "assign": 1, "delete status": 1,
+    "edit issue": 1, "assign": 1, "delete status": 1, "delete comment": 1,
+    "delete issue": 1, "transfer": 1, "uninstall": 1, "install": 2,
+    # people, at pull requests of ours
+    "review": 5, "say on pull": 2, "push": 2, "close pull": 2, "merge": 2, "label pull": 1,
+    # another App
+    "ci": 2,
     # the network
     "deliver": 26, "redeliver": 5, "lose": 4, "github fails": 2,
+    "github is away": 1, "github is back": 2, "github limits": 1,
     # workers
     "begin": 12, "finish": 10, "kill": 4, "hand over": 2, "die": 3, "command": 10,
-    "command dies": 2, "sweep": 3,
+    "command dies": 2, "sweep": 3, "look after": 2,
 }  # fmt: skip
 WORDS: Final = ("fix", "fix", "fix", "plan", "retry", "stop", "stop", "status", "help", "fxi")
 PEOPLE: Final = ("alice", "alice", "alice", "alice", "tina", "mallory")

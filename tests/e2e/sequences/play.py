@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
 
-from bot.localhub.state import now
-from tests.e2e.sequences.model import History, Labelled, Said, problems
+from tests.e2e.sequences.model import problems
+from tests.e2e.sequences.people import People, picked
 from tests.e2e.sequences.plan import Act, Plan
 from tests.e2e.sequences.world import World
 
-T = TypeVar("T")
+TEN_MINUTES: Final = 600
 ROUNDS: Final = 25
 """By which all has come to rest."""
 
@@ -27,24 +27,31 @@ async def play(world: World, plan: Plan) -> list[str]:
     return await problems(world, player.history)
 
 
-class Player:
+class Player(People):
     """Does one act after the other; what cannot be done is left out."""
-
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.hub = world.hub
-        self.history = History()
 
     async def rest(self) -> None:
         """All that is under way arrives, everything is done, and the sweep has looked."""
-        quiet = 0
+        quiet, looked = 0, False
+        await self.world.away_for(TEN_MINUTES)
         for _ in range(ROUNDS):
             self.world.passes(61)
             await self._everything()
-            active = await self.world.runs.active() or await self.world.inbox.waiting()
-            quiet = 0 if active or self.world.pending else quiet + 1
+            if await self._active():
+                quiet = 0
+                continue
+            await self.world.sweep()
+            if not looked:
+                await self.world.look_after()
+                looked = True
+            self.world.collect()
+            quiet = 0 if await self._active() else quiet + 1
             if quiet == 2:
                 return
+
+    async def _active(self) -> bool:
+        world = self.world
+        return bool(world.pending or await world.runs.active() or await world.inbox.waiting())
 
     async def _everything(self) -> None:
         world = self.world
@@ -54,80 +61,28 @@ class Player:
         for run_id in list(world.at_work):
             if run_id in world.at_work:
                 await world.finish(run_id)
-        await world.sweep()
         for _ in range(await world.inbox.waiting()):
             await world.command()
         for run in await world.idle():
             await world.begin(run)
 
-    # People
-
-    async def label(self, act: Act) -> None:
-        issue, label = self.world.issues[act.issue], "capuchin" + act.word
-        if label in issue.labels or act.who == "mallory":  # GitHub lets no stranger
-            return
-        await self.hub.add_label(issue, label, act.who)
-        guid = self.hub.deliveries[-1].guid
-        self.history.labelled.append(Labelled(issue, guid, label, act.who, now()))
-
-    async def unlabel(self, act: Act) -> None:
-        issue, label = self.world.issues[act.issue], "capuchin" + act.word
-        if label in issue.labels and act.who != "mallory":
-            await self.hub.remove_label(issue, label, act.who)
-            self.history.unlabelled.append((issue, now()))
-
-    async def close(self, act: Act) -> None:
-        issue = self.world.issues[act.issue]
-        if issue.state == "open":
-            await self.hub.close_issue(issue, "bob")
-            self.history.halted.append((issue, now()))
-
-    async def reopen(self, act: Act) -> None:
-        await self.hub.reopen_issue(self.world.issues[act.issue], "bob")
-
-    async def say(self, act: Act) -> None:
-        issue = self.world.issues[act.issue]
-        comment = await self.hub.comment(issue, f"/capuchin {act.word}", act.who)
-        self.history.said.append(Said(issue, comment, act.word, act.who, now()))
-        if act.word == "stop" and act.who == "alice":
-            self.history.halted.append((issue, now()))
-
-    async def edit_comment(self, act: Act) -> None:
-        said = _picked(self.history.said, act)
-        if said is not None:
-            await self.hub.edit_comment(said.comment, "/capuchin fix, please", said.who)
-            said.edited = True
-
-    async def edit_issue(self, act: Act) -> None:
-        await self.hub.edit_issue(self.world.issues[act.issue], "bob", body=f"Edited {act.pick}.")
-
-    async def assign(self, act: Act) -> None:
-        await self.hub.assign(self.world.issues[act.issue], "carol", "alice")
-
-    async def delete_status(self, act: Act) -> None:
-        ours = [c for c in self.world.issues[act.issue].comments if c.author is self.hub.bot]
-        comment = _picked(ours, act)
-        if comment is not None and "status run=" in comment.body:
-            await self.hub.delete_comment(comment, "alice")
-            self.history.deleted.add(comment.id)
-
     # The network
 
     async def deliver(self, act: Act) -> None:
         world = self.world
-        delivery = _picked(world.pending, act)
+        delivery = picked(world.pending, act)
         if delivery is not None:
             world.pending.remove(delivery)
             world.delivered.append(delivery)
             await world.deliver(delivery)
 
     async def redeliver(self, act: Act) -> None:
-        delivery = _picked(self.world.delivered, act)
+        delivery = picked(self.world.delivered, act)
         if delivery is not None:
             await self.world.deliver(delivery)
 
     async def lose(self, act: Act) -> None:
-        delivery = _picked(self.world.pending, act)
+        delivery = picked(self.world.pending, act)
         if delivery is not None:
             self.world.pending.remove(delivery)
 
@@ -139,34 +94,45 @@ class Player:
             ("POST", "/repos/*/pulls"),
             ("DELETE", "/repos/*/issues/*/labels/*"),
             ("GET", "/repos/*/collaborators/*"),
-        )[act.pick % 6]
+            ("POST", "/repos/*/check-runs"),
+            ("GET", "/repos/*/pulls/*"),
+        )[act.pick % 8]
         times = 1 + act.pick // 3
         self.hub.faults.fail_next(method, path, times=times, after_effect=act.pick % 2 == 0)
+
+    async def github_is_away(self, act: Act) -> None:
+        self.hub.faults.down = True
+
+    async def github_is_back(self, act: Act) -> None:
+        self.hub.faults.down = False
+
+    async def github_limits(self, act: Act) -> None:
+        self.hub.rate_limit(act.pick, TEN_MINUTES, secondary=act.pick % 2 == 0)
 
     # Workers
 
     async def begin(self, act: Act) -> None:
-        run = _picked(await self.world.idle(), act)
+        run = picked(await self.world.idle(), act)
         if run is not None:
             await self.world.begin(run)
 
     async def finish(self, act: Act) -> None:
-        run_id = _picked(list(self.world.at_work), act)
+        run_id = picked(list(self.world.at_work), act)
         if run_id is not None:
             await self.world.finish(run_id)
 
     async def kill(self, act: Act) -> None:
-        run_id = _picked(list(self.world.at_work), act)
+        run_id = picked(list(self.world.at_work), act)
         if run_id is not None:
             await self.world.kill(run_id)
 
     async def hand_over(self, act: Act) -> None:
-        run_id = _picked(list(self.world.at_work), act)
+        run_id = picked(list(self.world.at_work), act)
         if run_id is not None:
             await self.world.hand_over(run_id)
 
     async def die(self, act: Act) -> None:
-        run = _picked(await self.world.idle(), act)
+        run = picked(await self.world.idle(), act)
         if run is not None:
             await self.world.begin_and_die(run, 1 + act.pick)
 
@@ -179,6 +145,9 @@ class Player:
     async def sweep(self, act: Act) -> None:
         await self.world.sweep()
 
+    async def look_after(self, act: Act) -> None:
+        await self.world.look_after()
+
 
 DOES: Final[Mapping[str, Callable[[Player, Act], Awaitable[None]]]] = {
     "label": Player.label,
@@ -190,10 +159,25 @@ DOES: Final[Mapping[str, Callable[[Player, Act], Awaitable[None]]]] = {
     "edit issue": Player.edit_issue,
     "assign": Player.assign,
     "delete status": Player.delete_status,
+    "delete comment": Player.delete_comment,
+    "delete issue": Player.delete_issue,
+    "transfer": Player.transfer,
+    "uninstall": Player.uninstall,
+    "install": Player.install,
+    "review": Player.review,
+    "say on pull": Player.say_on_pull,
+    "push": Player.push,
+    "close pull": Player.close_pull,
+    "merge": Player.merge,
+    "label pull": Player.label_pull,
+    "ci": Player.ci,
     "deliver": Player.deliver,
     "redeliver": Player.redeliver,
     "lose": Player.lose,
     "github fails": Player.github_fails,
+    "github is away": Player.github_is_away,
+    "github is back": Player.github_is_back,
+    "github limits": Player.github_limits,
     "begin": Player.begin,
     "finish": Player.finish,
     "kill": Player.kill,
@@ -202,8 +186,5 @@ DOES: Final[Mapping[str, Callable[[Player, Act], Awaitable[None]]]] = {
     "command": Player.command,
     "command dies": Player.command_dies,
     "sweep": Player.sweep,
+    "look after": Player.look_after,
 }
-
-
-def _picked(some: Sequence[T], act: Act) -> T | None:
-    return some[act.pick % len(some)] if some else None

@@ -1,6 +1,7 @@
 """Generated sequences of webhooks, deaths and sweeps, against the end that each must come to.
 
-`pytest tests/e2e/sequences --sequences 10000` plays that many; `--sequences-from` another range.
+The seed says all of a sequence. `--sequences 200 --sequences-from 400` plays the seeds from 400 to
+599; without that the first hundred. `make sequences` plays ten thousand, each day other ones.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import pytest
 from redis.asyncio import Redis
 
 from bot.localhub import AppIdentity, LocalHub
-from tests.e2e.sequences.model import History, Said, problems
+from bot.types import RunStatus
+from tests.e2e.sequences.history import History, Said
+from tests.e2e.sequences.model import problems
 from tests.e2e.sequences.plan import Act, Plan, plan, shrunk
 from tests.e2e.sequences.play import play
 from tests.e2e.sequences.world import World
@@ -150,14 +153,83 @@ FOUND: Final = {
         Act("die", pick=5, seconds=30),
     ),
     "a command whose webhook never came is found": (say("fix"), LOST, Act("sweep", seconds=90)),
+    "a label that another run took off is answered by that one": (
+        Act("sweep"),
+        say("fix"),
+        label(seconds=30),
+        Act("deliver", pick=3),
+        Act("assign", seconds=5),
+        Act("command", seconds=30),
+        Act("begin", seconds=90),
+        TOLD,
+    ),
+    "the end of a dry run takes no label off that asks for a fix": (
+        label(),
+        say("plan", seconds=90),
+        TOLD,
+        Act("command"),
+        Act("begin", seconds=5),
+        TOLD,
+    ),
+    "a person's push before the worker is back makes no second pull request": (
+        label(),
+        TOLD,
+        Act("die", pick=3),
+        Act("push"),
+    ),
+    "a pull request whose worker died with its issue deleted is looked after": (
+        say("fix"),
+        TOLD,
+        Act("command"),
+        Act("die", pick=3),
+        Act("delete issue"),
+    ),
+    "a label on a closed issue is not said to be off": (
+        label(),
+        Act("close"),
+        Act("unlabel", seconds=5),
+        label(":auto", seconds=5),
+        TOLD,
+        TOLD,
+        Act("begin"),
+    ),
+    "a pull request whose worker died and that was stopped too late is looked after": (
+        label(),
+        TOLD,
+        Act("die", pick=3),
+        say("stop"),
+        TOLD,
+    ),
 }
 """What the generated ones have found, cut down."""
+
+AWAY: Final = Act("github is away")
+LIMITED: Final = Act("github limits", pick=3)
+LIMITED_TOO: Final = Act("github limits", pick=2)
+"""The secondary limit."""
+RIDDEN_OUT: Final = {
+    "away before the run": (label(), TOLD, AWAY, Act("begin")),
+    "away during the run": (label(), TOLD, Act("begin"), AWAY, Act("finish")),
+    "away when a command comes": (say("fix"), TOLD, AWAY, Act("command")),
+    "away when the sweep looks": (label(), LOST, AWAY, Act("sweep")),
+    "limited during the run": (label(), TOLD, LIMITED, Act("begin"), Act("finish")),
+    "limited too often during the run": (label(), TOLD, LIMITED_TOO, Act("begin"), Act("finish")),
+    "limited when a command comes": (say("fix"), TOLD, LIMITED_TOO, Act("command")),
+}
+"""Ten minutes each."""
 
 
 @pytest.mark.parametrize("name", FOUND)
 @pytest.mark.parametrize("fixes", [True, False])
 async def test_what_was_found_stays_mended(stage: Stage, name: str, fixes: bool) -> None:
     assert await stage.played(Plan(0, fixes, FOUND[name])) == [[]]
+
+
+@pytest.mark.parametrize("name", RIDDEN_OUT)
+async def test_ten_minutes_without_github_are_ridden_out(stage: Stage, name: str) -> None:
+    async with stage.world() as world:
+        assert await play(world, Plan(0, True, RIDDEN_OUT[name])) == []
+        assert [run.status for run in await world.ended()] == [RunStatus.OPENED_PULL_REQUEST]
 
 
 async def test_the_model_sees_what_is_done_twice_and_what_is_forgotten(stage: Stage) -> None:

@@ -19,17 +19,17 @@ import time_machine
 from redis.asyncio import Redis
 
 from bot.attempt import Attempt, Stopping
-from bot.checkout import Mirrors
 from bot.clerk import Clerk, Office
 from bot.commands.desk import VERBS, Desk
 from bot.cursors import Cursors
-from bot.github.app import GitHubApp
+from bot.errors import TryLater
+from bot.github.facts import Cursor
 from bot.inbox import Inbox, Item
 from bot.labelled import find_labelled
 from bot.lease import Lease
 from bot.localhub import Exchange, Issue, LocalHub, Repo
-from bot.localhub.faults import Faults
-from bot.localhub.serve import create_app as hub_app
+from bot.localhub.faults import Faults, RateLimit
+from bot.localhub.state import Pull
 from bot.localhub.webhooks import Delivery
 from bot.queue import Nudges
 from bot.redis_client import Outage
@@ -37,50 +37,25 @@ from bot.runs import Runs
 from bot.server import create_app
 from bot.settings import Settings
 from bot.solve_issue import SolveIssue
-from bot.steps import Steps
 from bot.sweep import Sweep
+from bot.tend.record import Records
+from bot.tend.work import TendPull, by_mode
 from bot.triggers import Names
-from bot.types import Run
-from bot.workshop import Job, Outcome, Planned, Say
-from pipeline.store import Store
-from pipeline.types import NoFix, Selection
-from tests.e2e.colleague.crew import PLAN
-from tests.e2e.publishing.office import Decided
+from bot.types import Run, now
+from pipeline.types import NoFix
+from tests.e2e.sequences.direct import KeptMirrors, NearApp
+from tests.e2e.sequences.gated import Gated
 from tests.e2e.sequences.plan import ISSUES
 from tests.hub import ref_of, settings_for
-from tests.unit.bot_publish.samples import ACCOUNTS, SHOP, a_selection
+from tests.unit.bot_publish.samples import SHOP, a_selection
 
 LONG: Final = 3600.0
 """Seconds of a lease: it ends when the sequence says so."""
+ASK_SECONDS: Final = 0.03
+"""How often a run is asked whether it is to stop; the sequence waits for the answer."""
 START: Final = datetime(2026, 5, 1, 8, tzinfo=UTC)
 REPOS: Final = ("acme/shop", "globex/shop")
 """Two installations."""
-
-
-class Gated(Decided):
-    """Answers once let, each run by itself."""
-
-    def __init__(self, settings: Settings) -> None:
-        super().__init__(settings)
-        self.gates: dict[str, asyncio.Event] = {}
-        self.came = asyncio.Event()
-
-    async def solve(self, job: Job, store: Store, *, steps: Steps, say: Say) -> Outcome:
-        await self._passed(job)
-        assert isinstance(self.answer, Selection | NoFix)
-        return Outcome(self.answer, ACCOUNTS)
-
-    async def plan(self, job: Job, store: Store, *, steps: Steps, say: Say) -> Planned | Outcome:
-        await self._passed(job)
-        return Planned(PLAN, ACCOUNTS)
-
-    async def _passed(self, job: Job) -> None:
-        gate = self.gates[job.run_id] = asyncio.Event()
-        self.came.set()
-        try:
-            await gate.wait()
-        finally:
-            del self.gates[job.run_id]
 
 
 class AtWork(NamedTuple):
@@ -100,16 +75,26 @@ class World:
         self.runs = Runs(redis, settings.redis_prefix)
         self.inbox = Inbox(redis, self.runs.keys)
         self.workshop = Gated(settings)
-        self.github = GitHubApp(settings, pause=0.0, transport=httpx.ASGITransport(hub_app(hub)))
-        self.solve = SolveIssue(settings, self.github, Mirrors(data), self.workshop)
+        self.github = NearApp(settings, hub)
+        self.mirrors = KeptMirrors(data)
+        self.solve = SolveIssue(settings, self.github, self.mirrors, self.workshop)
+        tend = TendPull(settings, self.github, self.mirrors, self.workshop)
+        self.work = by_mode(self.solve, tend)
+        self.give_up = by_mode(self.solve.give_up, tend.give_up)
+        ending = self.solve.ending
+        self.stopping = Stopping(ending.holds, by_mode(ending.stopped, tend.give_up))
         nudges = Nudges(redis, self.runs.keys)
         self.office = Office(self.runs, nudges)
         outage = Outage()
         desk = Desk(settings, self.github, VERBS)
         self.clerk = Clerk(self.inbox, self.office, desk, settings, outage)
         self._sweep = Sweep(self.runs, nudges, settings, None, None, None, outage)
+        self.records = Records(redis, self.runs.keys)
         self.repos = [self._shop(name) for name in REPOS]
+        self._seeds = [repo.git.refs()["heads/main"] for repo in self.repos]
         self.issues: list[Issue] = []
+        self.merged: set[str] = set()
+        """Repositories whose default branch has moved."""
         self.at_work: dict[str, AtWork] = {}
         self.pending: list[Delivery] = []
         self.delivered: list[Delivery] = []
@@ -137,6 +122,8 @@ class World:
                     quota_person=0,
                     quota_repository=0,
                     quota_installation=0,
+                    review_seconds=5,
+                    reverify_seconds=30,
                 )
                 world = cls(hub, redis, settings, data)
                 world._clock = clock
@@ -159,11 +146,12 @@ class World:
     async def fresh(self, *, fixes: bool) -> None:
         """Issues of their own for a sequence; nothing of the one before is under way."""
         self.hub.faults = Faults()
+        self.hub.limit = RateLimit()
         self.hub.deliveries.clear()
         self.hub.requests.clear()
         self._heard = 0
         self.pending, self.delivered, self.faults = [], [], []
-        await self.redis.delete(self.runs.keys.ended)
+        await self._forgotten()
         no_fix = NoFix(reason="no reproduction", learnt=())
         self.workshop.answer = a_selection() if fixes else no_fix
         self.issues = [
@@ -174,9 +162,54 @@ class World:
         ]
         self.collect()
 
+    async def _forgotten(self) -> None:
+        """Of the sequence before: its pull requests, its merges, who has the App."""
+        keys = self.runs.keys
+        await self.redis.delete(keys.ended, keys.pulls_due)
+        for repo, seed in zip(self.repos, self._seeds, strict=True):
+            if repo.installation is None:
+                self.hub.select(repo)
+                await self._caught_up(repo)
+            await self.redis.delete(keys.pulls(ref_of(repo)))
+            for pull in repo.pulls:
+                pull.state = "closed"
+            if repo.full_name in self.merged:
+                repo.git.point("refs/heads/main", seed)
+        if self.merged:
+            self.mirrors.moved()
+        self.merged.clear()
+
+    async def _caught_up(self, repo: Repo) -> None:
+        """What was asked for while the App was away is none of the next sequence's."""
+        since = now().replace(microsecond=0)
+        seen = Cursor(since=since, comments_since=since, lines_since=since)
+        await Cursors(self.redis, self.runs.keys).set(ref_of(repo), seen)
+
+    @property
+    def pulls(self) -> list[Pull]:
+        """Ours, of this sequence, oldest first."""
+        first = {id(i.repo): i.number for i in reversed(self.issues)}
+        return [
+            pull
+            for repo in self.repos
+            for pull in repo.pulls
+            if pull.author is self.hub.bot and pull.number > first[id(repo)]
+        ]
+
     def passes(self, seconds: float) -> None:
         """Time."""
         self._clock.shift(seconds)
+
+    async def away_for(self, seconds: float) -> None:
+        """If GitHub is away, workers and sweeps meet that for so long; then it is back."""
+        if self.hub.faults.down:
+            for _ in range(3):
+                self.passes(seconds / 3)
+                await self.sweep()
+                await self.command()
+                for run in await self.idle():
+                    await self.begin(run)
+        self.hub.faults.down = False
 
     def collect(self) -> None:
         """Take what GitHub has sent meanwhile for under way."""
@@ -199,15 +232,14 @@ class World:
         others = [each.lease.run for each in self.at_work.values()]
         if any((o.repo, o.issue) == (run.repo, run.issue) for o in others):
             self.faults.append(f"two runs of #{run.issue} at once")
-        ending = self.solve.ending
         attempt = Attempt(
             lease,
             self.runs,
-            work=self.solve,
-            give_up=self.solve.give_up,
+            work=self.work,
+            give_up=self.give_up,
             patience_seconds=self.settings.patience_seconds,
-            stopping=Stopping(ending.holds, ending.stopped),
-            ask_seconds=0.01,
+            stopping=self.stopping,
+            ask_seconds=ASK_SECONDS,
         )
         self.workshop.came.clear()
         task = asyncio.create_task(attempt.go())
@@ -255,8 +287,15 @@ class World:
 
     async def sweep(self) -> None:
         """Look for what no webhook told."""
-        await self._sweep.look(self._find)
+        with suppress(TryLater):  # as the worker does; the next look finds the rest
+            await self._sweep.look(self._find)
         await self._stopped()
+
+    async def look_after(self) -> None:
+        """The time has come for all our pull requests to be looked after."""
+        for member in await self.redis.zrange(self.runs.keys.pulls_due, 0, -1):
+            await self.redis.zadd(self.runs.keys.pulls_due, {member: 0})
+        await self._sweep.look_after()
 
     async def _carried_out(self, item: Item, dies_after: int | None) -> None:
         task = asyncio.create_task(self.clerk.do(item))
@@ -310,6 +349,6 @@ class World:
         """The runs of this sequence that are over, by when they were asked for."""
         ids = await self.redis.zrange(self.runs.keys.ended, 0, -1)
         runs = [await self.runs.get(run_id.decode()) for run_id in ids]
-        numbers = {(ref_of(i.repo).full_name, i.number) for i in self.issues}
+        numbers = {(issue.repo.full_name, issue.number) for issue in self.issues}
         found = [r for r in runs if r is not None and (r.repo.full_name, r.issue) in numbers]
         return sorted(found, key=lambda run: run.created_at)

@@ -1,0 +1,117 @@
+"""The way to the hub without sockets and an HTTP client: a sequence asks a hundred times.
+
+What a client makes of GitHub's answers on the wire is for `tests/contracts/github_client`.
+"""
+
+from __future__ import annotations
+
+import json as jsons
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlencode, urlsplit
+
+import httpx
+from githubkit import Response
+from githubkit.exception import RequestFailed
+from starlette.requests import Request
+
+from bot.checkout import Checkout, Mirrors
+from bot.github.app import GitHubApp
+from bot.github.wire import Wire
+from bot.localhub import LocalHub
+from bot.localhub.graphql import GraphQLDoor
+from bot.localhub.rest.door import PREFIX, RestDoor
+from bot.remote import Remote
+from bot.settings import Settings
+
+ASKED: Final = httpx.Request("GET", "http://hub")
+
+
+class Direct:
+    """What of githubkit's client a `Wire` uses."""
+
+    def __init__(self, hub: LocalHub) -> None:
+        self._rest = RestDoor(hub)
+        self._graphql = GraphQLDoor(hub)
+
+    async def __aenter__(self) -> Direct:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        return None
+
+    async def arequest(
+        self,
+        method: str,
+        url: str,
+        *,
+        json: Mapping[str, Any] | None = None,
+        params: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str],
+    ) -> Response[Any]:
+        """Raises RequestFailed for an answer of 400 or more."""
+        rest = url.startswith("/")
+        path = PREFIX + url if rest else urlsplit(url).path
+        scope = {
+            "type": "http",
+            "method": method,
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": urlencode(params or {}).encode(),
+            "headers": [(k.lower().encode(), v.encode()) for k, v in headers.items()],
+            "server": ("hub", 80),
+        }
+        body = b"" if json is None else jsons.dumps(json).encode()
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        door = self._rest if rest else self._graphql
+        said = await door.answer(Request(scope, receive))
+        answer = httpx.Response(
+            said.status_code, headers=said.raw_headers, content=bytes(said.body), request=ASKED
+        )
+        assert not answer.is_redirect or answer.status_code == 304, f"{method} {path}"
+        wrapped = Response(answer, dict[str, Any])
+        if said.status_code >= 400:
+            raise RequestFailed(wrapped)
+        return wrapped
+
+
+class NearApp(GitHubApp):
+    """The App with a hub in the same process."""
+
+    def __init__(self, settings: Settings, hub: LocalHub) -> None:
+        super().__init__(settings, pause=0.0)
+        self._direct = Direct(hub)
+
+    def _wire(self) -> Wire:
+        wire = Wire(self._url, tls=self._tls, pause=0.0)
+        wire._github = self._direct  # pyright: ignore[reportAttributeAccessIssue, reportPrivateUsage]
+        return wire
+
+
+class KeptMirrors(Mirrors):
+    """Mirrors that know of a branch that has not moved, and so start no git for it.
+
+    Whoever moves a default branch says so.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._known: dict[tuple[str, str], Checkout] = {}
+
+    def moved(self) -> None:
+        """Some default branch has another head."""
+        self._known = {key: one for key, one in self._known.items() if key[1] == one.base}
+
+    async def checkout(
+        self, remote: Remote, full_name: str, branch: str, *, base: str = ""
+    ) -> Checkout:
+        known = self._known.get((full_name, base or branch))
+        if known is None:
+            known = await super().checkout(remote, full_name, branch, base=base)
+            self._known[full_name, base or branch] = known
+            self._known[full_name, known.base] = known
+        return known
