@@ -34,7 +34,11 @@ class Stopping(NamedTuple):
     """What is done when somebody wants a run to stop."""
 
     holds: Callable[[Run, Stop], Awaitable[bool]]
-    """Whether what the hint says is still so; never asked of a command. Raises nothing."""
+    """Whether what the hint says is still so; never asked of a command.
+
+    Raises:
+        TryLater: it cannot be told now; the run waits until it can.
+    """
     tell: GiveUp
     """Tells of the end of a run whose `stop` is set."""
 
@@ -95,6 +99,9 @@ class Attempt:
 
     async def _do(self, run: Run) -> None:
         stop = run.stop or await self._stop_wanted()
+        if isinstance(stop, TryLater):
+            await self._wait(stop)
+            return
         if stop is not None:
             await self._stop(run, stop)
             return
@@ -179,7 +186,7 @@ class Attempt:
         ended = told or self.lease.run
         await self._finish(ended if ended.status.final else changed(ended, status=status))
 
-    async def _stop_wanted(self) -> Stop | None:
+    async def _stop_wanted(self) -> Stop | TryLater | None:
         """Who wants the run to stop; a hint that turns out to be wrong is forgotten."""
         run = self.lease.run
         if run.told:  # we take the label off ourselves then
@@ -187,12 +194,15 @@ class Attempt:
         stop = await patiently(lambda: self._runs.stop_of(run.id))
         if stop is None or stop.why is StopReason.COMMAND:
             return stop
-        if await self._stopping.holds(run, stop):
-            return stop
+        try:
+            if await self._stopping.holds(run, stop):
+                return stop
+        except TryLater as later:
+            return later
         await patiently(lambda: self._runs.drop_stop(run.id, stop))
         return None
 
-    async def _until_stopped(self) -> Stop:
+    async def _until_stopped(self) -> Stop | TryLater:
         while (stop := await self._stop_wanted()) is None:  # noqa: ASYNC110 - any process may ask
             await asyncio.sleep(self._ask_seconds)
         return stop

@@ -80,11 +80,17 @@ class Ending:
         return await self._over(run, lease, lambda _: refused.told)
 
     async def holds(self, run: Run, stop: Stop) -> bool:
-        """Whether the issue is still as the hint says: webhooks come late and out of order."""
+        """Whether the issue is still as the hint says: webhooks come late and out of order.
+
+        Raises:
+            TryLater: GitHub does not answer; until it does the run had better spend nothing.
+        """
         try:
             async with self.github.repository(run.repo) as repo:
                 issue = await repo.issues.get(run.issue)
-        except GitHubError:  # to stop is the safe side
+        except GitHubUnavailable as error:
+            raise TryLater(Failure.GITHUB_UNAVAILABLE, error.retry_after or 30) from error
+        except GitHubError:  # the repository is gone, or we may not see it any more
             return True
         if issue is None:
             return True

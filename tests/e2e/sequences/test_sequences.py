@@ -200,6 +200,15 @@ FOUND: Final = {
         say("stop"),
         TOLD,
     ),
+    "a late word of a label taken off stops nothing while GitHub is away": (
+        label(),
+        Act("unlabel", seconds=5),
+        label(seconds=5),
+        TOLD,
+        Act("github is away"),
+        TOLD,
+        Act("begin"),
+    ),
 }
 """What the generated ones have found, cut down."""
 
