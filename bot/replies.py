@@ -34,7 +34,7 @@ def waits(name: str) -> str:
 
 def nothing_runs() -> str:
     """To `stop`, when there is nothing to stop."""
-    return "I am not working on this issue, so there is nothing to stop."
+    return "I am not working on this, so there is nothing to stop."
 
 
 def no_run(name: str) -> str:
@@ -49,12 +49,12 @@ def unknown(name: str, verb: str, meant: str | None) -> str:
 
 
 def not_here(verb: str) -> str:
-    """To a verb that is for issues, said on a pull request."""
-    return f"{code(verb, 40)} works on issues only. Please say it there."
+    """To a verb that is for issues, said on a pull request or on a line of one."""
+    return f"{code(verb, 40)} does not work here. Please say it on the issue."
 
 
 def not_mine() -> str:
-    """To `fix` on a pull request of somebody else."""
+    """To a command on a pull request of somebody else."""
     return "This is not a pull request of mine that I still look after, so I leave it alone."
 
 

@@ -32,6 +32,7 @@ from bot.types import Mode, Place
 from bot.wishes import Inspect, Order, Start, Tend
 
 EVERYWHERE: Final = frozenset(Place)
+CONVERSATIONS: Final = frozenset({Place.ISSUE, Place.PULL})
 
 VERBS: Final[Mapping[str, Verb]] = {
     "fix": Verb(
@@ -54,11 +55,11 @@ VERBS: Final[Mapping[str, Verb]] = {
         "Put another of my edits into my pull request: 1 is the one I chose, 2 the next best.",
         use,
         words="2",
-        places=frozenset({Place.ISSUE, Place.PULL}),
+        places=CONVERSATIONS,
     ),
-    "stop": Verb("Stop working on it, now.", stop),
-    "status": Verb("How it stands.", status),
-    "explain": Verb("Why the latest run ended as it did.", explain),
+    "stop": Verb("Stop working on it, now.", stop, places=CONVERSATIONS),
+    "status": Verb("How it stands.", status, places=CONVERSATIONS),
+    "explain": Verb("Why the latest run ended as it did.", explain, places=CONVERSATIONS),
     "config": Verb("The settings that are in force here.", config, places=EVERYWHERE),
     "help": Verb("This list.", show_help, places=EVERYWHERE),
 }

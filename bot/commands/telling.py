@@ -9,16 +9,18 @@ from bot.commands.verbs import Bench
 from bot.config_layers import LayerProblem
 from bot.config_told import as_comment
 from bot.store import RedisStore
-from bot.types import Run, RunStatus, changed
+from bot.tend.record import Records
+from bot.types import Place, Run, RunStatus, changed
 from pipeline.models.metered import LEDGER_KEY, Ledger
 from pipeline.solve import OUTCOME_KEY, Solved
 
 
 async def status(bench: Bench) -> Later | None:
-    """How the issue's latest run stands, now."""
-    run = await _latest(bench)
+    """How the latest run stands, now: on a pull request of ours the one that looks after it."""
+    run = await bench.office.runs.current(bench.order.repo, bench.order.issue)
+    run = await (_latest(bench) if run is None else _with_spending(bench, run))
     if run is None:
-        await bench.reply(replies.no_run(bench.settings.app_name))
+        await bench.reply(_nothing(bench))
         return None
     ahead = await bench.office.runs.ahead(run) if run.status is RunStatus.QUEUED else 0
     await bench.reply(replies.status(run, ahead))
@@ -29,7 +31,7 @@ async def explain(bench: Bench) -> Later | None:
     """Why the latest run ended as it did: what was voted, what was learnt."""
     run = await _latest(bench)
     if run is None:
-        await bench.reply(replies.no_run(bench.settings.app_name))
+        await bench.reply(_nothing(bench))
         return None
     solved = await _store(bench, run).load(OUTCOME_KEY, Solved)
     result = solved.result if solved else None
@@ -55,10 +57,26 @@ async def show_help(bench: Bench) -> Later | None:
 
 
 async def _latest(bench: Bench) -> Run | None:
-    """The latest run with what it has spent by now."""
-    run = await bench.office.runs.last_readable(bench.order.repo, bench.order.issue)
-    if run is None:
-        return None
+    """The issue's latest run; on a pull request of ours, that of the issue that it fixes."""
+    order, runs = bench.order, bench.office.runs
+    issue = order.issue
+    if order.place is Place.PULL:
+        record = await Records(runs.redis, runs.keys).get(order.repo, order.issue)
+        if record is None:
+            return None
+        issue = record.issue
+    run = await runs.last_readable(order.repo, issue)
+    return None if run is None else await _with_spending(bench, run)
+
+
+def _nothing(bench: Bench) -> str:
+    if bench.order.place is Place.PULL:
+        return replies.not_mine()
+    return replies.no_run(bench.settings.app_name)
+
+
+async def _with_spending(bench: Bench, run: Run) -> Run:
+    """With what it has spent by now."""
     ledger = await _store(bench, run).load(LEDGER_KEY, Ledger)
     return changed(run, dollars=max(run.dollars, ledger.dollars if ledger else 0.0))
 

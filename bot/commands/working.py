@@ -96,7 +96,7 @@ async def _again(wish: Start, mode: Mode, runs: Runs) -> Asked:
 
 
 async def stop(bench: Bench) -> Later | None:
-    """Have the issue's run stopped, and forget what waits for its end.
+    """Have the run stopped, of the issue or on our pull request, and forget what waits for its end.
 
     A run that was asked for later is none of those: comments come late and out of order.
     """

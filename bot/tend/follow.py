@@ -17,7 +17,7 @@ from bot.tend.care import Care
 from bot.tend.feedback import Batch, Listener
 from bot.tend.record import MOST_ANSWERED
 from bot.tend.trees import changes, merged
-from bot.types import Frozen
+from bot.types import Frozen, Run
 from pipeline.codebase import Codebase
 from pipeline.patches import patch_of
 from pipeline.revise import Revised, Task
@@ -27,7 +27,7 @@ CLASH_KEY = "clash"
 
 
 class Superseded(Exception):
-    """We put another edit into the pull request meanwhile: the run for that push does the rest."""
+    """The pull request was closed, or we put another edit into it: another run does the rest."""
 
 
 class Clash(Frozen):
@@ -78,6 +78,13 @@ async def settled(care: Care, batch: Batch) -> Care:
     """Nothing of the batch is to be followed again."""
     ids = dict.fromkeys((*care.record.answered, *(said.id for said in batch.said)))
     return await care.noted(answered=tuple(ids)[-MOST_ANSWERED:])
+
+
+async def stopped(care: Care, run: Run) -> None:
+    """Somebody wanted it: told, with what was spent; nothing that was said until then is left."""
+    marker = words.note_marker("stopped", run.id)
+    await care.say_once(marker, words.stopped(run, marker))
+    await settled(care, await Listener(care).batch())
 
 
 async def mended(care: Care, tip: Checkout) -> Care:
@@ -200,6 +207,9 @@ async def _commit(care: Care, at: Checkout, parent: str, diff: str, title: str, 
 async def _pushed(care: Care, at: Checkout, sha: str, *, expected: str) -> Care:
     """The branch at `sha`, unless a person was faster: then it is theirs. Raises Superseded."""
     if care.pull.head_sha != sha:
+        now = await care.repo.pulls.get(care.pull.number)
+        if now is None or now.state != "open":
+            raise Superseded
         care = await care.noted(about_to_push=sha)
         try:
             await push(at.git_dir, care.remote, sha=sha, branch=care.record.branch,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.comments import failure_reason
+from bot.comments import NOTHING_SPENT, failure_reason
 from bot.markdown import block, code, details, prose
 from bot.quota import Limit
 from bot.replies import refusal_marker, used_up
-from bot.types import Failure
+from bot.types import Failure, Run
 from pipeline.errors import Ceiling
 from pipeline.verify import Verdict, Verification
 from sandbox.base import Ending, Execution
@@ -205,6 +205,13 @@ def retired(days: int, number: int) -> str:
 def failed(failure: Failure, detail: str, marker: str) -> str:
     """When the pull request could not be looked after."""
     return f"I could not follow up on this: {failure_reason(failure, detail)}\n\n{marker}\n"
+
+
+def stopped(run: Run, marker: str) -> str:
+    """When somebody stopped what was being done on the pull request."""
+    spent = f"I had spent ${run.dollars:.2f} at list prices." if run.dollars else NOTHING_SPENT
+    who = f" (@{run.stop.by})" if run.stop and run.stop.by else ""
+    return f"I stopped, as asked{who}. {spent}\n\n{marker}\n"
 
 
 def _with_markers(said: str, markers: Sequence[str]) -> str:

@@ -29,6 +29,7 @@ from bot.tend.follow import (
     handed_over,
     mended,
     settled,
+    stopped,
     unfinished,
 )
 from bot.tend.ready import made_ready
@@ -66,15 +67,20 @@ class TendPull:
         return await _ended(lease, changed(lease.run, status=RunStatus.TENDED))
 
     async def give_up(self, run: Run, lease: Lease) -> Run:
-        """Tell those who wait for an answer; nobody else is disturbed. Raises as `GiveUp`."""
-        run = changed(run, status=RunStatus.FAILED)
+        """Tell those who wait for an answer; nobody else is disturbed. Raises as `GiveUp`.
+
+        Of a run that somebody stopped, too: what was said until then is not followed any more.
+        """
+        run = changed(run, status=RunStatus.STOPPED if run.stop else RunStatus.FAILED)
         try:
             async with self.github.repository(run.repo) as repo:
                 care = await self._care(repo, run, lease)
                 batch = await RedisStore.of(lease).load(BATCH_KEY, Batch)
                 if care is not None:
                     await let_go(care, ended=True)
-                if care is not None and batch is not None and run.failure is not None:
+                if care is not None and run.stop is not None:
+                    await stopped(care, await _ended(lease, run))
+                elif care is not None and batch is not None and run.failure is not None:
                     marker = words.note_marker("failed", run.id)
                     told = words.failed(run.failure, run.detail, marker)
                     await care.say_once(marker, told)

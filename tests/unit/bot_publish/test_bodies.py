@@ -91,7 +91,7 @@ ANSWERS: Bodies = {
         "capuchin",
     ),
     "unknown": replies.unknown("capuchin", "stauts", "status"),
-    "not here": replies.not_here("status"),
+    "not here": replies.not_here("judge"),
     "fix or retry while it works": replies.waits("capuchin"),
     "fix on another's pull request": replies.not_mine(),
     "stop: nothing runs": replies.nothing_runs(),
@@ -144,6 +144,10 @@ TENDED: Bodies = {
     "conflict": words.conflict("main", words.note_marker("conflict", "x")),
     "closed with its issue": words.closed_with_issue(7, 12),
     "retired": words.retired(30, 12),
+    "stopped": words.stopped(
+        changed(RUN, stop=Stop(by="alice", why=StopReason.COMMAND), dollars=0.25),
+        words.note_marker("stopped", "x"),
+    ),
     "failed": words.failed(Failure.MODEL_REFUSED, "", words.note_marker("failed", "x")),
 }  # fmt: skip
 
