@@ -223,6 +223,7 @@ RIDDEN_OUT: Final = {
     "away when the sweep looks": (label(), LOST, AWAY, Act("sweep")),
     "limited during the run": (label(), TOLD, LIMITED, Act("begin"), Act("finish")),
     "limited too often during the run": (label(), TOLD, LIMITED_TOO, Act("begin"), Act("finish")),
+    "limited when the sweep looks": (say("fix"), LOST, LIMITED_TOO, Act("sweep")),
     "limited when a command comes": (say("fix"), TOLD, LIMITED_TOO, Act("command")),
 }
 """Ten minutes each."""

@@ -65,6 +65,10 @@ class AtWork(NamedTuple):
     task: asyncio.Task[None]
 
 
+MOST_LEFT: Final = 10
+"""Requests that a limit leaves us, at most."""
+
+
 class World:
     """The hub, the bot and what is under way; `issues` are those of the present sequence."""
 
@@ -201,8 +205,8 @@ class World:
         self._clock.shift(seconds)
 
     async def away_for(self, seconds: float) -> None:
-        """If GitHub is away, workers and sweeps meet that for so long; then it is back."""
-        if self.hub.faults.down:
+        """If GitHub is away or limits us, workers and sweeps meet that so long; then it is over."""
+        if self.hub.faults.down or self.hub.limit.remaining <= MOST_LEFT:
             for _ in range(3):
                 self.passes(seconds / 3)
                 await self.sweep()
