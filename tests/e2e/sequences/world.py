@@ -65,7 +65,7 @@ class AtWork(NamedTuple):
     task: asyncio.Task[None]
 
 
-MOST_LEFT: Final = 10
+MOST_LEFT: Final = 100
 """Requests that a limit leaves us, at most."""
 
 
