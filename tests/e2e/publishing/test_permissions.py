@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from bot.checkout import Mirrors
 from bot.config_check import check_config
 from bot.github.tokens import PERMISSIONS
 from bot.localhub import Exchange, LocalHub
 from bot.localhub.rest.call import match
 from bot.localhub.rest.table import OPERATIONS
 from bot.localhub.tokens import LEVELS
+from bot.tend.work import TendPull
+from bot.types import Mode
 from bot.wishes import Inspect
 from tests.e2e.publishing.office import Office
 from tests.hub import ref_of
@@ -35,16 +40,23 @@ def suffice(granted: dict[str, str], needs: str) -> bool:
 
 
 @pytest.fixture
-async def used(office: Office, hub: LocalHub) -> set[str]:
-    """What a whole run and a settings check ask for."""
+async def used(office: Office, hub: LocalHub, tmp_path: Path) -> set[str]:
+    """What a whole run, looking after its pull request and a settings check ask for."""
     repo, issue = await office.prepare()
-    await office.do(await office.lease(repo, issue))
+    run = await office.do(await office.lease(repo, issue))
+    assert run.pull_request is not None
+    asked = await office.runs.create(
+        ref_of(repo), run.pull_request, asked_by="alice", delivery="t", mode=Mode.TEND
+    )
+    lease = await office.taken(asked.run_id)
+    tend = TendPull(office.settings, office.github, Mirrors(tmp_path / "mirrors"), office.workshop)
+    await lease.finish(await tend(lease.run, lease))
     files: dict[str, str | None] = {".capuchin.yml": "samples: 0\n"}
     await hub.commit(repo, "settings", files, "x", "bob")
     pull = await hub.open_pull(repo, "settings", "x", "bob")
     wish = Inspect(repo=ref_of(repo), pull=pull.number, head=pull.head_sha, delivery="d")
     await check_config(wish, office.github)
-    assert len(repo.check_runs) == 1
+    assert len(repo.check_runs) == 2
     return {needs for exchange in hub.requests if (needs := needs_of(exchange))}
 
 
