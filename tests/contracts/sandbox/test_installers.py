@@ -63,7 +63,7 @@ async def test_a_package_that_is_not_what_was_locked_is_not_installed(
     with pytest.raises(EnvironmentFailed) as failed:
         await engine.prepare(make_tree(tmp_path, {"app.py": "", **other}), run_id=run_id)
     assert words in failed.value.command
-    # Poetry drops the files whose hashes are others, and then, by version, has none left or no match.
+    # Poetry drops files whose hashes are others and has none left, or says so; versions differ.
     told = "hash|checksum|Unable to find installation candidates"
     assert re.search(told, failed.value.log, re.IGNORECASE)
 
