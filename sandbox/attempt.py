@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 import docker
-from docker.errors import DockerException, ImageNotFound
+from docker.errors import DockerException, ImageNotFound, NotFound
 
 from sandbox.attach import Late
 from sandbox.base import Ending, Execution, SandboxUnavailable
@@ -164,5 +164,7 @@ def remove(client: docker.APIClient, container: str) -> None:
     """Kill and remove; what cannot be removed now is left to the reaper, by its label."""
     try:
         client.remove_container(container, force=True, v=True)
+    except NotFound:
+        return
     except (DockerException, OSError) as error:
         log.warning("container %s was not removed: %s", container[:12], error)

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import docker
 import pytest
-from docker.errors import APIError
+from docker.errors import APIError, NotFound
 
 from pipeline.store import DirStore
 from sandbox.address import DockerAddress
@@ -113,7 +113,16 @@ class Storm:
 def containers(client: docker.APIClient) -> list[str]:
     wanted = {"label": f"{LABEL_OWNER}={OWNER}"}
     found = cast(list[dict[str, Any]], client.containers(all=True, filters=wanted))
-    return [str(one["Id"]) for one in found]
+    return [each for one in found if there(client, each := str(one["Id"]))]
+
+
+def there(client: docker.APIClient, container: str) -> bool:
+    """Docker may go on listing one that ended while it was being removed, and that is not there."""
+    try:
+        client.inspect_container(container)
+    except NotFound:
+        return False
+    return True
 
 
 async def reaped(own: OwnDaemon) -> list[str]:
