@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import subprocess
+import time
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -146,6 +147,8 @@ def test_a_program_that_outlived_us_is_ended(tmp_path: Path) -> None:
     folder = tmp_path / "capuchin-ssh-x"
     folder.mkdir()
     child = subprocess.Popen(["tail", "-f", "/dev/null", f"{folder}/docker.sock"], stderr=-3)
+    while not Path(f"/proc/{child.pid}/cmdline").read_bytes():
+        time.sleep(0.01)  # it is between closing our pipe and being another program
     (folder / PROCESS).write_text(str(child.pid))
     assert remove_stale([tmp_path], young_seconds=3600) == 0
     assert remove_stale([tmp_path], young_seconds=0) == 1
