@@ -6,8 +6,8 @@ import asyncio
 import os
 import signal
 import subprocess
-import time
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
