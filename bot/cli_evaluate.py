@@ -113,8 +113,9 @@ def _recall(args: argparse.Namespace) -> int:
 def _predictions(args: argparse.Namespace) -> Evaluation:
     if args.labels is None:
         raise BadData("--predictions needs --labels: which edits resolve their instances.")
+    data = read_dataset(args.instances, args.predictions, args.labels, args.ensemble)
     sys.stderr.write("Normalising and comparing the edits …\n")
-    return evaluate(read_dataset(args.instances, args.predictions, args.labels, args.ensemble))
+    return evaluate(data)
 
 
 def _runs(args: argparse.Namespace) -> Evaluation:

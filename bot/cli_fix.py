@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from bot.checkout import Checkout, Mirrors
 from bot.engine import FIX, engine_of
+from bot.evidence import price_notes
 from bot.local_options import add_choosing, add_input, ended, given
 from bot.local_run import (
     EXIT_CODES,
@@ -28,6 +29,7 @@ from bot.local_run import (
     say,
     started,
 )
+from bot.models import check_models
 from bot.remote import Remote
 from bot.report import as_markdown, report_of
 from bot.settings import Settings
@@ -110,6 +112,7 @@ async def _order(args: argparse.Namespace, settings: Settings, out: Path, store:
 
 async def _fix(args: argparse.Namespace, settings: Settings | None) -> int:
     settings = settings or Settings.from_env()
+    check_models(settings)
     out = await asyncio.to_thread(args.out.resolve)
     store = DirStore(out / "run")
     order = await _order(args, settings, out, store)
@@ -152,6 +155,8 @@ def _leave(order: Order, outcome: Outcome) -> int:
     leave(order.out, files, facts=facts, issue=order.issue)
     if order.json:
         sys.stdout.write(files["report.json"].decode())
+    for note in price_notes(outcome.accounts):
+        say(note)
     told = f"{report.title or report.reason}, ${report.dollars:.2f} at list prices"
     say(f"{report.outcome.capitalize()}: {told}. See {order.out}.")
     return EXIT_CODES[report.outcome]

@@ -11,6 +11,7 @@ from bot.matrix import matrix
 from bot.types import Run
 from bot.workshop import Chosen
 from pipeline.selection.verdict import Judged
+from pipeline.text import count_of
 from pipeline.types import NoFix, NoFixReason
 
 LISTED: Final = 20
@@ -78,13 +79,9 @@ def _tests(judged: Judged, written: int) -> str:
         return "There was no test to run: what the edits have in common decided."
     by = f"{written} of them written by me" if written else "brought by the edits or given"
     return (
-        f"{_count(tests, 'test')}, {by}: run on each of {_count(edits, 'edit')} that apply, and on "
-        "the code without any."
+        f"{count_of(tests, 'test')}, {by}: run on each of {count_of(edits, 'edit')} that can be "
+        "applied, and on the code without any."
     )
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _order(judged: Judged) -> str:

@@ -14,6 +14,11 @@ _MARKS = {
 }
 
 
+def count_of(number: int, thing: str) -> str:
+    """`1 test`, `2,000 tests`."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
 @dataclass(frozen=True)
 class Text:
     """A file's text, and how to turn text back into such a file's bytes."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pipeline.evaluation.plots import Axis, bars, lines
 from pipeline.evaluation.scoring import MethodScore, Report
+from pipeline.text import count_of
 
 _TENTHS = tuple(n / 10 for n in range(0, 11, 2))
 _PERCENTS = tuple(float(n) for n in range(0, 101, 20))
@@ -26,9 +27,9 @@ def as_markdown(report: Report) -> str:
     """The report for a person, with the tables in the form of CodeMonkeys, Table 2."""
     parts = [
         "# Selection\n",
-        f"{report.instances} instances, {report.members} members. Scores are per cent resolved; "
-        "ties count as a draw by lot. Intervals are 95 %, bootstrap over instances. The gap is "
-        "that between choosing by lot and an oracle.\n",
+        f"{count_of(report.instances, 'instance')}, {count_of(report.members, 'member')}. "
+        "Scores are per cent resolved; ties count as a draw by lot. Intervals are 95 %, bootstrap "
+        "over instances. The gap is that between choosing by lot and an oracle.\n",
         "| method | score | interval | gap closed | interval |",
         "|---|---|---|---|---|",
         f"| oracle | {report.oracle:.1f} | | 100 % | |",
