@@ -148,6 +148,16 @@ async def test_history_stays_out_and_paths_cannot_escape(
     assert run.output.split() == ["__pycache__", "app.py", "out"]
 
 
+async def test_source_of_a_size_that_nobody_writes_is_not_compiled(
+    engine: DockerEngine, tmp_path: Path
+) -> None:
+    files = {"app.py": "", "it's (1).py": "x = 2\n" * 400_000, "big\nname.py": "x = 1\n" * 400_000}
+    image = await engine.prepare(make_tree(tmp_path, files), setup=["true"])
+    async with engine.open(image, run_id="test-compiled") as sandbox:
+        run = await sandbox.run_command(["ls", "__pycache__"])
+    assert run.output.split() == ["app.cpython-311.pyc"]
+
+
 async def test_a_checkout_too_large_for_the_sandbox_is_told_before_any_run(
     engine: DockerEngine, tmp_path: Path
 ) -> None:
