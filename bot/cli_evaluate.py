@@ -61,7 +61,8 @@ def register(subparsers: argparse._SubParsersAction[Parser]) -> None:  # pyright
     parser.add_argument(
         "--labels", type=Path, metavar="FILE",
         help="JSON: member to resolved instances; with --runs, instance to the numbers of samples "
-        "that resolve it, or to each one's revisions that do (default: labels.json in its folder)",
+        "that resolve it, from 0, or to each one's revisions that do (default: labels.json in its "
+        "folder)",
     )  # fmt: skip
     parser.add_argument(
         "--ensemble", metavar="FILE:NAME", help="the members that a file of named lists names"

@@ -31,8 +31,8 @@ def standing(known: Contest, candidate: int) -> str:
     if len(known.voters) == 1:
         said = [f"It {'passes' if stands.passes else 'fails'} the one test that votes"]
     if count == 2:
-        said.append(f"the other edit {'is equal to it' if stands.support > 1 else 'is another'}")
-        said[-1] += " after normalisation"
+        how = "is equal to it" if stands.support > 1 else "differs from it"
+        said.append(f"the other edit {how} after normalisation")
     elif count > 2:
         equal = stands.support - 1
         said.append(f"{equal} of the {count - 1} other edits are equal to it after normalisation")
