@@ -14,8 +14,9 @@ from pipeline.edit_match import Ambiguous, Missing, Unchanged, nearest, replace_
 from pipeline.edit_paths import refusal
 from pipeline.patches import patch_of
 from pipeline.replies import Malformed
-from pipeline.text import Text, decoded, shortened
+from pipeline.text import Text, decoded
 from pipeline.types import Patch
+from prompts import shortened
 
 MAX_FILE_BYTES = 1_000_000
 MAX_DIFF_CHARACTERS = 1_000_000
