@@ -34,25 +34,6 @@ class Edited:
     """The new content of every changed file; None for one that goes."""
 
 
-async def patch_from_edit(
-    body: str,
-    codebase: Codebase,
-    *,
-    known: Sequence[str] = (),
-    never_touch: Iterable[str] = (),
-    allow_lock_files: bool = False,
-) -> Patch | Malformed:
-    """The diff of `read_edit`."""
-    edited = await read_edit(
-        body,
-        codebase,
-        known=known,
-        never_touch=never_touch,
-        allow_lock_files=allow_lock_files,
-    )
-    return edited if isinstance(edited, Malformed) else edited.patch
-
-
 async def read_edit(
     body: str,
     codebase: Codebase,
