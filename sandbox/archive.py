@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import weakref
@@ -25,6 +26,11 @@ class Archive:
 
     def read_at(self, place: int, size: int) -> bytes:
         return os.pread(self._handle, size, place)
+
+    def sha256(self) -> str:
+        """In hexadecimal."""
+        with self.open() as data:
+            return hashlib.file_digest(data, "sha256").hexdigest()
 
 
 class _Reader(io.RawIOBase):

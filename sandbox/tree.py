@@ -15,7 +15,7 @@ class Tree:
     tar: Archive = field(repr=False, compare=False)
     """A ustar or pax archive of regular files and symbolic links, as `git archive` makes it."""
     digest: str
-    """The git tree id, in hexadecimal."""
+    """The git tree id, or the SHA-256 of the archive, in hexadecimal."""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[0-9a-f]{40,64}", self.digest):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import tarfile
 import tempfile
@@ -34,8 +33,7 @@ def tree_of_directory(directory: Path) -> Tree:
                 archive.addfile(member)
         archive.close()
         tar = Archive(file)
-    with tar.open() as data:
-        return Tree(tar=tar, digest=hashlib.file_digest(data, "sha256").hexdigest())
+    return Tree(tar=tar, digest=tar.sha256())
 
 
 def _walk(directory: Path) -> list[Path]:
