@@ -232,9 +232,7 @@ def failure_reason(failure: Failure, detail: str = "") -> str:  # noqa: C901 - o
             assert_never(failure)
 
 
-def no_fix_reason(  # noqa: C901 - one case a sentence
-    reason: NoFixReason, again: str = LABEL_AGAIN
-) -> str:
+def no_fix_reason(reason: NoFixReason, again: str = LABEL_AGAIN) -> str:  # noqa: C901 - as above
     """Why there is no fix, and what would help; `again`: how to have it tried once more."""
     match reason:
         case "empty repository":

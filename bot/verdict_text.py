@@ -65,7 +65,8 @@ def _taken(judged: Judged) -> str:
         problem = prose(verdict.suite_problem, 300)
         return f"{said}\n\nThe repository's own tests could not be run with it. {problem}".rstrip()
     after = len(verdict.suite.after.passed)
-    return f"{said}\n\nOf the repository's own tests, {after:,} were run with it, and all pass."
+    own = f"Of the repository's own tests, {after:,} {'passes' if after == 1 else 'pass'} with it"
+    return f"{said}\n\n{own}, and none fails that passes without it."
 
 
 def _refused(no: NoFix) -> str:
