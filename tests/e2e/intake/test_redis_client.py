@@ -28,7 +28,7 @@ async def test_a_task_that_talks_to_redis_can_be_cancelled_at_any_moment(
             for _ in range(turns):
                 await asyncio.sleep(0)
             talking.cancel()
-            done, _ = await asyncio.wait([talking], timeout=2)
+            done, _ = await asyncio.wait([talking], timeout=30)
             assert done, f"still talking after a cancellation at turn {turns}"
 
 
@@ -40,6 +40,6 @@ async def test_a_server_that_ends_closes_its_connections(
         async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
             assert (await client.get(f"{server}/readyz")).status_code == 200
         assert redis_server.clients_since(last)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while redis_server.clients_since(last):
             await asyncio.sleep(0.01)
