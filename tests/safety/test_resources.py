@@ -23,16 +23,16 @@ MEMORY_BOMBS = {
 import os, time
 for _ in range(10):
     if os.fork() == 0:
-        hoard = bytearray(os.urandom(1) * (50 << 20)); time.sleep(15)
-for _ in range(10): os.wait()
+        hoard = bytearray(os.urandom(1) * (50 << 20)); time.sleep(1000)
+os.wait()
 """,
     "children that want to die last": """
 import os, time
 open("/proc/self/oom_score_adj", "w").write("0")
 for _ in range(30):
     if os.fork() == 0:
-        hoard = bytearray(os.urandom(1) * (12 << 20)); time.sleep(15)
-for _ in range(30): os.wait()
+        hoard = bytearray(os.urandom(1) * (12 << 20)); time.sleep(1000)
+os.wait()
 """,
     "a file without a name": """
 import os
