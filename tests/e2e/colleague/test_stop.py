@@ -159,7 +159,7 @@ async def test_a_stop_after_the_pull_request_is_open_comes_too_late_and_is_told(
     repo = crew.shop()
     issue = await crew.issue(repo)
     path = "/repos/acme/shop/pulls/2/requested_reviewers"
-    crew.hub.faults.fail_next("POST", path, status=None, delay_s=3)
+    crew.hub.faults.fail_next("POST", path, status=None, delay_s=6)
     async with crew.at_work():
         await crew.label(issue)
         await crew.until(lambda: repo.pulls)
