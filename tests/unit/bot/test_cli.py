@@ -111,7 +111,7 @@ def test_serve_answers_and_stops_gracefully(redis_server: RedisServer) -> None:
     env = {"CAPUCHIN_WEBHOOK_SECRET": "s", "CAPUCHIN_REDIS_URL": redis_server.url}
     process = start("serve", "--port", port, env=env)
     try:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while True:
             try:
                 with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz") as answer:
@@ -122,7 +122,7 @@ def test_serve_answers_and_stops_gracefully(redis_server: RedisServer) -> None:
                 time.sleep(0.05)
     finally:
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)
     assert process.returncode == 0
 
 
