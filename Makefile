@@ -2,6 +2,9 @@
 .PHONY: help demo test check lint fix bench prepare test-vllm sequences walls safety-gvisor
 .DEFAULT_GOAL := help
 
+# Images for containers often set it; then every program here compiles its packages anew, for seconds.
+unexport PYTHONDONTWRITEBYTECODE
+
 BIN := .venv/bin
 ARGS ?=
 ONLY ?=

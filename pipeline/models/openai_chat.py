@@ -36,6 +36,7 @@ from pipeline.models.wire import (
     counted,
     failure,
     sendable,
+    trusted,
 )
 from pipeline.models.wrapping import Question
 
@@ -78,6 +79,7 @@ class OpenAIChatModel(Client):
         self._client = openai.AsyncOpenAI(
             api_key=checked_key(self.service, api_key),
             base_url=base_url,
+            http_client=openai.DefaultAsyncHttpxClient(verify=trusted()),
             timeout=httpx2.Timeout(silence_seconds, connect=CONNECT_SECONDS),
             max_retries=sdk_retries,
         )

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, FiniteFloat, ValidationError
 from pipeline.models.base import ModelProfile, Usage
 from pipeline.models.embedding import NotEmbedded, Vector
 from pipeline.models.metered import Meter, paid
-from pipeline.models.wire import CONNECT_SECONDS, call_headers, checked_key, sendable
+from pipeline.models.wire import CONNECT_SECONDS, call_headers, checked_key, sendable, trusted
 
 _CALL = "embedding"
 _SILENCE_SECONDS = 120.0
@@ -59,6 +59,7 @@ class OpenAIEmbedder:
         self._client = openai.AsyncOpenAI(
             api_key=checked_key(profile.name, api_key),
             base_url=base_url,
+            http_client=openai.DefaultAsyncHttpxClient(verify=trusted()),
             timeout=httpx2.Timeout(_SILENCE_SECONDS, connect=CONNECT_SECONDS),
         )
         self._longest: int | None = None

@@ -22,6 +22,7 @@ from pipeline.models.wire import (
     checked_key,
     failure,
     sendable,
+    trusted,
 )
 
 SILENCE_SECONDS = 120.0
@@ -53,6 +54,7 @@ class OpenAILikelihood:
         self._client = openai.AsyncOpenAI(
             api_key=checked_key(self._service, api_key or NO_KEY),
             base_url=base_url,
+            http_client=openai.DefaultAsyncHttpxClient(verify=trusted()),
             timeout=httpx2.Timeout(silence_seconds, connect=CONNECT_SECONDS),
             max_retries=sdk_retries,
         )
