@@ -2,7 +2,7 @@
 .PHONY: help demo test check lint fix bench prepare test-vllm sequences walls safety-gvisor
 .DEFAULT_GOAL := help
 
-# Images for containers often set it; then every program here compiles its packages anew, for seconds.
+# Where it is set (many containers), every start of a program compiles its packages again.
 unexport PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
