@@ -81,7 +81,8 @@ def _parser(command: str) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"capuchin {version('capuchin')}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
-    for module in [COMMANDS[command]] if command in COMMANDS else COMMANDS.values():
+    modules = [COMMANDS[command]] if command in COMMANDS else COMMANDS.values()
+    for module in () if command == "--version" else modules:
         import_module(module).register(subparsers)
     return parser
 

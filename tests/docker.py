@@ -144,14 +144,14 @@ async def until_idle(daemon: docker.APIClient, container: str) -> None:
 
     An execution is answered while the kernel still clears its world.
     """
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while processes_of(daemon, container) != 2:
             await asyncio.sleep(0.02)
 
 
 async def until_started(daemon: docker.APIClient, run_id: str) -> str:
     """The container of `run_id`, as soon as it runs."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             for container in containers_of(daemon, run_id, status="running"):
                 return container

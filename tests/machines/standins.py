@@ -150,7 +150,6 @@ async def _execute(argv: Sequence[str], root: Path, seconds: float) -> Execution
         env={
             "PATH": "/usr/bin:/bin",
             "PYTHONPATH": str(root),
-            "PYTHONDONTWRITEBYTECODE": "1",
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # ours take a second to load
         },
         stdin=asyncio.subprocess.DEVNULL,
