@@ -119,7 +119,8 @@ class Settings(BaseModel):
     """JSON: variables for the steps of builds alone, such as `PIP_INDEX_URL`; repositories can read
     them."""
     build_disk_mb: int = Field(default=12_000, ge=1)
-    """What installing a repository may write to Docker's disk; looked at every few seconds."""
+    """What installing a repository may write to Docker's disk; looked at every few seconds. A
+    single file that gets larger is stopped at once, but in a Dockerfile."""
     build_network: str = "bridge"
     """Docker network of installations. Cloud metadata addresses cannot be reached from it."""
     worker_runs: int = Field(default=2, ge=1)
