@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict
 
-from bot.markdown import code, details, prose
+from bot.markdown import code, counted, details, prose
 from pipeline.types import Account, Context, Findings, Shown
 
 _STAGES = ("embedding", "relevance", "ranking")
@@ -83,9 +83,11 @@ def context_details(context: Context, accounts: Sequence[Account], seconds: floa
         + (f", {seconds:.0f} s." if seconds else "."),
     ]
     if found.unknown:
-        said.append(f"On {found.unknown} files the scout gave no readable verdict; they came last.")
+        said.append(
+            f"On {counted(found.unknown, 'file')} the scout gave no readable verdict: read last."
+        )
     if found.invented:
-        said.append(f"{found.invented} paths in the rankings do not exist and were dropped.")
+        said.append(f"Dropped from the rankings: {counted(found.invented, 'path')} of no file.")
     if found.meaning:
         said.append(prose(found.meaning, 300))
     said += [prose(sentence, 300) for sentence in context.not_read]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from bot.comments import request_marker
 from bot.context_report import context_details
-from bot.markdown import block, code, details, line, prose
+from bot.markdown import block, code, counted, details, line, prose
 from bot.matrix import matrix
 from bot.template import Filling, filled
 from bot.types import Run
@@ -32,6 +32,11 @@ def title(selection: Selection, issue: int) -> str:
 def test_title(issue: int) -> str:
     """The first line of the commit that adds the failing test."""
     return f"Add a failing test for #{issue}"
+
+
+def take_back_title(login: str) -> str:
+    """The first line of the commit that takes one edit back, so that another can follow."""
+    return f"Take back the edit, as @{login} asked"
 
 
 def change(selection: Selection) -> str:
@@ -131,10 +136,11 @@ def _reproduction(test: Reproduction, characters: int) -> str:
 def _votes(selection: Selection) -> str:
     proof = selection.evidence
     table = proof.votes
-    flaky = f" {len(table.flaky)} tests are unsteady and do not count." if table.flaky else ""
+    flaky = f" {counted(len(table.flaky), 'unsteady test')} left out." if table.flaky else ""
     said = (
-        f"{len(table.candidates)} edits were written and {len(table.tests)} tests, and every test "
-        f"was run on every edit.{flaky} {prose(proof.why, 2000)}"
+        f"I wrote {counted(len(table.candidates), 'edit')} and "
+        f"{counted(len(table.tests), 'test')}, and every test was run on every edit."
+        f"{flaky} {prose(proof.why, 2000)}"
     )
     sure = (
         f"I take it to be right with a probability of {selection.confidence:.0%}. How far edits "
@@ -184,10 +190,10 @@ def _limits(selection: Selection) -> str:
     if selection.evidence.suite is None:
         said.append("No test of the repository's own was run.")
     if selection.evidence.context.dropped:
-        count = len(selection.evidence.context.dropped)
+        files = counted(len(selection.evidence.context.dropped), "file")
         said.append(
-            f"{count} files that may matter were not shown to the model that wrote the edit: "
-            "they did not fit, or seemed to matter less."
+            f"Not shown to the model that wrote the edit: {files} that may matter, but did not "
+            "fit, or seemed to matter less."
         )
     return "\n".join(f"- {sentence}" for sentence in said)
 

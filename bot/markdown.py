@@ -70,6 +70,11 @@ def cut(text: str, limit: int) -> str:
     return f"{text[:head]}\n[… {left_out} characters left out …]\n{text[-tail:]}"
 
 
+def counted(number: int, what: str) -> str:
+    """`1 test`, `2,000 tests`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def _visible(text: str) -> str:
     """And unable to pass for a mark of ours, by which our comments and pull requests are found."""
     text = _ANSI.sub("", text).replace("\r\n", "\n").replace("\r", "\n")

@@ -8,7 +8,7 @@ from bot.comments import LABEL_AGAIN, failure_reason, in_status, no_fix_reason, 
 from bot.config_layers import LayerProblem
 from bot.duplicates import Signs
 from bot.hearing import Heard
-from bot.markdown import block, code, details, prose
+from bot.markdown import block, code, counted, details, prose
 from bot.matrix import matrix
 from bot.quota import Limit
 from bot.types import Run, RunStatus
@@ -114,9 +114,9 @@ def _chosen(result: Selection) -> list[str]:
     proof = result.evidence
     table = details("Edits × tests", matrix(proof.votes, result.candidate, proof.standings))
     return [
-        f"I looked at {len(proof.context.files)} files and had {len(proof.votes.candidates)} "
-        f"edits. {prose(proof.why, 2000)} I take it to be right with a probability of "
-        f"{result.confidence:.0%}.",
+        f"I looked at {counted(len(proof.context.files), 'file')} and had "
+        f"{counted(len(proof.votes.candidates), 'edit')}. {prose(proof.why, 2000)} "
+        f"I take it to be right with a probability of {result.confidence:.0%}.",
         table,
     ]
 
@@ -249,4 +249,4 @@ def not_read(heard: Heard) -> str:
 
 
 def _comments(number: int) -> str:
-    return "1 comment" if number == 1 else f"{number} comments"
+    return counted(number, "comment")

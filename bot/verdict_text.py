@@ -6,7 +6,7 @@ from typing import Final
 
 from bot.comments import in_status
 from bot.evidence import answered_by, cost
-from bot.markdown import code, details, prose
+from bot.markdown import code, counted, details, prose
 from bot.matrix import matrix
 from bot.types import Run
 from bot.workshop import Chosen
@@ -63,8 +63,10 @@ def _taken(judged: Judged) -> str:
     if verdict.suite is None:
         problem = prose(verdict.suite_problem, 300)
         return f"{said}\n\nThe repository's own tests could not be run with it. {problem}".rstrip()
-    after = len(verdict.suite.after.passed)
-    return f"{said}\n\nOf the repository's own tests, {after:,} were run with it, and all pass."
+    passing = counted(len(verdict.suite.before.passed), "test")
+    return (
+        f"{said}\n\nIt breaks none of the repository's own tests: {passing} ran with it as without."
+    )
 
 
 def _refused(no: NoFix) -> str:
@@ -78,13 +80,9 @@ def _tests(judged: Judged, written: int) -> str:
         return "There was no test to run: what the edits have in common decided."
     by = f"{written} of them written by me" if written else "brought by the edits or given"
     return (
-        f"{_count(tests, 'test')}, {by}: run on each of {_count(edits, 'edit')} that apply, and on "
-        "the code without any."
+        f"{counted(tests, 'test')}, {by}: run on each of {counted(edits, 'edit')} that apply, and "
+        "on the code without any."
     )
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _order(judged: Judged) -> str:
