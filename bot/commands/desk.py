@@ -60,7 +60,12 @@ VERBS: Final[Mapping[str, Verb]] = {
     "stop": Verb("Stop working on it, now.", stop, places=CONVERSATIONS),
     "status": Verb("How it stands.", status, places=CONVERSATIONS),
     "explain": Verb("Why the latest run ended as it did.", explain, places=CONVERSATIONS),
-    "config": Verb("The settings that are in force here.", config, places=EVERYWHERE),
+    "config": Verb(
+        "The settings that are in force here; `propose`: a pull request with a file of them.",
+        config,
+        words="[propose]",
+        places=EVERYWHERE,
+    ),
     "help": Verb("This list.", show_help, places=EVERYWHERE),
 }
 

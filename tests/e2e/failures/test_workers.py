@@ -7,7 +7,7 @@ import asyncio
 from bot.types import RunStatus
 from tests.e2e.colleague.crew import SECONDS, Crew
 
-ISSUES = 4
+ISSUES = 3
 
 
 async def test_two_workers_never_have_the_same_run(crew: Crew) -> None:
@@ -17,7 +17,7 @@ async def test_two_workers_never_have_the_same_run(crew: Crew) -> None:
         await crew.label(issue)
     async with asyncio.TaskGroup() as both:
         for _ in range(2):
-            both.create_task(crew.worker().settle(SECONDS))
+            both.create_task(crew.worker().settle(4 * SECONDS))
     fixes = sorted((pull.body or "").count("Fixes #") for pull in repo.pulls)
     assert (len(crew.workshop.jobs), fixes) == (ISSUES, [1] * ISSUES)
     for issue in issues:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bot import choosing_replies, evidence, judge_pulls, replies, verdict_text
+from bot import choosing_replies, config_proposal, evidence, judge_pulls, replies, verdict_text
 from bot.comments import NO_FIX_REASONS
 from bot.github.repository import Identity
 from bot.hearing import Heard
@@ -167,6 +167,8 @@ PULLS: Mapping[str, str] = {
         ),
         ACCOUNTS,
     ),
+    "a settings file": f"{config_proposal.title()}\n\n"
+    + config_proposal.body("alice", config_proposal.marker_of("comment-1")),
     "into a template": evidence.body(
         a_run(), CHOSEN, ACCOUNTS, "## Why\n\n## What\n\n## Tests\n\n- [x] I have read it\n"
     ),

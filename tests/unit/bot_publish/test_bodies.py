@@ -8,7 +8,15 @@ from types import ModuleType
 
 import pytest
 
-from bot import choosing_replies, comments, config_told, evidence, replies, verdict_text
+from bot import (
+    choosing_replies,
+    comments,
+    config_proposal,
+    config_told,
+    evidence,
+    replies,
+    verdict_text,
+)
 from bot.choosing_replies import Held
 from bot.commands.desk import VERBS
 from bot.config_layers import Effective, Layer, LayerProblem, combined
@@ -225,14 +233,25 @@ INNER = {
     "not_read", "waits_for", "verdict_of", "account_of", "proof_of", "answered_by", "cost",
     "model_name",
     # For a terminal, an editor and the README.
-    "as_lines", "schema", "table",
+    "as_lines", "schema", "table", "description",
+    # A file, which its own test reads.
+    "file_text", "marker_of",
 }  # fmt: skip
 """What only other texts are made of."""
 
 
 @pytest.mark.parametrize(
     "module",
-    [comments, replies, choosing_replies, words, verdict_text, evidence, config_told],
+    [
+        comments,
+        replies,
+        choosing_replies,
+        words,
+        verdict_text,
+        evidence,
+        config_told,
+        config_proposal,
+    ],
 )
 def test_no_text_is_left_out_above(module: ModuleType) -> None:
     here = inspect.getmodule(test_no_text_is_left_out_above) or module
