@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 
 from bot import comments, replies
 from bot.config_layers import LayerProblem
@@ -15,14 +14,12 @@ from bot.github.repository import Repository
 from bot.labels import answered_by
 from bot.lease import Lease
 from bot.quota import over_quota
+from bot.refusal import refuse
 from bot.repo_config import RepoConfig
 from bot.settings import Settings
 from bot.trouble import Ended
 from bot.trust import trusted
-from bot.types import Failure, Mode, Run, RunStatus, now
-
-REFUSAL_PAUSE = timedelta(days=1)
-"""One refusal a day and person: a label put on again and again makes no thread."""
+from bot.types import Failure, Mode, Run, RunStatus
 
 
 class Refused(Exception):
@@ -88,12 +85,6 @@ async def configured(repo: Repository) -> RepoConfig | Ended:
     return found.config
 
 
-async def refuse(repo: Repository, issue: int, login: str, text: str) -> None:
-    """Say no to a person, politely, and not again for a day; `text` holds their marker."""
-    since = now() - REFUSAL_PAUSE
-    await repo.issues.comment_once(issue, replies.refusal_marker(login), text, since=since)
-
-
 async def _first_time(
     repo: Repository,
     run: Run,
@@ -129,7 +120,7 @@ async def _turned_away(
 async def _refuse(repo: Repository, run: Run, lease: Lease, label: str, text: str) -> None:
     try:
         await lease.require()
-        await refuse(repo, run.issue, run.asked_by, text)
+        await refuse(lease, repo, run.issue, run.asked_by, text)
         await lease.require()
         await repo.issues.remove_label(run.issue, answered_by(run, label))
     except Forbidden:  # locked or archived: nobody can be told there

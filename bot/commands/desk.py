@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from bot import replies
-from bot.admission import refuse
 from bot.clerk import Later, Office
 from bot.commands.choosing import judge, use
 from bot.commands.grammar import nearest
@@ -23,6 +22,7 @@ from bot.github.errors import Forbidden, NotFound
 from bot.github.reactions import Reaction
 from bot.github.repository import Repository
 from bot.inbox import Item
+from bot.refusal import refuse
 from bot.runs import Outcome
 from bot.settings import Settings
 from bot.tend.begin import begin
@@ -127,7 +127,7 @@ class Desk:
             await bench.react("eyes")
         if not await trusted(repo, order.by, bench.config.trust):
             text = replies.refused(order.by, bench.config.trust)
-            no = refuse(repo, order.issue, order.by, text)
+            no = refuse(office.runs, repo, order.issue, order.by, text)
             return await _answered(bench, no, "confused")
         if verb is None:
             said = replies.unknown(self.settings.app_name, command.verb, meant)
