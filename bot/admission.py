@@ -11,7 +11,7 @@ from bot.duplicates import signs
 from bot.github.errors import Forbidden
 from bot.github.facts import IssueFacts, RepositoryFacts
 from bot.github.repository import Repository
-from bot.labels import answered_by
+from bot.labels import OPT_OUT, answered_by
 from bot.lease import Lease
 from bot.quota import over_quota
 from bot.refusal import refuse
@@ -63,11 +63,18 @@ async def admitted(repo: Repository, run: Run, lease: Lease, settings: Settings)
         raise Ended(Failure.ISSUE_CLOSED)
     if isinstance(found, Ended):
         raise found
-    if not found.enabled:
-        raise Refused(told=comments.withdrawn(run, "disabled") if begun(run) else "")
+    _check_switches(run, issue, found, settings.label + OPT_OUT)
     if not begun(run):
         await _first_time(repo, run, lease, settings, issue, found)
     return Admitted(facts, issue, found)
+
+
+def _check_switches(run: Run, issue: IssueFacts, config: RepoConfig, opt_out: str) -> None:
+    """Raises Refused where we are switched off, in the repository or on the issue."""
+    if not config.enabled:
+        raise Refused(told=comments.withdrawn(run, "disabled") if begun(run) else "")
+    if issue.wears(opt_out):
+        raise Refused(told=replies.opted_out(run, opt_out))
 
 
 def begun(run: Run) -> bool:

@@ -196,6 +196,15 @@ def asked_back(run: Run, signs: Signs, name: str) -> str:
     )
 
 
+def opted_out(run: Run, label: str) -> str:
+    """The status comment where a label keeps us away."""
+    return in_status(
+        run,
+        f"I leave this alone, as it wears the label {code(label)}. If I should work on it, take "
+        "that off and ask again.",
+    )
+
+
 def edited_since(run: Run) -> str:
     """The status comment when what was asked about is not known any more: its text has changed."""
     return in_status(

@@ -74,6 +74,7 @@ STATUS: Bodies = {
         RUN, Progress(doing="Writing 10 tests.", files=12, tests=1, edits=3, dollars=0.5)
     ),
     "waiting": comments.waiting(RUN, Failure.MODEL_UNAVAILABLE),
+    "kept away": replies.opted_out(RUN, "capuchin:disabled"),
     "edited since": replies.edited_since(RUN),
     "a dry run begins": comments.started(changed(RUN, mode=Mode.PLAN)),
     "judging begins": comments.started(changed(RUN, mode=Mode.JUDGE, pulls=(12, 34))),
@@ -127,6 +128,9 @@ ANSWERS: Bodies = {
     ),
     "config": config_told.as_comment(effective("samples: 3", "draft: true")),
     "config: no file": config_told.as_comment(effective("", "")),
+    "config propose: done": config_proposal.proposed(12),
+    "config propose: there is one": config_proposal.there_already(CANDIDATES[0]),
+    "config propose: no branch": config_proposal.no_branch(),
     "config: invalid": replies.config_invalid(
         LayerProblem(".github/capuchin.yml", ConfigProblem(line=3, column=1, message="Is it?"))
     ),
