@@ -7,8 +7,9 @@ import asyncio
 import json
 import sys
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
+from bot.cli import Commands
 from bot.cli_recall import leave, measured
 from bot.settings import Settings, SettingsError
 from bot.terminal import printable
@@ -30,10 +31,8 @@ DONE: Final = 0
 FAILED: Final = 1
 USAGE: Final = 2
 
-Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 
-
-def register(subparsers: argparse._SubParsersAction[Parser]) -> None:  # pyright: ignore[reportPrivateUsage] - argparse names its type so
+def register(subparsers: Commands) -> None:
     """Adds the command to `capuchin`."""
     parser = subparsers.add_parser(
         "evaluate",

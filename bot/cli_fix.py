@@ -11,9 +11,9 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from bot.checkout import Checkout, Mirrors
+from bot.cli import Commands
 from bot.engine import FIX, engine_of
 from bot.local_options import add_choosing, add_input, ended, given
 from bot.local_run import (
@@ -39,8 +39,6 @@ from pipeline.options import Options
 from pipeline.store import DirStore, Store
 from pipeline.types import Issue, Selection
 
-Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
-
 
 @dataclass(frozen=True)
 class Order:
@@ -55,7 +53,7 @@ class Order:
     """Of the pipeline's options; see `overridden`."""
 
 
-def register(subparsers: argparse._SubParsersAction[Parser]) -> None:  # pyright: ignore[reportPrivateUsage] - argparse names its type so
+def register(subparsers: Commands) -> None:
     """Adds the command to `capuchin`."""
     parser = subparsers.add_parser(
         "fix",

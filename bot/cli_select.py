@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from bot.checkout import Mirrors
+from bot.cli import Commands
 from bot.engine import SELECT, engine_of
 from bot.local_options import add_choosing, add_input, ended, given
 from bot.local_run import (
@@ -44,7 +44,6 @@ from pipeline.types import Issue
 from sandbox.scratch import scratch_folder
 
 TEST_BYTES = 256 * 1024
-Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class Order:
     tests: tuple[GivenTest, ...]
 
 
-def register(subparsers: argparse._SubParsersAction[Parser]) -> None:  # pyright: ignore[reportPrivateUsage] - argparse names its type so
+def register(subparsers: Commands) -> None:
     """Adds the command to `capuchin`."""
     parser = subparsers.add_parser(
         "select",

@@ -66,12 +66,3 @@ def _declared(path: str, data: bytes) -> str:
         return tokenize.detect_encoding(io.BytesIO(data).readline)[0]
     except SyntaxError:
         return "latin-1"
-
-
-def shortened(text: str, characters: int) -> str:
-    """`text`, its middle replaced by a note when it is longer than `characters`."""
-    if len(text) <= characters:
-        return text
-    half = characters // 2
-    left_out = len(text) - 2 * half
-    return f"{text[:half]}\n[... {left_out} characters left out ...]\n{text[-half:]}"

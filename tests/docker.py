@@ -19,7 +19,8 @@ from sandbox.daemon import LABEL_RUN, connect
 from sandbox.docker import DockerEngine, DockerSandbox
 from sandbox.limits import Limits
 from sandbox.probe import Mode
-from sandbox.tree import Tree, tree_of_directory
+from sandbox.tree import Tree
+from tests.trees import tree_of_directory
 
 __all__ = ["any_engine", "ca_bundle", "daemon", "engine", "mode", "prepared", "run_id", "sandbox"]
 

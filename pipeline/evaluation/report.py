@@ -187,7 +187,9 @@ def _calibration(report: Report) -> list[str]:
         parts += [
             f"## Calibration of {name}\n",
             f"Expected calibration error {found.error:.3f}; a perfectly calibrated confidence "
-            f"would show {found.by_chance:.3f} on so few instances, on average. Instances of a "
+            f"would show {found.by_chance:.3f} on so few instances, on average. Without ranges: "
+            f"{100 * found.stated:.1f} % stated and {100 * found.right:.1f} % right on average, "
+            f"Brier score {found.brier:.3f}. Instances of a "
             "repository that weights were fitted on are judged by weights fitted without it.\n",
             "| stated | right | choices |",
             "|---|---|---|",

@@ -22,6 +22,9 @@ from pipeline.models.wrapping import Answering
 CALL_HEADER = "X-Capuchin-Call"
 """Names the question on every request, for gateways, logs and recordings."""
 
+NO_KEY = "EMPTY"
+"""What vLLM's own documentation sends to a server that asks for no key."""
+
 SILENCE_SECONDS = 600.0
 """How long a service may send nothing; both SDKs' own default."""
 

@@ -16,8 +16,9 @@ from sandbox.address import DockerAddress
 from sandbox.archive import Archive
 from sandbox.base import EnvironmentFailed, SandboxUnavailable
 from sandbox.docker import DockerEngine
-from sandbox.tree import Tree, tree_of_directory
+from sandbox.tree import Tree
 from tests.docker import PACKAGE, any_engine, containers_of, make_tree, until_started
+from tests.trees import tree_of_directory
 
 __all__ = ["any_engine"]
 
