@@ -36,7 +36,8 @@ class Settings(BaseModel):
     data_dir: Path = Path(".capuchin")
     """Mirrors of repositories; everything in it can be rebuilt."""
     label: str = "capuchin"
-    """The label that asks for a fix; with `:auto` without asking back, with `:dry-run` a plan."""
+    """The label that asks for a fix; with `:auto` without asking back, with `:dry-run` a plan. With
+    `:disabled` it keeps us away from an issue or from our pull request."""
     app_name: str = Field(default="capuchin", pattern=r"^[A-Za-z0-9][A-Za-z0-9-]{0,38}$")
     """The App's name (slug), by which comments command it: `/NAME fix` or `@NAME fix`."""
     assignee: str = Field(default="", pattern=r"^([A-Za-z0-9][A-Za-z0-9_-]{0,38})?$")

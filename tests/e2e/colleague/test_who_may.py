@@ -50,6 +50,12 @@ async def test_a_refusal_is_said_once_a_day_and_person(crew: Crew) -> None:
         "Thank you, @mallory",
         "Thank you, @tina",
     ]
+    elsewhere = await crew.issue(issue.repo)
+    comment = await crew.say(elsewhere, "/capuchin fix", by="mallory")
+    await crew.label(elsewhere, by="tina")
+    await crew.settle()
+    assert (crew.said(elsewhere), faces(comment)) == ([], ["confused"])
+    assert (elsewhere.labels, crew.workshop.jobs) == ([], [])
 
 
 async def test_a_github_that_does_not_say_who_may_is_asked_again_and_nothing_is_done(
