@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeline.together import together
-from sandbox.base import Ending, Sandbox, SandboxUnavailable
+from sandbox.base import NO_ENV, Ending, Sandbox, SandboxUnavailable, another_time
 from sandbox.docker import DockerEngine, DockerSandbox
 from tests.contracts.sandbox.test_diffs import FIX
 from tests.docker import PACKAGE
@@ -153,6 +153,22 @@ async def test_the_same_script_on_the_same_diffs_runs_once(sandbox: DockerSandbo
     third = await sandbox.run_script(script)
     other = await sandbox.run_script(script + " ")
     assert first.output == second.output == third.output != other.output
+
+
+async def test_another_environment_is_another_run_and_reaches_the_program(
+    sandbox: DockerSandbox,
+) -> None:
+    script = "import os, time; print(os.environ['PYTHONHASHSEED'], time.time_ns())"
+    first, again, other = await together(
+        sandbox.run_script(script, env=env) for env in (NO_ENV, NO_ENV, another_time(2))
+    )
+    assert first.output == again.output
+    assert (first.output[0], other.output[0]) == ("0", "2")
+    said = await sandbox.run_command(
+        ["python", "-c", "import os; print(os.environ['COLOUR'], os.environ['HOME'])"],
+        env={"COLOUR": "pale blue; id"},
+    )
+    assert said.output == "pale blue; id /tmp\n"
 
 
 async def test_commands_run_every_time(sandbox: DockerSandbox) -> None:
