@@ -18,7 +18,7 @@ from bot.types import RunStatus
 from tests.e2e.sequences.history import History, Said
 from tests.e2e.sequences.model import problems
 from tests.e2e.sequences.plan import Act, Plan, plan, shrunk
-from tests.e2e.sequences.play import play
+from tests.e2e.sequences.play import Player, play
 from tests.e2e.sequences.world import World
 from tests.hub import SECRET
 from tests.redis import RedisServer
@@ -259,6 +259,17 @@ async def test_the_model_sees_what_is_done_twice_and_what_is_forgotten(stage: St
             f"#{other.number} still wears ['capuchin']",
             f"/plan by alice on #{other.number} was forgotten",
         ]
+
+
+async def test_the_model_sees_a_bug_that_the_bot_rode_out(stage: Stage) -> None:
+    async with stage.world() as world:
+        await world.fresh(fixes=True)
+        world.workshop.answer = ValueError("of a kind that nobody thought of")
+        player = Player(world)
+        await player.label(label())
+        await player.rest()
+        (found,) = await problems(world, player.history)
+        assert "a bug" in found
 
 
 async def test_a_plan_that_fails_is_cut_down_to_what_matters() -> None:

@@ -39,6 +39,7 @@ from bot.tend.record import Records
 from bot.triggers import Names
 from bot.types import Run, now
 from pipeline.types import NoFix
+from tests.e2e.sequences.bugs import Bugs
 from tests.e2e.sequences.death import Death
 from tests.e2e.sequences.direct import KeptMirrors, NearApp
 from tests.e2e.sequences.gated import Gated
@@ -66,6 +67,7 @@ class World:
         self.workshop = Gated(settings)
         self.github = NearApp(settings, hub)
         self.mirrors = KeptMirrors(data)
+        self.bugs = Bugs()
         self.death = Death()
         self.workers = Workers(
             settings, self.runs, self.github, self.mirrors, self.workshop, self.death
@@ -118,7 +120,8 @@ class World:
                         transport=httpx.ASGITransport(app), base_url="http://bot"
                     ) as world._server,
                 ):
-                    yield world
+                    with world.bugs.noted():
+                        yield world
 
     def _shop(self, name: str) -> Repo:
         repo = self.hub.add_repo(name, {"shop.py": SHOP, "tests/test_x.py": "x = 1\n"})
@@ -136,6 +139,7 @@ class World:
         self._heard = 0
         self.pending, self.delivered, self.faults = [], [], []
         self.workers.faults.clear()
+        self.bugs.found.clear()
         await self._forgotten()
         no_fix = NoFix(reason="no reproduction", learnt=())
         self.workshop.answer = a_selection() if fixes else no_fix
