@@ -44,6 +44,7 @@ from tests.e2e.sequences.death import Death
 from tests.e2e.sequences.direct import KeptMirrors, NearApp
 from tests.e2e.sequences.gated import Gated
 from tests.e2e.sequences.plan import ISSUES
+from tests.e2e.sequences.quick_git import QuickRepo
 from tests.e2e.sequences.workers import Workers
 from tests.hub import ref_of, settings_for
 from tests.unit.bot_publish.samples import SHOP, a_selection
@@ -125,6 +126,7 @@ class World:
 
     def _shop(self, name: str) -> Repo:
         repo = self.hub.add_repo(name, {"shop.py": SHOP, "tests/test_x.py": "x = 1\n"})
+        repo.git = QuickRepo(repo.git.path)
         for login, role in (("alice", "write"), ("tina", "triage")):
             self.hub.add_user(login)
             repo.grant(login, role)
