@@ -50,6 +50,10 @@ if claim and redis.call('SISMEMBER', KEYS[4], claim) == 1 then
   if ARGV[7] == '1' then
     redis.call('SET', KEYS[1], claim, 'EX', ARGV[3])
     mark()
+    local joined = ARGV[13] .. claim .. ':joined'
+    if ARGV[9] ~= '' and tonumber(ARGV[9]) > tonumber(redis.call('GET', joined) or '0') then
+      redis.call('SET', joined, ARGV[9], 'EX', ARGV[4])
+    end
   end
   return {'running', claim}
 end
@@ -203,6 +207,7 @@ class Runs:
                 CHECKPOINT_SECONDS,
                 int(join),
                 *(put_on.args if put_on else NOT_PUT_ON),
+                keys.run(""),
             ],
         )
         return Asked(Outcome(outcome.decode()), run_id.decode())
@@ -254,6 +259,14 @@ class Runs:
             ],
         )
         return None if found is None else found.decode()
+
+    async def asked_last(self, run: Run) -> datetime | None:
+        """When the run was asked for, or its latest label that joined it was put on."""
+        joined = await self.redis.get(self.keys.joined(run.id))
+        if joined is None:
+            return run.asked_at
+        at = datetime.fromtimestamp(int(joined), UTC)
+        return at if run.asked_at is None else max(at, run.asked_at)
 
     async def stop_of(self, run_id: str) -> Stop | None:
         """Who wants the run to stop, if anybody does."""
