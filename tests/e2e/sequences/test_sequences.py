@@ -13,12 +13,12 @@ from typing import Final
 import pytest
 from redis.asyncio import Redis
 
-from bot.localhub import AppIdentity, LocalHub
+from bot.localhub import AppIdentity, Issue, LocalHub
 from bot.types import RunStatus
-from tests.e2e.sequences.found import FOUND, RIDDEN_OUT, TOLD, label, say
+from tests.e2e.sequences.found import FOUND, LOST, RIDDEN_OUT, TOLD, label, say
 from tests.e2e.sequences.history import History, Said
 from tests.e2e.sequences.model import problems
-from tests.e2e.sequences.plan import Plan, plan, shrunk
+from tests.e2e.sequences.plan import Act, Plan, plan, shrunk
 from tests.e2e.sequences.play import Player, play
 from tests.e2e.sequences.world import World
 from tests.hub import SECRET
@@ -119,6 +119,18 @@ async def test_the_model_sees_a_bug_that_the_bot_rode_out(stage: Stage) -> None:
         await player.rest()
         (found,) = await problems(world, player.history)
         assert "a bug" in found
+
+
+async def test_the_model_goes_by_the_clock_of_github(stage: Stage) -> None:
+    async with stage.world() as world:
+        add_label = world.hub.add_label
+
+        async def slow(issue: Issue, name: str, by: str) -> None:
+            await add_label(issue, name, by)
+            world.passes(1)
+
+        world.hub.add_label = slow
+        assert await play(world, Plan(0, True, (label(), LOST, Act("sweep")))) == []
 
 
 async def test_a_plan_that_fails_is_cut_down_to_what_matters() -> None:
