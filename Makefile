@@ -2,6 +2,9 @@
 .PHONY: help demo test check lint fix bench prepare test-vllm sequences walls safety-gvisor
 .DEFAULT_GOAL := help
 
+# Where it is set (many containers), every start of a program compiles its packages again.
+unexport PYTHONDONTWRITEBYTECODE
+
 BIN := .venv/bin
 ARGS ?=
 ONLY ?=

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import version
-from typing import Final
+from typing import Final, TypeAlias
 
 from bot.settings import SettingsError
 
@@ -28,6 +28,9 @@ COMMANDS: Final[Mapping[str, str]] = {
     "doctor": "bot.cli_doctor",
 }
 """Command to the module that registers it. In the order of `capuchin --help`."""
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # pyright: ignore[reportPrivateUsage] - argparse names its type so
+"""What a command registers itself with."""
 
 LAST_PORT: Final = 65535
 FAILED: Final = 1
@@ -78,7 +81,8 @@ def _parser(command: str) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"capuchin {version('capuchin')}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
-    for module in [COMMANDS[command]] if command in COMMANDS else COMMANDS.values():
+    modules = [COMMANDS[command]] if command in COMMANDS else COMMANDS.values()
+    for module in () if command == "--version" else modules:
         import_module(module).register(subparsers)
     return parser
 

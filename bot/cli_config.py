@@ -6,23 +6,22 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 import yaml
 
+from bot.cli import Commands
 from bot.config_layers import Layer, LayerProblem, combined, settings
 from bot.config_told import as_lines, schema
 from bot.repo_config import CANDIDATES, ConfigProblem, parse
 from bot.terminal import printable
-
-Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 
 DONE: Final = 0
 INVALID: Final = 1
 USAGE: Final = 2
 
 
-def register(subparsers: argparse._SubParsersAction[Parser]) -> None:  # pyright: ignore[reportPrivateUsage] - argparse names its type so
+def register(subparsers: Commands) -> None:
     """Adds the command to `capuchin`."""
     config = subparsers.add_parser("config", help="a repository's settings file")
     actions = config.add_subparsers(metavar="ACTION", required=True)

@@ -7,18 +7,17 @@ import asyncio
 import json
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
+from bot.cli import Commands
 from bot.settings import Settings
 from bot.terminal import printable
 
 if TYPE_CHECKING:
     from bot.doctor import Check
 
-Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 
-
-def register(subparsers: argparse._SubParsersAction[Parser]) -> None:  # pyright: ignore[reportPrivateUsage] - argparse names its type so
+def register(subparsers: Commands) -> None:
     """Adds the command to `capuchin`."""
     parser = subparsers.add_parser("doctor", help="check what Capuchin needs, and say the mend")
     parser.add_argument("--json", action="store_true", help="one JSON document")

@@ -7,8 +7,9 @@ import asyncio
 import json
 import sys
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
+from bot.cli import Commands
 from bot.cli_recall import leave, measured
 from bot.settings import Settings, SettingsError
 from bot.terminal import printable
@@ -30,10 +31,8 @@ DONE: Final = 0
 FAILED: Final = 1
 USAGE: Final = 2
 
-Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 
-
-def register(subparsers: argparse._SubParsersAction[Parser]) -> None:  # pyright: ignore[reportPrivateUsage] - argparse names its type so
+def register(subparsers: Commands) -> None:
     """Adds the command to `capuchin`."""
     parser = subparsers.add_parser(
         "evaluate",
@@ -61,7 +60,8 @@ def register(subparsers: argparse._SubParsersAction[Parser]) -> None:  # pyright
     parser.add_argument(
         "--labels", type=Path, metavar="FILE",
         help="JSON: member to resolved instances; with --runs, instance to the numbers of samples "
-        "that resolve it, or to each one's revisions that do (default: labels.json in its folder)",
+        "that resolve it, from 0, or to each one's revisions that do (default: labels.json in its "
+        "folder)",
     )  # fmt: skip
     parser.add_argument(
         "--ensemble", metavar="FILE:NAME", help="the members that a file of named lists names"
@@ -113,8 +113,9 @@ def _recall(args: argparse.Namespace) -> int:
 def _predictions(args: argparse.Namespace) -> Evaluation:
     if args.labels is None:
         raise BadData("--predictions needs --labels: which edits resolve their instances.")
+    data = read_dataset(args.instances, args.predictions, args.labels, args.ensemble)
     sys.stderr.write("Normalising and comparing the edits …\n")
-    return evaluate(read_dataset(args.instances, args.predictions, args.labels, args.ensemble))
+    return evaluate(data)
 
 
 def _runs(args: argparse.Namespace) -> Evaluation:

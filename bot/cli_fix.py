@@ -11,10 +11,11 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from bot.checkout import Checkout, Mirrors
+from bot.cli import Commands
 from bot.engine import FIX, engine_of
+from bot.evidence import price_notes
 from bot.local_options import add_choosing, add_input, ended, given
 from bot.local_run import (
     EXIT_CODES,
@@ -28,6 +29,7 @@ from bot.local_run import (
     say,
     started,
 )
+from bot.models import check_models
 from bot.remote import Remote
 from bot.report import as_markdown, report_of
 from bot.settings import Settings
@@ -38,8 +40,6 @@ from pipeline.codebase import Codebase
 from pipeline.options import Options
 from pipeline.store import DirStore, Store
 from pipeline.types import Issue, Selection
-
-Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Order:
     """Of the pipeline's options; see `overridden`."""
 
 
-def register(subparsers: argparse._SubParsersAction[Parser]) -> None:  # pyright: ignore[reportPrivateUsage] - argparse names its type so
+def register(subparsers: Commands) -> None:
     """Adds the command to `capuchin`."""
     parser = subparsers.add_parser(
         "fix",
@@ -110,6 +110,7 @@ async def _order(args: argparse.Namespace, settings: Settings, out: Path, store:
 
 async def _fix(args: argparse.Namespace, settings: Settings | None) -> int:
     settings = settings or Settings.from_env()
+    check_models(settings)
     out = await asyncio.to_thread(args.out.resolve)
     store = DirStore(out / "run")
     order = await _order(args, settings, out, store)
@@ -152,6 +153,8 @@ def _leave(order: Order, outcome: Outcome) -> int:
     leave(order.out, files, facts=facts, issue=order.issue)
     if order.json:
         sys.stdout.write(files["report.json"].decode())
+    for note in price_notes(outcome.accounts):
+        say(note)
     told = f"{report.title or report.reason}, ${report.dollars:.2f} at list prices"
     say(f"{report.outcome.capitalize()}: {told}. See {order.out}.")
     return EXIT_CODES[report.outcome]

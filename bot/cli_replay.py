@@ -6,18 +6,16 @@ import argparse
 import asyncio
 import sys
 from pathlib import Path
-from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from bot.cli import Commands
 from bot.local_options import add_selection
 from bot.local_run import FAILED, FIXED, NO_FIX, USAGE, say
 from bot.matrix import matrix
 from bot.terminal import printable
 from pipeline.replaying import NotKept, Replayed, replay
 from pipeline.unbundle import BadBundle, read_bundle
-
-Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 
 
 class Told(BaseModel):
@@ -40,7 +38,7 @@ class Told(BaseModel):
     """The version that made the bundle."""
 
 
-def register(subparsers: argparse._SubParsersAction[Parser]) -> None:  # pyright: ignore[reportPrivateUsage] - argparse names its type so
+def register(subparsers: Commands) -> None:
     """Adds the command to `capuchin`."""
     parser = subparsers.add_parser(
         "replay",

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from bot.checkout import Mirrors
+from bot.cli import Commands
 from bot.engine import SELECT, engine_of
+from bot.evidence import price_notes
 from bot.local_options import add_choosing, add_input, ended, given
 from bot.local_run import (
     EXIT_CODES,
@@ -27,6 +28,7 @@ from bot.local_run import (
     say,
     started,
 )
+from bot.models import check_models, solver_is_set
 from bot.remote import Remote
 from bot.report import Report, as_markdown, report_of, report_of_choice
 from bot.settings import Settings
@@ -44,7 +46,6 @@ from pipeline.types import Issue
 from sandbox.scratch import scratch_folder
 
 TEST_BYTES = 256 * 1024
-Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Order:
     tests: tuple[GivenTest, ...]
 
 
-def register(subparsers: argparse._SubParsersAction[Parser]) -> None:  # pyright: ignore[reportPrivateUsage] - argparse names its type so
+def register(subparsers: Commands) -> None:
     """Adds the command to `capuchin`."""
     parser = subparsers.add_parser(
         "select",
@@ -137,6 +138,8 @@ def _test(path: Path) -> GivenTest:
 
 async def _select(args: argparse.Namespace, out: Path, settings: Settings | None) -> int:
     order, settings = await _order(args), settings or Settings.from_env()
+    if solver_is_set(settings):
+        check_models(settings, ("solver_model",))
     store = DirStore(out / "run")
     start = await started(order.repo, order.digest, out, store)
     remote = Remote(order.repo.as_uri())
@@ -205,6 +208,8 @@ def _leave(
         sys.stdout.write(data.decode())
     elif not args.out:
         sys.stdout.write(printable(text))
+    for note in price_notes(chosen.accounts):
+        say(note)
     told = f"{report.title or report.reason}, ${report.dollars:.2f} at list prices"
     where = f" See {out}." if args.out else ""
     say(f"{'Chosen' if report.outcome == 'fix' else report.outcome.capitalize()}: {told}.{where}")

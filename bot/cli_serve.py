@@ -8,19 +8,16 @@ import signal
 import socket
 import sys
 from contextlib import ExitStack
-from typing import TypeVar
 
-from bot.cli import port
+from bot.cli import Commands, port
 from bot.settings import Settings
 from bot.terminal import start_logging
-
-Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 
 FAILED = 1
 STOP_SECONDS = 10
 
 
-def register(subparsers: argparse._SubParsersAction[Parser]) -> None:  # pyright: ignore[reportPrivateUsage] - argparse names its type so
+def register(subparsers: Commands) -> None:
     """Adds the command to `capuchin`."""
     parser = subparsers.add_parser("serve", help="hear GitHub's webhooks")
     parser.add_argument("--host", help="address to listen on (default: CAPUCHIN_HOST or 127.0.0.1)")

@@ -8,21 +8,18 @@ import re
 import sys
 import webbrowser
 from pathlib import Path
-from typing import TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from bot.cli import port
+from bot.cli import Commands, port
 from bot.settings import Settings, SettingsError, variable
 from bot.setup.manifest import LONGEST_NAME
-
-Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 
 FAILED = 1
 
 
-def register(subparsers: argparse._SubParsersAction[Parser]) -> None:  # pyright: ignore[reportPrivateUsage] - argparse names its type so
+def register(subparsers: Commands) -> None:
     """Adds the command to `capuchin`."""
     parser = subparsers.add_parser("setup", help="create the GitHub App, in the browser")
     parser.add_argument(

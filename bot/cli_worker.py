@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from typing import TypeVar
 
+from bot.cli import Commands
 from bot.settings import Settings, SettingsError
 from bot.terminal import start_logging
 
-Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 
-
-def register(subparsers: argparse._SubParsersAction[Parser]) -> None:  # pyright: ignore[reportPrivateUsage] - argparse names its type so
+def register(subparsers: Commands) -> None:
     """Adds the command to `capuchin`."""
     parser = subparsers.add_parser("worker", help="work on the runs that webhooks asked for")
     parser.set_defaults(run=_run)

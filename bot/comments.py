@@ -232,50 +232,50 @@ def failure_reason(failure: Failure, detail: str = "") -> str:  # noqa: C901 - o
             assert_never(failure)
 
 
-def no_fix_reason(reason: NoFixReason) -> str:  # noqa: C901 - one case a sentence
-    """Why there is no fix, and what would help."""
+def no_fix_reason(reason: NoFixReason, again: str = LABEL_AGAIN) -> str:  # noqa: C901 - as above
+    """Why there is no fix, and what would help; `again`: how to have it tried once more."""
     match reason:
         case "empty repository":
-            return f"the repository has no files. Push some code, then {LABEL_AGAIN}."
+            return f"the repository has no files. Push some code, then {again}."
         case "no source files":
             return "I found no Python code here, and Python is all that I can fix."
         case "no relevant files":
             return (
                 "no file of this repository seems to have to do with it. "
-                f"Name the function or file in the issue, then {LABEL_AGAIN}."
+                f"Name the function or file in the issue, then {again}."
             )
         case "no reproduction":
             return (
                 "I could not write a test that fails because of it. Add a short script that "
-                f"shows the problem, what you expected and what happened, then {LABEL_AGAIN}."
+                f"shows the problem, what you expected and what happened, then {again}."
             )
         case "no edit":
-            return f"no edit that I wrote could be applied. More detail helps; then {LABEL_AGAIN}."
+            return f"no edit that I wrote could be applied. More detail helps; then {again}."
         case "no edit passes its test":
             return (
                 "I could make a test fail, but none of my edits made it pass. "
-                f"A hint at where the cause lies helps; then {LABEL_AGAIN}."
+                f"A hint at where the cause lies helps; then {again}."
             )
         case "edits break tests":
             return (
                 "every edit that fixed it broke tests of this repository that pass today. "
-                f"If one of those tests is wrong, say so in the issue, then {LABEL_AGAIN}."
+                f"If one of those tests is wrong, say so in the issue, then {again}."
             )
         case "reproduction not confirmed":
             return (
                 "the test, written as a file of this repository, did not fail before the edit "
-                f"and pass after it. An example as a test helps; then {LABEL_AGAIN}."
+                f"and pass after it. An example as a test helps; then {again}."
             )
         case "not sure enough":
             return (
                 "the best edit I have is too likely to be wrong. To see such edits, lower "
-                f"`confidence` in `.github/capuchin.yml`, then {LABEL_AGAIN}."
+                f"`confidence` in `.github/capuchin.yml`, then {again}."
             )
         case "out of budget":
             return (
                 "a ceiling on what may be spent was reached before I was sure. Raise `budget` in "
                 "`.github/capuchin.yml`, or wait until a day's ceiling begins anew (00:00 UTC); "
-                f"then {LABEL_AGAIN}."
+                f"then {again}."
             )
         case _:
             assert_never(reason)

@@ -11,8 +11,6 @@ from bot.repo_config import CANDIDATES, ConfigProblem, RepoConfig
 
 CHECK_NAME: Final = "Capuchin's settings"
 """Of the check run on a pull request that edits the file."""
-SCHEMA_FILE: Final = "capuchin.schema.json"
-"""In the root of Capuchin's own repository."""
 SCHEMA_ROUTE: Final = "/schema/capuchin.json"
 """Where `capuchin serve` has it."""
 

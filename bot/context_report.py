@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel, ConfigDict
 
 from bot.markdown import code, details, prose
+from pipeline.text import count_of
 from pipeline.types import Account, Context, Findings, Shown
 
 _STAGES = ("embedding", "relevance", "ranking")
@@ -83,9 +84,12 @@ def context_details(context: Context, accounts: Sequence[Account], seconds: floa
         + (f", {seconds:.0f} s." if seconds else "."),
     ]
     if found.unknown:
-        said.append(f"On {found.unknown} files the scout gave no readable verdict; they came last.")
+        came = "it came" if found.unknown == 1 else "they came"
+        many = count_of(found.unknown, "file")
+        said.append(f"On {many} the scout gave no readable verdict; {came} last.")
     if found.invented:
-        said.append(f"{found.invented} paths in the rankings do not exist and were dropped.")
+        do = "does not exist and was" if found.invented == 1 else "do not exist and were"
+        said.append(f"{count_of(found.invented, 'path')} in the rankings {do} dropped.")
     if found.meaning:
         said.append(prose(found.meaning, 300))
     said += [prose(sentence, 300) for sentence in context.not_read]

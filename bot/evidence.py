@@ -10,6 +10,7 @@ from bot.markdown import block, code, details, line, prose
 from bot.matrix import matrix
 from bot.template import Filling, filled
 from bot.types import Run
+from pipeline.text import count_of
 from pipeline.types import Account, Reproduction, Selection
 from sandbox.base import Ending, Execution
 
@@ -105,22 +106,27 @@ def account_of(selection: Selection) -> tuple[str, ...]:
     )
 
 
-def proof_of(selection: Selection, characters: int) -> tuple[str, ...]:
-    """What was run and what came of it; logs cut to `characters` each."""
+def proof_of(selection: Selection, characters: int, *, commits: bool = True) -> tuple[str, ...]:
+    """What was run and what came of it; logs cut to `characters` each.
+
+    `commits`: whether the test is a commit of its own, as in a pull request.
+    """
+    shown = _reproduction(selection.evidence.reproduction, characters, commits=commits)
     return (
-        f"## Evidence\n\n{_reproduction(selection.evidence.reproduction, characters)}",
+        f"## Evidence\n\n{shown}",
         _votes(selection),
         _suite(selection, characters),
         f"## Limits\n\n{_limits(selection)}",
     )
 
 
-def _reproduction(test: Reproduction, characters: int) -> str:
+def _reproduction(test: Reproduction, characters: int, *, commits: bool) -> str:
+    alone = " The first commit holds the test alone, so that you can see it fail."
     return "\n\n".join(
         [
             f"{code(test.path)} is new. It {_ended(test.before)} on the code as it was and "
-            f"{_ended(test.after)} with the change; both were run in a sandbox without network. "
-            "The first commit holds the test alone, so that you can see it fail.",
+            f"{_ended(test.after)} with the change; both were run in a sandbox without network."
+            + (alone if commits else ""),
             f"Run it with {code(' '.join(test.command), 500)}.",
             details("Before: it fails", block(test.before.output, characters)),
             details("After: it passes", block(test.after.output, characters)),
@@ -131,10 +137,13 @@ def _reproduction(test: Reproduction, characters: int) -> str:
 def _votes(selection: Selection) -> str:
     proof = selection.evidence
     table = proof.votes
-    flaky = f" {len(table.flaky)} tests are unsteady and do not count." if table.flaky else ""
+    unsteady, many = len(table.flaky), len(table.flaky) != 1
+    flaky = f" {unsteady} {'tests are' if many else 'test is'} unsteady and " if unsteady else ""
+    flaky += f"{'do' if many else 'does'} not count." if unsteady else ""
     said = (
-        f"{len(table.candidates)} edits were written and {len(table.tests)} tests, and every test "
-        f"was run on every edit.{flaky} {prose(proof.why, 2000)}"
+        f"I wrote {count_of(len(table.candidates), 'edit')} and "
+        f"{count_of(len(table.tests), 'test')}, and ran every test on every edit.{flaky} "
+        f"{prose(proof.why, 2000)}"
     )
     sure = (
         f"I take it to be right with a probability of {selection.confidence:.0%}. How far edits "
@@ -184,10 +193,11 @@ def _limits(selection: Selection) -> str:
     if selection.evidence.suite is None:
         said.append("No test of the repository's own was run.")
     if selection.evidence.context.dropped:
-        count = len(selection.evidence.context.dropped)
+        one = len(selection.evidence.context.dropped) == 1
         said.append(
-            f"{count} files that may matter were not shown to the model that wrote the edit: "
-            "they did not fit, or seemed to matter less."
+            f"{count_of(len(selection.evidence.context.dropped), 'file')} that may matter "
+            f"{'was' if one else 'were'} not shown to the model that wrote the edit: "
+            f"{'it' if one else 'they'} did not fit, or seemed to matter less."
         )
     return "\n".join(f"- {sentence}" for sentence in said)
 
@@ -219,7 +229,14 @@ def cost(accounts: Sequence[Account]) -> str:
             f"| {read:,} | {usage.output:,} | ${account.dollars:.4f} |"
         )
     dollars = sum(account.dollars for account in accounts)
+    rows += [f"\n{prose(note, 400)}" for note in price_notes(accounts)]
     return details(f"Cost: ${dollars:.2f} at list prices", "\n".join(rows))
+
+
+def price_notes(accounts: Sequence[Account]) -> tuple[str, ...]:
+    """Of models whose price is in no list: what they are counted at."""
+    asked = (a for a in accounts if not a.model.startswith("recorded"))
+    return tuple(dict.fromkeys(account.price_note for account in asked if account.price_note))
 
 
 def model_name(name: str) -> str:

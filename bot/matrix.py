@@ -28,7 +28,7 @@ def matrix(table: VoteTable, chosen: Candidate | None, standings: Sequence[Stand
         _row("unedited code", table.base, shown, ["" for _ in columns]),
     ]
     for c, candidate in enumerate(table.candidates):
-        name = code(candidate.source, 80) if candidate.source else candidate.name
+        name = _name(candidate)
         bold = f"**{name} (chosen)**" if candidate == chosen else name
         rows.append(_row(bold, table.runs[c], shown, [cells[c] for cells in columns.values()]))
     rejected = [f"- {code(r.name, 80)} does not apply: {code(r.why, 300)}" for r in table.rejected]
@@ -39,7 +39,8 @@ def _columns(table: VoteTable, standings: Sequence[Standing]) -> dict[str, list[
     """What is known beside the tests, by heading; what is not known of any has no column."""
 
     def equal(s: Standing) -> str:
-        return f"{s.support}: {table.candidates[s.same_as].sample + 1}" if s.support > 1 else ""
+        first = table.candidates[s.same_as]
+        return f"{s.support} ({_name(first)})" if s.support > 1 else ""
 
     found: dict[str, Callable[[Standing], str]] = {
         "equal edits (first)": equal,
@@ -49,6 +50,10 @@ def _columns(table: VoteTable, standings: Sequence[Standing]) -> dict[str, list[
     }
     columns = {head: [cell(s) for s in standings] for head, cell in found.items()}
     return {head: cells for head, cells in columns.items() if any(cells)}
+
+
+def _name(candidate: Candidate) -> str:
+    return code(candidate.source, 80) if candidate.source else candidate.name
 
 
 def _test(table: VoteTable, test: int) -> str:

@@ -47,13 +47,21 @@ class Purpose:
     """Remembers batches that were sent."""
 
 
-def check_models(settings: Settings) -> None:
-    """Whether a run could ask its models at all; asks nobody.
+def check_models(
+    settings: Settings, roles: Sequence[str] = ("solver_model", "scout_model")
+) -> None:
+    """Whether a run could ask the models of these roles at all; asks nobody.
 
     Raises:
-        SettingsError: a role is set to what is no model, or Anthropic's key is missing.
+        SettingsError: a role is set to what is no model, Anthropic's key is missing, or the file
+            of prices is none.
     """
-    for field in ("solver_model", "scout_model"):
+    if settings.prices_file is not None:
+        try:
+            read_prices(settings.prices_file)
+        except PricesInvalid as error:
+            raise SettingsError(f"{variable('prices_file')}: {error}") from None
+    for field in roles:
         text = str(getattr(settings, field))
         if not text and field == "scout_model":
             continue

@@ -27,6 +27,7 @@ from sandbox.base import Execution
 
 LOG_CHARACTERS = 20_000
 NO_EDIT = NoFix(reason="no edit")
+START_AGAIN = "start again with another `--out`"
 
 
 class Part(BaseModel):
@@ -243,10 +244,10 @@ def as_markdown(outcome: Outcome) -> str:
     result = outcome.result
     if isinstance(result, Selection):
         heading = f"# {prose(result.evidence.title, 200)}"
-        proof = evidence.proof_of(result, LOG_CHARACTERS)
+        proof = evidence.proof_of(result, LOG_CHARACTERS, commits=False)
         parts = [heading, *evidence.account_of(result), *proof]
     else:
-        reason = no_fix_reason(result.reason)
+        reason = no_fix_reason(result.reason, START_AGAIN)
         parts = ["# No fix", reason[:1].upper() + reason[1:]]
         parts += [f"- {prose(sentence)}" for sentence in result.learnt]
         if result.suspects:

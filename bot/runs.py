@@ -15,7 +15,9 @@ from redis.asyncio import Redis
 
 from bot.keys import CHECKPOINT_SECONDS, DAY, DELIVERY_SECONDS, RECORD_SECONDS, Keys
 from bot.lease import Lease
+from bot.put_on import NOT_PUT_ON, PutOn
 from bot.redis_client import run_script
+from bot.run_scripts import ASK_STOP, CREATE, DROP_STOP, FORGET, HASTEN
 from bot.types import IssueVersion, Mode, RepoRef, Run, RunStatus, Stop, StopReason, changed, now
 from bot.wishes import Start
 
@@ -25,74 +27,6 @@ VERSION_KEY: Final = "version"
 """The checkpoint that holds the `IssueVersion` that was asked about."""
 ANSWER_WITHIN: Final = timedelta(days=7)
 """For how long whoever asks again is taken to have read what the bot asked back."""
-SWEEP: Final = "sweep-"
-"""How the delivery of a run begins that was found without a webhook."""
-
-# A claim whose run is no longer active is an orphan (a crash, a record edited by hand): it is
-# taken over here, in the one place where it could do harm.
-CREATE: Final = """
-local before = redis.call('GET', KEYS[1])
-if before then return {'repeated', before} end
-if ARGV[9] ~= '' then
-  for _, answered in ipairs(redis.call('HMGET', KEYS[7], ARGV[11], ARGV[12])) do
-    if answered and tonumber(ARGV[9]) <= tonumber(answered) then
-      return {'repeated', redis.call('GET', KEYS[5]) or ''}
-    end
-  end
-end
-local function mark()
-  if ARGV[9] == '' then return end
-  redis.call('HSET', KEYS[7], ARGV[8], ARGV[10])
-  redis.call('EXPIRE', KEYS[7], ARGV[4])
-end
-local claim = redis.call('GET', KEYS[2])
-if claim and redis.call('SISMEMBER', KEYS[4], claim) == 1 then
-  if ARGV[7] == '1' then
-    redis.call('SET', KEYS[1], claim, 'EX', ARGV[3])
-    mark()
-    local joined = ARGV[13] .. claim .. ':joined'
-    if ARGV[9] ~= '' and tonumber(ARGV[9]) > tonumber(redis.call('GET', joined) or '0') then
-      redis.call('SET', joined, ARGV[9], 'EX', ARGV[4])
-    end
-  end
-  return {'running', claim}
-end
-mark()
-redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[3])
-redis.call('SET', KEYS[2], ARGV[1])
-redis.call('SET', KEYS[3], ARGV[2], 'EX', ARGV[4])
-redis.call('SADD', KEYS[4], ARGV[1])
-redis.call('SET', KEYS[5], ARGV[1], 'EX', ARGV[4])
-if ARGV[5] ~= '' then redis.call('SET', KEYS[6], ARGV[5], 'EX', ARGV[6]) end
-return {'created', ARGV[1]}
-"""
-# A command is never lost to a hint that may turn out to be wrong.
-ASK_STOP: Final = """
-local at, before = tonumber(ARGV[4]), tonumber(redis.call('GET', KEYS[3]) or '')
-if at and at > (before or 0) then redis.call('SET', KEYS[3], ARGV[4], 'EX', ARGV[5]) end
-local id = redis.call('GET', KEYS[1])
-if not id or redis.call('SISMEMBER', KEYS[2], id) == 0 then return false end
-local stop = ARGV[1] .. id .. ':stop'
-if ARGV[6] == '1' or redis.call('EXISTS', stop) == 0 then
-  redis.call('SET', stop, ARGV[2], 'EX', ARGV[3])
-end
-return id
-"""
-# Only the hint that was looked into: a command may have come meanwhile.
-DROP_STOP: Final = """
-if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
-"""
-# Only a record that nobody has changed since, or works on.
-HASTEN: Final = """
-if redis.call('EXISTS', KEYS[2]) == 1 or redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3])
-return 1
-"""
-# Removes from the active set what can never be finished: its record is gone or already final.
-FORGET: Final = """
-redis.call('SREM', KEYS[1], ARGV[1])
-if redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('DEL', KEYS[2]) end
-"""
 
 
 class Outcome(StrEnum):
@@ -108,40 +42,6 @@ class Asked(NamedTuple):
 
     outcome: Outcome
     run_id: str
-
-
-NOT_PUT_ON: Final = ("",) * 5
-
-
-class PutOn(NamedTuple):
-    """A label on an issue, or "" for an assignment, as a webhook or the sweep tells of it.
-
-    Two webhooks are two of them, unless they have the same delivery. The sweep knows no delivery:
-    what it finds is the same as what was told of up to that second, and the other way round.
-    """
-
-    label: str
-    at: int
-    """Since when; seconds since the epoch, by GitHub's clock."""
-    swept: bool
-
-    @property
-    def kept_as(self) -> str:
-        return f"{'swept' if self.swept else 'heard'} {self.label}"
-
-    @property
-    def until(self) -> int:
-        """A webhook's word for the moment may be a second later than that of the sweep."""
-        return self.at + self.swept
-
-    @property
-    def answered_as(self) -> tuple[str, str]:
-        """What says that it is dealt with."""
-        return ("heard " if self.swept else "swept ") + self.label, f"swept {self.label}"
-
-    @property
-    def args(self) -> tuple[str, int, int, str, str]:
-        return self.kept_as, self.at, self.until, *self.answered_as
 
 
 class Runs:
@@ -220,7 +120,7 @@ class Runs:
             asked_by=wish.asked_by,
             delivery=wish.delivery,
             version=wish.version,
-            put_on=_put_on(wish),
+            put_on=PutOn.of(wish),
             mode=wish.mode,
             label=wish.label,
             asked_at=wish.at,
@@ -228,14 +128,14 @@ class Runs:
 
     async def answered(self, wish: Start) -> None:
         """Remember that the label is dealt with, whatever else brings the news of it."""
-        put_on, key = _put_on(wish), self.keys.answered(wish.repo, wish.issue)
+        put_on, key = PutOn.of(wish), self.keys.answered(wish.repo, wish.issue)
         if put_on is not None:
             await cast(Awaitable[int], self.redis.hset(key, put_on.kept_as, str(put_on.until)))
             await self.redis.expire(key, RECORD_SECONDS)
 
     async def was_answered(self, wish: Start) -> bool:
         """Whether that label is dealt with, as far as its delivery does not tell."""
-        put_on, key = _put_on(wish), self.keys.answered(wish.repo, wish.issue)
+        put_on, key = PutOn.of(wish), self.keys.answered(wish.repo, wish.issue)
         if put_on is None:
             return False
         fields = list(put_on.answered_as)
@@ -386,11 +286,3 @@ def _asks_still(run: Run) -> bool:
     if run.status is not RunStatus.ASKED_BACK or run.finished_at is None:
         return False
     return now() - run.finished_at < ANSWER_WITHIN
-
-
-def _put_on(wish: Start) -> PutOn | None:
-    if wish.at is None:
-        return None
-    return PutOn(
-        wish.label.casefold(), int(wish.at.timestamp()), swept=wish.delivery.startswith(SWEEP)
-    )

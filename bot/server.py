@@ -171,8 +171,10 @@ def create_app(settings: Settings) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncGenerator[None]:
-        yield
-        await intake.close()
+        try:
+            yield
+        finally:
+            await intake.close()
 
     async def health() -> dict[str, str]:
         return {"status": "ok"}

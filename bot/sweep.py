@@ -11,9 +11,10 @@ from bot.asking import ask
 from bot.cursors import Cursors
 from bot.errors import TryLater
 from bot.inbox import Inbox
+from bot.put_on import SWEEP
 from bot.queue import Nudges
 from bot.redis_client import UNREACHABLE, Outage
-from bot.runs import SWEEP, Outcome, Runs
+from bot.runs import Outcome, Runs
 from bot.settings import Settings
 from bot.tend.record import Records
 from bot.types import Labelled, Mode, RepoRef, Stop, StopReason, Unwanted

@@ -74,15 +74,7 @@ def _labeled(event: IssueLabeled, names: Names) -> Wish | Ignored:
         return Ignored(reason="another label")
     if event.by_bot:
         return Ignored(reason="a bot's label")
-    return Start(
-        repo=event.repo,
-        issue=event.issue,
-        asked_by=event.actor,
-        delivery=event.delivery,
-        mode=mode,
-        label=event.label,
-        version=event.version,
-    )
+    return _start(event, mode, event.label)
 
 
 def _assigned(event: IssueAssigned, names: Names) -> Wish | Ignored:
@@ -91,11 +83,17 @@ def _assigned(event: IssueAssigned, names: Names) -> Wish | Ignored:
         return Ignored(reason="somebody else")
     if event.by_bot:
         return Ignored(reason="a bot's assignment")
+    return _start(event)
+
+
+def _start(event: IssueLabeled | IssueAssigned, mode: Mode = Mode.FIX, label: str = "") -> Start:
     return Start(
         repo=event.repo,
         issue=event.issue,
         asked_by=event.actor,
         delivery=event.delivery,
+        mode=mode,
+        label=label,
         version=event.version,
     )
 
@@ -105,30 +103,29 @@ def _unlabeled(event: IssueUnlabeled, names: Names) -> Wish | Ignored:
         return Ignored(reason="another label")
     if event.by_bot:  # we take it off ourselves when a run is over
         return Ignored(reason="a bot's label")
-    return Halt(
-        repo=event.repo,
-        issue=event.issue,
-        by=event.actor,
-        why=StopReason.UNLABELED,
-        label=event.label,
-        at=event.at,
-        delivery=event.delivery,
-    )
+    return _halt(event, StopReason.UNLABELED, event.label)
 
 
 def _ended(why: StopReason) -> Callable[[IssueClosed | IssueGone, Names], Wish | Ignored]:
     def ended(event: IssueClosed | IssueGone, names: Names) -> Wish | Ignored:
         del names
-        return Halt(
-            repo=event.repo,
-            issue=event.issue,
-            by=event.actor,
-            why=why,
-            at=event.at,
-            delivery=event.delivery,
-        )
+        return _halt(event, why)
 
     return ended
+
+
+def _halt(
+    event: IssueUnlabeled | IssueClosed | IssueGone, why: StopReason, label: str = ""
+) -> Halt:
+    return Halt(
+        repo=event.repo,
+        issue=event.issue,
+        by=event.actor,
+        why=why,
+        label=label,
+        at=event.at,
+        delivery=event.delivery,
+    )
 
 
 def _commented(event: Commented, names: Names) -> Wish | Ignored:

@@ -11,6 +11,7 @@ from bot.matrix import matrix
 from bot.types import Run
 from bot.workshop import Chosen
 from pipeline.selection.verdict import Judged
+from pipeline.text import count_of
 from pipeline.types import NoFix, NoFixReason
 
 LISTED: Final = 20
@@ -64,7 +65,8 @@ def _taken(judged: Judged) -> str:
         problem = prose(verdict.suite_problem, 300)
         return f"{said}\n\nThe repository's own tests could not be run with it. {problem}".rstrip()
     after = len(verdict.suite.after.passed)
-    return f"{said}\n\nOf the repository's own tests, {after:,} were run with it, and all pass."
+    own = f"Of the repository's own tests, {after:,} {'passes' if after == 1 else 'pass'} with it"
+    return f"{said}\n\n{own}, and none fails that passes without it."
 
 
 def _refused(no: NoFix) -> str:
@@ -78,13 +80,9 @@ def _tests(judged: Judged, written: int) -> str:
         return "There was no test to run: what the edits have in common decided."
     by = f"{written} of them written by me" if written else "brought by the edits or given"
     return (
-        f"{_count(tests, 'test')}, {by}: run on each of {_count(edits, 'edit')} that apply, and on "
-        "the code without any."
+        f"{count_of(tests, 'test')}, {by}: run on each of {count_of(edits, 'edit')} that can be "
+        "applied, and on the code without any."
     )
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _order(judged: Judged) -> str:

@@ -7,7 +7,6 @@ repositories.
 from __future__ import annotations
 
 import re
-import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -57,7 +56,7 @@ async def begun_on_web(
     if start is not None and issue is not None:
         found = await mirrors.checkout(remote, f"{owner}/{name}", "", base=start.base_commit)
         return issue, start, found
-    async with Wire(root, tls=ssl.create_default_context()) as wire:
+    async with Wire(root) as wire:
         reader = _Reader(wire, credential, owner, name)
         try:
             repository, issue = await reader.read(number)

@@ -14,8 +14,9 @@ from pipeline.edit_match import Ambiguous, Missing, Unchanged, nearest, replace_
 from pipeline.edit_paths import refusal
 from pipeline.patches import patch_of
 from pipeline.replies import Malformed
-from pipeline.text import Text, decoded, shortened
+from pipeline.text import Text, decoded
 from pipeline.types import Patch
+from prompts import shortened
 
 MAX_FILE_BYTES = 1_000_000
 MAX_DIFF_CHARACTERS = 1_000_000
@@ -31,25 +32,6 @@ class Edited:
     patch: Patch
     contents: Mapping[str, bytes | None]
     """The new content of every changed file; None for one that goes."""
-
-
-async def patch_from_edit(
-    body: str,
-    codebase: Codebase,
-    *,
-    known: Sequence[str] = (),
-    never_touch: Iterable[str] = (),
-    allow_lock_files: bool = False,
-) -> Patch | Malformed:
-    """The diff of `read_edit`."""
-    edited = await read_edit(
-        body,
-        codebase,
-        known=known,
-        never_touch=never_touch,
-        allow_lock_files=allow_lock_files,
-    )
-    return edited if isinstance(edited, Malformed) else edited.patch
 
 
 async def read_edit(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pipeline.errors import BudgetSpent, Ceiling
-from pipeline.text import shortened
 from pipeline.types import VoteTable
+from prompts import shortened
 from sandbox.base import Execution
 
 NO_PYTHON = "There is no Python file in this repository, and the tests I write are in Python."

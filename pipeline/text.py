@@ -14,6 +14,11 @@ _MARKS = {
 }
 
 
+def count_of(number: int, thing: str) -> str:
+    """`1 test`, `2,000 tests`."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
 @dataclass(frozen=True)
 class Text:
     """A file's text, and how to turn text back into such a file's bytes."""
@@ -66,12 +71,3 @@ def _declared(path: str, data: bytes) -> str:
         return tokenize.detect_encoding(io.BytesIO(data).readline)[0]
     except SyntaxError:
         return "latin-1"
-
-
-def shortened(text: str, characters: int) -> str:
-    """`text`, its middle replaced by a note when it is longer than `characters`."""
-    if len(text) <= characters:
-        return text
-    half = characters // 2
-    left_out = len(text) - 2 * half
-    return f"{text[:half]}\n[... {left_out} characters left out ...]\n{text[-half:]}"

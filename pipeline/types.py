@@ -233,6 +233,8 @@ class Account(Frozen):
     calls: int
     usage: Usage
     dollars: float
+    price_note: str = ""
+    """Where these are not dollars at a list's prices: at which then, in a sentence."""
 
 
 class Evidence(Frozen):

@@ -38,7 +38,7 @@ def _environment() -> Environment:
         "inside": _inside,
         "block": _block,
         "attribute": _attribute,
-        "short": _short,
+        "short": shortened,
     }
     environment.filters.update(filters)
     return environment
@@ -60,7 +60,7 @@ def _attribute(text: str) -> str:
     return re.sub(r'["<>\r\n]', "_", text)
 
 
-def _short(text: str, characters: int) -> str:
+def shortened(text: str, characters: int) -> str:
     """`text` with its middle left out, and saying so, when it is longer than `characters`."""
     if len(text) <= characters:
         return text

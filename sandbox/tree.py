@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-import tarfile
-import tempfile
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from sandbox.archive import Archive
 
@@ -24,39 +20,3 @@ class Tree:
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[0-9a-f]{40,64}", self.digest):
             raise ValueError("A tree's digest is 40 to 64 hexadecimal digits.")
-
-
-def tree_of_directory(directory: Path) -> Tree:
-    """The tree of a plain directory: regular files, symbolic links and modes; no `.git`.
-
-    The same files give the same digest, whatever their times and owners.
-    """
-    with (
-        tempfile.TemporaryFile() as file,
-        tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive,
-    ):
-        for path in sorted(walk(directory)):
-            member = archive.gettarinfo(path, arcname=path.relative_to(directory).as_posix())
-            member.uid = member.gid = 0
-            member.uname = member.gname = ""
-            member.mtime = 0
-            member.mode = 0o755 if member.mode & 0o100 else 0o644
-            if member.isreg():
-                with path.open("rb") as source:
-                    archive.addfile(member, source)
-            else:
-                archive.addfile(member)
-        archive.close()
-        tar = Archive(file)
-    return Tree(tar=tar, digest=tar.sha256())
-
-
-def walk(directory: Path) -> list[Path]:
-    found: list[Path] = []
-    for folder, folders, files in os.walk(directory):
-        folders[:] = [name for name in folders if name != ".git"]
-        here = Path(folder)
-        links = [here / name for name in folders if (here / name).is_symlink()]
-        found += links
-        found += [p for name in files if (p := here / name).is_symlink() or p.is_file()]
-    return found

@@ -19,7 +19,8 @@ from sandbox.daemon import LABEL_RUN, connect
 from sandbox.docker import DockerEngine, DockerSandbox
 from sandbox.limits import Limits
 from sandbox.probe import Mode
-from sandbox.tree import Tree, tree_of_directory
+from sandbox.tree import Tree
+from tests.trees import tree_of_directory
 
 __all__ = ["any_engine", "ca_bundle", "daemon", "engine", "mode", "prepared", "run_id", "sandbox"]
 
@@ -143,14 +144,14 @@ async def until_idle(daemon: docker.APIClient, container: str) -> None:
 
     An execution is answered while the kernel still clears its world.
     """
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while processes_of(daemon, container) != 2:
             await asyncio.sleep(0.02)
 
 
 async def until_started(daemon: docker.APIClient, run_id: str) -> str:
     """The container of `run_id`, as soon as it runs."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             for container in containers_of(daemon, run_id, status="running"):
                 return container

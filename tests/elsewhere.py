@@ -130,7 +130,7 @@ def behind_ssh(folder: Path) -> Generator[str]:
 
 
 def until_heard(port: int) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
             return

@@ -8,12 +8,17 @@ import subprocess
 import time
 from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
+from typing import Any, Final, cast
 from uuid import uuid4
 
 import pytest
+from redis import Redis as SyncRedis
 from redis.asyncio import Redis
 
 from bot.demo.redis import free_port
+
+LEAVING_SECONDS: Final = 30
+"""What Redis may take to notice that a socket was closed, on a machine that is busy."""
 
 
 class RedisServer:
@@ -38,7 +43,7 @@ class RedisServer:
             cwd=self._folder,
             stdout=subprocess.DEVNULL,
         )
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while True:
             try:
                 socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
@@ -53,6 +58,13 @@ class RedisServer:
             self._process.kill()
             self._process.wait()
             self._process = None
+
+    def clients_since(self, last: int) -> list[Any]:
+        """Who has connected after the client whose ID is `last`, and is connected still."""
+        with SyncRedis.from_url(self.url) as client:
+            ours = int(cast(int, client.client_id()))
+            clients = cast(list[dict[str, Any]], client.client_list())
+        return [each for each in clients if last < int(each["id"]) != ours]
 
     def freeze(self) -> None:
         """It keeps its connections and answers nothing."""
@@ -71,6 +83,22 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Generator[RedisSer
     server.start()
     yield server
     server.stop()
+
+
+@pytest.fixture(autouse=True)
+def everybody_leaves(request: pytest.FixtureRequest) -> Generator[None]:
+    """A test's connections to the session's Redis are closed at its end: not by the collector."""
+    if "redis_server" not in request.fixturenames:
+        yield
+        return
+    server: RedisServer = request.getfixturevalue("redis_server")
+    with SyncRedis.from_url(server.url) as client:
+        last = int(cast(int, client.client_id()))
+    yield
+    deadline = time.monotonic() + LEAVING_SECONDS
+    while left := server.clients_since(last):
+        assert time.monotonic() < deadline, f"nobody closed these connections: {left}"
+        time.sleep(0.01)
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ def own_registry(folder: Path) -> Generator[str]:
 
 
 def until_answered(url: str) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while True:
         try:
             httpx.get(url)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from bot import replies
 from bot.clerk import Later
 from bot.commands.verbs import Bench, CarryOutVerb
 from bot.queue import Nudges
-from bot.runs import Asked, Outcome, Runs
+from bot.runs import Outcome, Runs
 from bot.tend.begin import begin as begin_tending
 from bot.tend.record import Records
 from bot.types import Mode, Place, Stop, StopReason
@@ -59,40 +61,31 @@ async def fix(bench: Bench) -> Later | None:
 
 
 async def begun(wish: Order | Start, mode: Mode, runs: Runs, nudges: Nudges) -> Outcome:
-    """Begin the run that is wanted, unless the issue has one; a worker is told."""
+    """Begin the run that is wanted, unless the issue has one; a worker is told.
+
+    A `Start` is a label that came during another run, with which its delivery was answered.
+    """
+    fields: dict[str, Any]
     if isinstance(wish, Order):
-        asked = await runs.create(
-            wish.repo,
-            wish.issue,
-            asked_by=wish.by,
-            delivery=wish.id,
-            version=wish.version,
-            join=False,
-            mode=mode,
-            asked_at=wish.at,
-            confirmed=wish.command.anyway,
-            pulls=tuple(dict.fromkeys(wish.command.numbers)) if mode is Mode.JUDGE else (),
-        )
+        by = wish.by
+        pulls = tuple(dict.fromkeys(wish.command.numbers)) if mode is Mode.JUDGE else ()
+        fields = {"confirmed": wish.command.anyway, "pulls": pulls}
     else:
-        asked = await _again(wish, mode, runs)
-    if asked.outcome is Outcome.CREATED:
-        await nudges.send(asked.run_id, 0)
-    return asked.outcome
-
-
-async def _again(wish: Start, mode: Mode, runs: Runs) -> Asked:
-    """Of a label that came during another run; its delivery itself was answered with that run."""
-    return await runs.create(
+        by, fields = wish.asked_by, {"label": wish.label}
+    asked = await runs.create(
         wish.repo,
         wish.issue,
-        asked_by=wish.asked_by,
+        asked_by=by,
         delivery=wish.id,
         version=wish.version,
         join=False,
         mode=mode,
-        label=wish.label,
         asked_at=wish.at,
+        **fields,
     )
+    if asked.outcome is Outcome.CREATED:
+        await nudges.send(asked.run_id, 0)
+    return asked.outcome
 
 
 async def stop(bench: Bench) -> Later | None:

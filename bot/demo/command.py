@@ -10,7 +10,7 @@ from contextlib import suppress
 from importlib.resources import files as resources
 
 from bot import comments
-from bot.cli import port
+from bot.cli import Commands, port
 from bot.demo import told
 from bot.demo.follow import followed, outcome_of
 from bot.demo.package import LICENSE, REPORTED, DemoFailed, files, source_release
@@ -26,10 +26,8 @@ from sandbox.scratch import scratch_folder
 PATIENCE_SECONDS = 1800
 """A demo that takes longer than this is not going to end."""
 
-Subparsers = argparse._SubParsersAction  # pyright: ignore[reportPrivateUsage]
 
-
-def register(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
+def register(subparsers: Commands) -> None:
     """Adds the command to `capuchin`."""
     parser = subparsers.add_parser(
         "demo",

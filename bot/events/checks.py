@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from pydantic import BaseModel, Field
 
-from bot.events.base import Event, Happened, Ignored, Payload, Reader, read
+from bot.events.base import Event, Happened, Ignored, Payload, Reader, Who, read
 
 INSPECTED: Final = re.compile(r"config-[^ ]+-(\d{1,9})-[0-9a-f]{40,64}(?:-again-[0-9A-Za-z-]+)?")
 """An external id as `bot.wishes.Inspect` makes it; its pull request."""
@@ -76,18 +76,17 @@ class _AboutRun(Payload):
     check_run: _Run
 
 
-def _ended(delivery: str, body: bytes) -> Event:
-    facts = read(_AboutSuite, "check_suite", body)
-    pulls = facts.check_suite.pull_requests
-    if not pulls:
-        return Ignored(reason="no pull request's checks")
-    return ChecksEnded(
-        repo=facts.repo,
-        actor=facts.sender.login,
-        by_bot=facts.sender.is_bot,
-        delivery=delivery,
-        pull=pulls[0].number,
-    )
+def _of_suite(make: Callable[[Who, int, str], Happened]) -> Reader:
+    """Reads what happens to a suite: `make` is given who, the pull request and its head."""
+
+    def reader(delivery: str, body: bytes) -> Event:
+        facts = read(_AboutSuite, "check_suite", body)
+        suite = facts.check_suite
+        if not suite.pull_requests:
+            return Ignored(reason="no pull request's checks")
+        return make(facts.who(delivery), suite.pull_requests[0].number, suite.head_sha)
+
+    return reader
 
 
 def _again(delivery: str, body: bytes) -> Event:
@@ -99,10 +98,7 @@ def _again(delivery: str, body: bytes) -> Event:
     if not pulls and inspected is None:
         return Ignored(reason="no pull request's check")
     return CheckAgain(
-        repo=facts.repo,
-        actor=facts.sender.login,
-        by_bot=facts.sender.is_bot,
-        delivery=delivery,
+        **facts.who(delivery),
         pull=int(inspected[1]) if inspected else pulls[0].number,
         head=run.head_sha,
         check=run.name,
@@ -115,29 +111,15 @@ def status_set(delivery: str, body: bytes) -> Event:
     if facts.state == "pending" or not facts.branches:
         return Ignored(reason="not final, or on no branch")
     return StatusSet(
-        repo=facts.repo,
-        actor=facts.sender.login,
-        by_bot=facts.sender.is_bot,
-        delivery=delivery,
+        **facts.who(delivery),
         branches=tuple(branch.name for branch in facts.branches),
     )
 
 
-def _all_again(delivery: str, body: bytes) -> Event:
-    facts = read(_AboutSuite, "check_suite", body)
-    pulls = facts.check_suite.pull_requests
-    if not pulls:
-        return Ignored(reason="no pull request's checks")
-    return CheckAgain(
-        repo=facts.repo,
-        actor=facts.sender.login,
-        by_bot=facts.sender.is_bot,
-        delivery=delivery,
-        pull=pulls[0].number,
-        head=facts.check_suite.head_sha,
-        check="",
-    )
-
-
-SUITES: Final[Mapping[str, Reader]] = {"completed": _ended, "rerequested": _all_again}
+SUITES: Final[Mapping[str, Reader]] = {
+    "completed": _of_suite(lambda who, pull, _: ChecksEnded(**who, pull=pull)),
+    "rerequested": _of_suite(
+        lambda who, pull, head: CheckAgain(**who, pull=pull, head=head, check="")
+    ),
+}
 RUNS: Final[Mapping[str, Reader]] = {"rerequested": _again}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -56,7 +55,6 @@ class GitHubApp:
         self._clock = clock
         self._pause = pause
         self._transport = transport
-        self._tls = ssl.create_default_context()
         self._credentials: dict[Key, InstallationCredential] = {}
         self._signer: AppCredential | None = None
         self._identity: Identity | None = None
@@ -147,7 +145,7 @@ class GitHubApp:
         return self._signer
 
     def _wire(self) -> Wire:
-        return Wire(self._url, tls=self._tls, pause=self._pause, transport=self._transport)
+        return Wire(self._url, pause=self._pause, transport=self._transport)
 
     def _credential(self, ref: RepoRef) -> InstallationCredential:
         return self._kept(ref.installation, ref.owner, ref.name)

@@ -82,24 +82,7 @@ class Checks:
 
     async def begin(self, asked: Beginning) -> CheckRunFacts:
         """The check run, made in progress when there is none with this external id."""
-
-        async def find() -> CheckRunFacts | None:
-            return await self.find(asked.name, asked.head_sha, asked.external_id)
-
-        async def create() -> CheckRunFacts:
-            body = {
-                "name": asked.name,
-                "head_sha": asked.head_sha,
-                "external_id": asked.external_id,
-                "status": "in_progress",
-                "output": {
-                    "title": asked.title[:TITLE_CHARACTERS],
-                    "summary": asked.summary[:TEXT_CHARACTERS],
-                },
-            }
-            return await self._sent("POST", "check-runs", json=body)
-
-        return await self._scope.once(find, create)
+        return await self._made(asked, {"status": "in_progress", "output": _heading(asked)})
 
     async def once(self, check: Check) -> CheckRunFacts:
         """The check run, made when there is none with this external id, with all its notes.
@@ -107,28 +90,13 @@ class Checks:
         One that is in progress is completed. A first try that broke off is found again, and the
         notes that it lacks are added.
         """
-
-        async def find() -> CheckRunFacts | None:
-            return await self.find(check.name, check.head_sha, check.external_id)
-
-        async def create() -> CheckRunFacts:
-            body = {
-                "name": check.name,
-                "head_sha": check.head_sha,
-                "external_id": check.external_id,
-                "status": "completed",
-                "conclusion": check.conclusion,
-                "output": _output(check, 0),
-            }
-            return await self._sent("POST", "check-runs", json=body)
-
-        made = await self._scope.once(find, create)
+        end = {
+            "status": "completed",
+            "conclusion": check.conclusion,
+            "output": _output(check, 0),
+        }
+        made = await self._made(check, end)
         if made.status != "completed":
-            end = {
-                "status": "completed",
-                "conclusion": check.conclusion,
-                "output": _output(check, 0),
-            }
             made = await self._sent("PATCH", "check-runs", made.id, json=end)
         while made.annotations < len(check.annotations):
             more = {"output": _output(check, made.annotations)}
@@ -165,15 +133,36 @@ class Checks:
         listed = self._scope.pages("check-runs", run, "annotations", limit=1)
         return [AnnotationFacts.model_validate(item) async for item in listed]
 
+    async def _made(self, check: Check | Beginning, state: dict[str, Any]) -> CheckRunFacts:
+        """The check run as it is found; made in `state` when there is none."""
+
+        async def find() -> CheckRunFacts | None:
+            return await self.find(check.name, check.head_sha, check.external_id)
+
+        async def create() -> CheckRunFacts:
+            body = {
+                "name": check.name,
+                "head_sha": check.head_sha,
+                "external_id": check.external_id,
+                **state,
+            }
+            return await self._sent("POST", "check-runs", json=body)
+
+        return await self._scope.once(find, create)
+
     async def _sent(self, method: str, *segments: str | int, json: dict[str, Any]) -> CheckRunFacts:
         return CheckRunFacts.model_validate(await self._scope.send(method, *segments, json=json))
 
 
-def _output(check: Check, sent: int) -> dict[str, Any]:
-    output: dict[str, Any] = {
+def _heading(check: Check | Beginning) -> dict[str, Any]:
+    return {
         "title": check.title[:TITLE_CHARACTERS],
         "summary": check.summary[:TEXT_CHARACTERS],
     }
+
+
+def _output(check: Check, sent: int) -> dict[str, Any]:
+    output = _heading(check)
     if check.text:
         output["text"] = check.text[:TEXT_CHARACTERS]
     if batch := check.annotations[sent : sent + BATCH]:

@@ -140,20 +140,18 @@ class Issues:
 
         Where nothing was touched this costs nothing of the rate limit.
         """
-        items, etag = await touched(self._scope, cursor.since, cursor.etag, "issues", state="all")
-        found = [IssueFacts.model_validate(item) for item in items]
-        latest = max((f.updated_at for f in found if f.updated_at), default=cursor.since)
-        # The ETag is of this very question: with another `since` it names nothing.
-        later = {"since": latest, "etag": etag if latest == cursor.since else ""}
-        return found, cursor.model_copy(update=later)
+        found, latest, etag = await touched(
+            self._scope, IssueFacts, cursor.since, cursor.etag, "issues", state="all"
+        )
+        return found, cursor.model_copy(update={"since": latest, "etag": etag})
 
     async def commented(self, cursor: Cursor, since: datetime) -> tuple[list[CommentFacts], Cursor]:
         """As `changed`, of the comments on all issues and pull requests; from `since` on."""
         etag = cursor.comments_etag if since == cursor.comments_since else ""
-        items, etag = await touched(self._scope, since, etag, "issues", "comments")
-        found = [CommentFacts.model_validate(item) for item in items]
-        latest = max((f.updated_at for f in found), default=since)
-        later = {"comments_since": latest, "comments_etag": etag if latest == since else ""}
+        found, latest, etag = await touched(
+            self._scope, CommentFacts, since, etag, "issues", "comments"
+        )
+        later = {"comments_since": latest, "comments_etag": etag}
         return found, cursor.model_copy(update=later)
 
     async def labelled_by(self, number: int, label: str) -> tuple[str, datetime] | None:

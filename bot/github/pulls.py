@@ -119,11 +119,10 @@ class Pulls:
         Where nothing was written this costs nothing of the rate limit.
         """
         etag = cursor.lines_etag if since == cursor.lines_since else ""
-        items, etag = await touched(self._scope, since, etag, "pulls", "comments")
-        found = [CommentFacts.model_validate(item) for item in items]
-        latest = max((f.updated_at for f in found), default=since)
-        later = {"lines_since": latest, "lines_etag": etag if latest == since else ""}
-        return found, cursor.model_copy(update=later)
+        found, latest, etag = await touched(
+            self._scope, CommentFacts, since, etag, "pulls", "comments"
+        )
+        return found, cursor.model_copy(update={"lines_since": latest, "lines_etag": etag})
 
     async def reply_once(
         self, number: int, thread: int, marker: str, body: str, own: Callable[[str], bool]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
-
 from pydantic import Field
 
 from bot.github.facts import Fact
@@ -37,6 +35,6 @@ async def convert(github_url: str, code: str) -> Registered:
         NotFound: the code was used, or is too old. GitHubUnavailable. ValidationError: GitHub
         made no secret for the webhook.
     """
-    async with Wire(github_url, tls=ssl.create_default_context()) as wire:
+    async with Wire(github_url) as wire:
         answer = await wire.send("POST", path("app-manifests", code, "conversions"), Nobody())
     return Registered.model_validate(answer.data)

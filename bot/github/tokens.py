@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import jwt
@@ -29,22 +30,24 @@ READING = {"metadata": "read", "contents": "read"}
 """What reading an owner's defaults needs."""
 
 
+@lru_cache(maxsize=2)
+def _parsed(private_key: str) -> Any:
+    """Kept: parsing takes thirty times as long as signing."""
+    return jwt.get_algorithm_by_name("RS256").prepare_key(private_key)
+
+
 class AppCredential:
     """Signs as the App itself: a JWT of at most ten minutes (docs.github.com/apps)."""
 
     def __init__(self, app_id: str, private_key: str) -> None:
         self._app_id = app_id
         self.private_key = private_key
-        self._key: Any = None
-        """The parsed key: parsing takes thirty times as long as signing."""
 
     async def value(self) -> str:
         now = int(time.time())
         claims = {"iss": self._app_id, "iat": now - 60, "exp": now + 9 * 60}
         try:
-            if self._key is None:
-                self._key = jwt.get_algorithm_by_name("RS256").prepare_key(self.private_key)
-            return "Bearer " + jwt.encode(claims, self._key, algorithm="RS256")
+            return "Bearer " + jwt.encode(claims, _parsed(self.private_key), algorithm="RS256")
         except (ValueError, TypeError, jwt.PyJWTError):
             raise GitHubMisconfigured("the App's private key is not an RSA key") from None
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Final
+from typing import Final, TypeVar
 
+from bot.github.facts import CommentFacts, IssueFacts
 from bot.github.scope import Scope
 from bot.github.wire import PER_PAGE
 
 PAGES: Final = 10
+Found = TypeVar("Found", IssueFacts, CommentFacts)
 
 
 async def touched(
-    scope: Scope, since: datetime, etag: str, *what: str, **query: str
-) -> tuple[list[dict[str, Any]], str]:
-    """Those last touched since, the longest ago first, and the ETag of the answer.
+    scope: Scope, kind: type[Found], since: datetime, etag: str, *what: str, **query: str
+) -> tuple[list[Found], datetime, str]:
+    """Those last touched since, the longest ago first; with which moment and ETag to go on.
 
     Raises as `Wire.send` does.
     """
@@ -25,9 +27,11 @@ async def touched(
     }
     first = await scope.if_changed(etag, *what, **query, per_page=PER_PAGE, page=1)
     if first.unchanged:
-        return [], etag
-    found: list[dict[str, Any]] = list(first.data)
+        return [], since, etag
+    found = [kind.model_validate(item) for item in first.data]
     if first.more:
         more = scope.pages(*what, first=2, limit=PAGES, **query)
-        found += [item async for item in more]
-    return found, first.etag
+        found += [kind.model_validate(item) async for item in more]
+    latest = max((one.updated_at for one in found if one.updated_at), default=since)
+    # The ETag is of this very question: with another `since` it names nothing.
+    return found, latest, first.etag if latest == since else ""

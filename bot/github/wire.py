@@ -8,6 +8,7 @@ import re
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol, TypeVar, cast
 from urllib.parse import quote
 
@@ -95,6 +96,12 @@ class Answer:
         return self.status == 304
 
 
+@cache
+def _trusted() -> ssl.SSLContext:
+    """The system's authorities, read once: that takes longer than all else in making a `Wire`."""
+    return ssl.create_default_context()
+
+
 class Wire:
     """A connection pool to one GitHub; use as `async with`, in one task and its children."""
 
@@ -102,7 +109,6 @@ class Wire:
         self,
         github_url: str,
         *,
-        tls: ssl.SSLContext,
         pause: float = 0.5,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
@@ -110,7 +116,7 @@ class Wire:
             UnauthAuthStrategy(),
             base_url=api_root(github_url),
             timeout=TIMEOUT_SECONDS,
-            ssl_verify=tls,
+            ssl_verify=_trusted(),
             user_agent="capuchin",
             auto_retry=False,
             async_transport=transport,

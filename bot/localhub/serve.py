@@ -58,7 +58,7 @@ async def serving(app: Starlette, host: str, port: int) -> AsyncGenerator[str, N
         log_config=None,
         access_log=False,
         date_header=False,
-        lifespan="off",
+        lifespan="on",
         ws="none",
         timeout_graceful_shutdown=1,
     )

@@ -19,6 +19,9 @@ from pipeline.options import Options
 from pipeline.store import Store
 from pipeline.types import Issue
 
+NONE_RELEVANT = (
+    "It took none to be relevant: those that share most words with the issue were ranked instead."
+)
 MOST_RANKED = 200
 """How many files are put before the solver for ranking, so that the question stays readable."""
 _SHORTLISTED = 40
@@ -33,7 +36,7 @@ class Found:
     read: tuple[Source, ...]
     """What the scout was asked about."""
     meaning: str = ""
-    """See `Prefiltered.meaning`."""
+    """See `Prefiltered.meaning`; before it, that no file was relevant to the scout."""
 
     @cached_property
     def by_path(self) -> dict[str, Verdict]:
@@ -84,8 +87,8 @@ class Search:
         said = reading.meaning
         if not worth:
             # A scout that finds nothing at all is more likely wrong than right.
-            by_words, said = await self._by_words(sources, issue)
-            worth = list(by_words)
+            by_words, more = await self._by_words(sources, issue)
+            worth, said = list(by_words), f"{NONE_RELEVANT} {more}".rstrip()
         listed = {verdict.path for verdict in worth}
         worth += [v for v in verdicts if v.answer == "unknown" and v.path not in listed]
         if len(worth) > MOST_RANKED and not reading.unread:

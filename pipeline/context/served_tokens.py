@@ -14,6 +14,7 @@ import httpx2
 from pipeline.bounded import bounded
 from pipeline.context.tokens import ESTIMATE, NotCounted, TokenCounter
 from pipeline.models.spec import ModelSpec
+from pipeline.models.wire import trusted
 
 _SIDE_BY_SIDE = 8
 _SECONDS = 30
@@ -61,7 +62,9 @@ async def counter_of(spec: ModelSpec, api_key: str) -> AsyncGenerator[TokenCount
         return
     headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
     timeout = httpx2.Timeout(_SECONDS, connect=_CONNECT_SECONDS)
-    async with httpx2.AsyncClient(headers=headers, timeout=timeout, trust_env=False) as client:
+    async with httpx2.AsyncClient(
+        headers=headers, timeout=timeout, trust_env=False, verify=trusted()
+    ) as client:
         served = ServedTokens(spec, client)
         try:
             await served.count(["one two"])

@@ -32,6 +32,11 @@ def calibration_error(bins: Sequence[Bin]) -> float:
     return sum(abs(b.confidence - b.right) * b.choices for b in bins) / total if total else 0.0
 
 
+def brier(points: Sequence[Point]) -> float:
+    """The mean squared distance of confidence and outcome, 0 to 1. There must be a point."""
+    return sum((stated - right) ** 2 for stated, right in points) / len(points)
+
+
 def error_by_chance(confidences: Sequence[float], times: int = 200) -> float:
     """The mean calibration error when every confidence is exactly the chance to be right.
 

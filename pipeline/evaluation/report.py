@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pipeline.evaluation.plots import Axis, bars, lines
 from pipeline.evaluation.scoring import MethodScore, Report
+from pipeline.text import count_of
 
 _TENTHS = tuple(n / 10 for n in range(0, 11, 2))
 _PERCENTS = tuple(float(n) for n in range(0, 101, 20))
@@ -26,9 +27,9 @@ def as_markdown(report: Report) -> str:
     """The report for a person, with the tables in the form of CodeMonkeys, Table 2."""
     parts = [
         "# Selection\n",
-        f"{report.instances} instances, {report.members} members. Scores are per cent resolved; "
-        "ties count as a draw by lot. Intervals are 95 %, bootstrap over instances. The gap is "
-        "that between choosing by lot and an oracle.\n",
+        f"{count_of(report.instances, 'instance')}, {count_of(report.members, 'member')}. "
+        "Scores are per cent resolved; ties count as a draw by lot. Intervals are 95 %, bootstrap "
+        "over instances. The gap is that between choosing by lot and an oracle.\n",
         "| method | score | interval | gap closed | interval |",
         "|---|---|---|---|---|",
         f"| oracle | {report.oracle:.1f} | | 100 % | |",
@@ -187,7 +188,9 @@ def _calibration(report: Report) -> list[str]:
         parts += [
             f"## Calibration of {name}\n",
             f"Expected calibration error {found.error:.3f}; a perfectly calibrated confidence "
-            f"would show {found.by_chance:.3f} on so few instances, on average. Instances of a "
+            f"would show {found.by_chance:.3f} on so few instances, on average. Without ranges: "
+            f"{100 * found.stated:.1f} % stated and {100 * found.right:.1f} % right on average, "
+            f"Brier score {found.brier:.3f}. Instances of a "
             "repository that weights were fitted on are judged by weights fitted without it.\n",
             "| stated | right | choices |",
             "|---|---|---|",

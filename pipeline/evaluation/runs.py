@@ -102,12 +102,13 @@ def evaluate_runs(
     instance: the files of its reference edit, for how often all were shown.
 
     Raises:
-        BadData: a run has no labels.
+        BadData: a run has no labels, or is labelled with a sample that it does not have.
     """
     cases: list[RunCase] = []
     for run in runs:
         if run.instance not in resolved:
             raise BadData(f"There are no labels for the run {run.instance}.")
+        _samples_exist(run, resolved)
         right = tuple(_resolves(run, c.sample, resolved) for c in run.candidates)
         known = _known(run, repositories.get(run.instance, ""))
         cases.append(RunCase(run, known, right))
@@ -116,6 +117,23 @@ def evaluate_runs(
     report = _report(cases, methods, resolved)
     stages = _stages(cases, methods, references)
     return Evaluation(report.model_copy(update={"stages": stages}), _chosen(cases, methods))
+
+
+def _samples_exist(run: FinishedRun, resolved: Resolved) -> None:
+    known = {*run.revisions, *(candidate.sample for candidate in run.candidates)}
+    strange = sorted(set(resolved[run.instance]) - known)
+    if strange:
+        raise BadData(
+            f"The run {run.instance} has no sample {strange[0]}, which its labels name. Samples "
+            "are counted from 0: edit 1 of a report is sample 0."
+        )
+    for sample, named in resolved[run.instance].items():
+        most = max(named or (), default=0)
+        if sample in run.revisions and most >= max(1, len(run.revisions[sample])):
+            raise BadData(
+                f"The run {run.instance} has no revision {most} of sample {sample}, which its "
+                "labels name. Revisions are counted from 0."
+            )
 
 
 def _resolves(run: FinishedRun, sample: int, resolved: Resolved) -> bool:

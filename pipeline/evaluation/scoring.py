@@ -8,7 +8,12 @@ from types import MappingProxyType
 
 from pydantic import BaseModel, ConfigDict
 
-from pipeline.evaluation.calibration import calibration_error, curve, error_by_chance
+from pipeline.evaluation.calibration import (
+    brier,
+    calibration_error,
+    curve,
+    error_by_chance,
+)
 from pipeline.evaluation.statistics import gap_closed, gap_interval, interval, percent
 from pipeline.selection.confidence import Bin
 
@@ -43,6 +48,12 @@ class Calibration(_Strict):
     """Expected calibration error, 0 to 1, over ten equal ranges."""
     by_chance: float
     """The mean error that a perfectly calibrated confidence would show on as many instances."""
+    stated: float
+    """The mean confidence; beside `right` it tells of a bias, whatever the ranges."""
+    right: float
+    """The share of choices that are right."""
+    brier: float
+    """The mean squared distance of confidence and outcome (Brier 1950); needs no ranges."""
     curve: tuple[Bin, ...]
 
 
@@ -113,5 +124,8 @@ def _calibration(stated: Sequence[tuple[float, float]]) -> Calibration:
     return Calibration(
         error=calibration_error(bins),
         by_chance=error_by_chance([confidence for confidence, _ in stated]),
+        stated=fmean(confidence for confidence, _ in stated),
+        right=fmean(right for _, right in stated),
+        brier=brier(stated),
         curve=tuple(bins),
     )

@@ -11,9 +11,8 @@ from pipeline.errors import BudgetSpent
 from pipeline.models.base import ContextTooLong, Message, Model, ModelRefused
 from pipeline.replies import Malformed, Tag, only_tag
 from pipeline.store import Store
-from pipeline.text import shortened
 from pipeline.types import Frozen, Issue
-from prompts import render
+from prompts import render, shortened
 from sandbox.base import Execution
 
 APPROACHES_KEY = "approaches"

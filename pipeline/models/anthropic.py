@@ -37,6 +37,7 @@ from pipeline.models.wire import (
     counted,
     failure,
     sendable,
+    trusted,
 )
 from pipeline.models.wrapping import Question
 
@@ -82,6 +83,7 @@ class AnthropicModel(Client):
         self._client = anthropic.AsyncAnthropic(
             api_key=checked_key(self.service, api_key),
             base_url=base_url,
+            http_client=anthropic.DefaultAsyncHttpxClient(verify=trusted()),
             timeout=httpx2.Timeout(silence_seconds, connect=CONNECT_SECONDS),
             max_retries=sdk_retries,
             open_telemetry=False,

@@ -154,6 +154,8 @@ class ModelProfile(BaseModel):
     sampling: bool
     """Whether the service takes a temperature."""
     price: Price
+    price_note: str = ""
+    """Where the price is in no list: what it is counted at, in a sentence for people."""
     thinking: bool = False
     """Whether the service can be told how many tokens the model may think before it replies."""
     thinking_tokens: int = 0

@@ -10,7 +10,7 @@ from pipeline.models.base import ModelMisconfigured, ModelProfile, Price
 from pipeline.models.cache_life import HOUR
 from pipeline.models.profiles import PriceTable, look_up
 from pipeline.models.spec import ModelSpec
-from pipeline.models.wire import SDK_RETRIES
+from pipeline.models.wire import NO_KEY, SDK_RETRIES
 
 if TYPE_CHECKING:
     from pipeline.models.anthropic import AnthropicModel
@@ -72,7 +72,7 @@ def build_model(
         return AnthropicModel(
             profile, api_key=api_key, base_url=where or PUBLIC_URL, sdk_retries=sdk_retries
         )
-    from pipeline.models.openai_chat import NO_KEY, OpenAIChatModel
+    from pipeline.models.openai_chat import OpenAIChatModel
 
     if where is None:
         raise ValueError(f"{spec} has no address.")
@@ -93,7 +93,7 @@ def build_likelihood(spec: ModelSpec, *, api_key: str) -> OpenAILikelihood:
         )
     from pipeline.models.openai_likelihood import OpenAILikelihood
 
-    return OpenAILikelihood(profile_of(spec), api_key=api_key, base_url=spec.base_url)
+    return OpenAILikelihood(profile_of(spec), api_key=api_key or NO_KEY, base_url=spec.base_url)
 
 
 def build_embedder(spec: ModelSpec, *, api_key: str, meter: Meter | None = None) -> OpenAIEmbedder:
@@ -105,7 +105,6 @@ def build_embedder(spec: ModelSpec, *, api_key: str, meter: Meter | None = None)
     """
     if spec.base_url is None or spec.provider != "openai":
         raise ValueError(f"{spec} has no embeddings: write openai:NAME@http://host:port/v1.")
-    from pipeline.models.openai_chat import NO_KEY
     from pipeline.models.openai_embeddings import OpenAIEmbedder
 
     profile = profile_of(spec)

@@ -36,7 +36,9 @@ class Ledger(BaseModel):
     def dollars(self) -> float:
         return sum(account.dollars for account in self.accounts)
 
-    def plus(self, call: str, model: str, usage: Usage, dollars: float) -> Ledger:
+    def plus(
+        self, call: str, model: str, usage: Usage, dollars: float, price_note: str = ""
+    ) -> Ledger:
         """With one more call; its stage is what stands before the slash of `call`."""
         stage = call.partition("/")[0]
         lines = {(account.stage, account.model): account for account in self.accounts}
@@ -48,6 +50,7 @@ class Ledger(BaseModel):
             calls=old.calls + 1,
             usage=old.usage + usage,
             dollars=old.dollars + dollars,
+            price_note=price_note or old.price_note,
         )
         return Ledger(accounts=tuple(lines.values()))
 
@@ -72,9 +75,11 @@ class Meter:
     def accounts(self) -> tuple[Account, ...]:
         return self.ledger.accounts
 
-    async def add(self, call: str, model: str, usage: Usage, dollars: float) -> None:
+    async def add(
+        self, call: str, model: str, usage: Usage, dollars: float, price_note: str = ""
+    ) -> None:
         """Count one call, and keep the count before anybody sees its reply."""
-        self.ledger = self.ledger.plus(call, model, usage, dollars)
+        self.ledger = self.ledger.plus(call, model, usage, dollars, price_note)
         async with self._saving:  # an older ledger may never be written over a newer one
             await self._store.save(LEDGER_KEY, self.ledger)
 
@@ -133,7 +138,7 @@ class Metered(Wrapper):
     async def _count(self, slip: Reservation, call: str, model: str, usage: Usage) -> None:
         dollars = self.profile.price.of(usage)
         await slip.settle(dollars)
-        await self._meter.add(call, model, usage, dollars)
+        await self._meter.add(call, model, usage, dollars, self.profile.price_note)
 
 
 def prompt_dollars(profile: ModelProfile, texts: Iterable[str]) -> float:
@@ -161,5 +166,5 @@ async def paid(
             value, usage = await asked
             cost = profile.price.of(usage)
             await slip.settle(cost)
-            await meter.add(stage, profile.name, usage, cost)
+            await meter.add(stage, profile.name, usage, cost, profile.price_note)
     return value

@@ -26,21 +26,18 @@ from pipeline.models.base import (
     Reply,
     Usage,
 )
+from pipeline.models.openai_client import connect
 from pipeline.models.wire import (
-    CONNECT_SECONDS,
+    NO_KEY,
     SDK_RETRIES,
     SILENCE_SECONDS,
     Client,
     call_headers,
-    checked_key,
     counted,
     failure,
     sendable,
 )
 from pipeline.models.wrapping import Question
-
-NO_KEY = "EMPTY"
-"""What vLLM's own documentation sends to a server that asks for no key."""
 
 _THINK, _THOUGHT = "<think>", "</think>"
 _THOUGHT_LINE = re.compile(r"^[ \t]*</think>[ \t]*$", re.MULTILINE)
@@ -75,11 +72,12 @@ class OpenAIChatModel(Client):
         """Raises ModelMisconfigured when `api_key` is no key. `base_url` ends in `/v1`."""
         super().__init__(profile, base_url)
         self._declined: set[str] = set()
-        self._client = openai.AsyncOpenAI(
-            api_key=checked_key(self.service, api_key),
+        self._client = connect(
+            self.service,
             base_url=base_url,
-            timeout=httpx2.Timeout(silence_seconds, connect=CONNECT_SECONDS),
-            max_retries=sdk_retries,
+            api_key=api_key,
+            silence_seconds=silence_seconds,
+            sdk_retries=sdk_retries,
         )
 
     async def aclose(self) -> None:

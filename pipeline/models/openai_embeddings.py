@@ -13,7 +13,8 @@ from pydantic import BaseModel, Field, FiniteFloat, ValidationError
 from pipeline.models.base import ModelProfile, Usage
 from pipeline.models.embedding import NotEmbedded, Vector
 from pipeline.models.metered import Meter, paid
-from pipeline.models.wire import CONNECT_SECONDS, call_headers, checked_key, sendable
+from pipeline.models.openai_client import connect
+from pipeline.models.wire import call_headers, sendable
 
 _CALL = "embedding"
 _SILENCE_SECONDS = 120.0
@@ -56,10 +57,8 @@ class OpenAIEmbedder:
         self._profile = profile
         self._meter = meter
         self._name = f"openai:{profile.name}@{base_url}"
-        self._client = openai.AsyncOpenAI(
-            api_key=checked_key(profile.name, api_key),
-            base_url=base_url,
-            timeout=httpx2.Timeout(_SILENCE_SECONDS, connect=CONNECT_SECONDS),
+        self._client = connect(
+            profile.name, base_url=base_url, api_key=api_key, silence_seconds=_SILENCE_SECONDS
         )
         self._longest: int | None = None
         """Characters; found out when the server refuses longer texts."""

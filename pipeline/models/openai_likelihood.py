@@ -14,12 +14,9 @@ from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
 
 from pipeline.models.base import ModelProfile, ModelUnavailable, Usage
 from pipeline.models.likelihood import NoScore
-from pipeline.models.openai_chat import NO_KEY
+from pipeline.models.openai_client import connect
 from pipeline.models.wire import (
-    CONNECT_SECONDS,
-    SDK_RETRIES,
     call_headers,
-    checked_key,
     failure,
     sendable,
 )
@@ -38,23 +35,12 @@ _OF_THE_PROMPT: Mapping[str, object] = MappingProxyType(
 class OpenAILikelihood:
     """`Likelihood` over `POST {base_url}/chat/completions`. Close it with `aclose()`."""
 
-    def __init__(
-        self,
-        profile: ModelProfile,
-        *,
-        base_url: str,
-        api_key: str = NO_KEY,
-        silence_seconds: float = SILENCE_SECONDS,
-        sdk_retries: int = SDK_RETRIES,
-    ) -> None:
+    def __init__(self, profile: ModelProfile, *, base_url: str, api_key: str) -> None:
         """Raises ModelMisconfigured when `api_key` is no key. `base_url` ends in `/v1`."""
         self._profile = profile
         self._service = f"{profile.provider}:{profile.name} at {urlsplit(base_url).hostname}"
-        self._client = openai.AsyncOpenAI(
-            api_key=checked_key(self._service, api_key or NO_KEY),
-            base_url=base_url,
-            timeout=httpx2.Timeout(silence_seconds, connect=CONNECT_SECONDS),
-            max_retries=sdk_retries,
+        self._client = connect(
+            self._service, base_url=base_url, api_key=api_key, silence_seconds=SILENCE_SECONDS
         )
 
     @property

@@ -147,6 +147,7 @@ def _known(
         # Chat completions always take a temperature; Anthropic's models of today do not.
         sampling=facts.sampling or spec.provider == "openai",
         price=facts.price,
+        price_note="" if priced == "list" else note,
         # A server of chat completions is asked as vLLM is; one that declines is asked without.
         thinking=facts.thinking or spec.provider == "openai",
     )

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import cache
 from typing import Protocol
 from urllib.parse import urlsplit
+
+import httpx2
 
 from pipeline.models.base import (
     ContextTooLong,
@@ -21,6 +25,9 @@ from pipeline.models.wrapping import Answering
 
 CALL_HEADER = "X-Capuchin-Call"
 """Names the question on every request, for gateways, logs and recordings."""
+
+NO_KEY = "EMPTY"
+"""What vLLM's own documentation sends to a server that asks for no key."""
 
 SILENCE_SECONDS = 600.0
 """How long a service may send nothing; both SDKs' own default."""
@@ -41,6 +48,14 @@ _MEANING = {
     429: "limits our rate",
     529: "is overloaded",
 }
+
+
+@cache
+def trusted() -> ssl.SSLContext:
+    """The authorities that both SDKs trust by themselves, read once for all clients: reading them
+    takes longer than all else in making one.
+    """
+    return httpx2.create_ssl_context()
 
 
 class Client(Answering):

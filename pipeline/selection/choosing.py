@@ -102,15 +102,15 @@ class Judge:
             return await self._kept(table, none)
         known, notes = await self._rewarded(issue, await self._tested(known))
         pool = shortlist(method, known, self._options.finalists)
-        first, by, rounds = await self._decider.decide(issue, known, pool, files)
+        decision = await self._decider.decide(issue, known, pool, files)
         verdict = Verdict(
             method=method,
             chosen=None,
-            order=distinct(table, (first, *pool, *ordered(method, known))),
+            order=distinct(table, (decision.first, *pool, *ordered(method, known))),
             finalists=pool,
-            decided_by=by,
-            rounds=rounds,
-            notes=notes,
+            decided_by=decision.by,
+            rounds=decision.rounds,
+            notes=(*notes, *decision.notes),
         )
         return await self._gated(known, verdict, reproduced=reproduced)
 

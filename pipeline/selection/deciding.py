@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pipeline.codebase import Codebase
-from pipeline.machine import Phase, drive_on_budget
+from pipeline.machine import Phase, State, drive_on_budget
 from pipeline.models.base import Model
 from pipeline.options import Options, SelectionMethod
 from pipeline.selection.asking import AskingMachine, AskingState
@@ -15,6 +16,7 @@ from pipeline.selection.contest import Contest
 from pipeline.selection.orders import preferred
 from pipeline.selection.selecting import SelectingMachine, SelectingState
 from pipeline.store import Store
+from pipeline.text import count_of
 from pipeline.types import DecidedBy, Issue, SourceFile, VoteTable
 from sandbox.base import Sandbox
 
@@ -27,6 +29,17 @@ _WITHOUT_MODEL: dict[SelectionMethod, DecidedBy] = {
     "orm_exec": "evidence",
     "dev_search": "evidence",
 }
+
+
+@dataclass(frozen=True)
+class Decision:
+    first: int
+    """The candidate that was chosen first."""
+    by: DecidedBy
+    rounds: int = 0
+    """After how many further tests."""
+    notes: tuple[str, ...] = ()
+    """Why no model decided, where one was asked."""
 
 
 class Decider:
@@ -49,22 +62,22 @@ class Decider:
 
     async def decide(
         self, issue: Issue, known: Contest, pool: Sequence[int], files: Sequence[SourceFile]
-    ) -> tuple[int, DecidedBy, int]:
-        """The first choice, who made it, and after how many further tests."""
+    ) -> Decision:
+        """The first choice, and who made it."""
         method, model = self._options.selection, self._model
         if len(distinct(known.table, range(len(known.standings)))) == 1:
-            return pool[0], "only one", 0
+            return Decision(pool[0], "only one")
         if method in ("evidence", "machine", "model", "top3") and len(pool) == 1:
-            return pool[0], "only one", 0
+            return Decision(pool[0], "only one")
         if model is not None and method in ("evidence", "machine"):
             return await self._selected(model, issue, known, pool)
         if model is not None and method in ("model", "top3"):
             return await self._asked(model, issue, known, pool, files)
-        return pool[0], decided_by(known, method), 0
+        return Decision(pool[0], decided_by(known, method))
 
     async def _selected(
         self, model: Model, issue: Issue, known: Contest, pool: Sequence[int]
-    ) -> tuple[int, DecidedBy, int]:
+    ) -> Decision:
         method = self._options.selection
         machine = SelectingMachine(
             model,
@@ -79,7 +92,7 @@ class Decider:
         key = f"selecting/{_digest(known.table, pool)}"
         state = await drive_on_budget(machine, SelectingState, self._store, key)
         by: DecidedBy = "model" if state.phase is Phase.APPROVED else decided_by(known, method)
-        return pool[state.chosen], by, len(state.rounds)
+        return Decision(pool[state.chosen], by, len(state.rounds), _undecided(state))
 
     async def _asked(
         self,
@@ -88,13 +101,14 @@ class Decider:
         known: Contest,
         pool: Sequence[int],
         files: Sequence[SourceFile],
-    ) -> tuple[int, DecidedBy, int]:
+    ) -> Decision:
         diffs = [known.table.candidates[c].patch.diff for c in pool]
         shown = files or await self._edited(known.table, pool)
         machine = AskingMachine(model, self._options, issue=issue, diffs=diffs, files=shown)
         key = f"choosing/{_digest(known.table, pool)}"
         state = await drive_on_budget(machine, AskingState, self._store, key)
-        return pool[state.chosen], "model" if state.phase is Phase.APPROVED else "votes", 0
+        by: DecidedBy = "model" if state.phase is Phase.APPROVED else "votes"
+        return Decision(pool[state.chosen], by, notes=_undecided(state))
 
     async def _edited(self, table: VoteTable, finalists: Sequence[int]) -> list[SourceFile]:
         """The files that the finalists change, as they are before."""
@@ -106,6 +120,22 @@ class Decider:
             if text is not None and len(text) <= _SHOWN_CHARACTERS:
                 files.append(SourceFile(path=path, text=text, tokens=0))
         return files
+
+
+def _undecided(state: State) -> tuple[str, ...]:
+    match state.phase:
+        case Phase.OUT_OF_ATTEMPTS:
+            asked = count_of(len(state.attempts), "time")
+            why = f"A model was asked {asked} which edit to take, and named none that there is."
+        case Phase.OUT_OF_CONTEXT:
+            why = "The edits are too long for a model to choose between them."
+        case Phase.REFUSED:
+            why = "The model that should choose between the edits declined to."
+        case Phase.OUT_OF_BUDGET:
+            why = f"No model chose between the edits: {state.ceiling}"
+        case _:
+            return ()
+    return (why,)
 
 
 def decided_by(known: Contest, method: SelectionMethod) -> DecidedBy:

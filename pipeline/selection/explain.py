@@ -28,7 +28,12 @@ def standing(known: Contest, candidate: int) -> str:
     stands = known.standings[candidate]
     count = len(known.standings)
     said = [f"It passes {stands.passes} of the {len(known.voters)} tests that vote"]
-    if count > 1:
+    if len(known.voters) == 1:
+        said = [f"It {'passes' if stands.passes else 'fails'} the one test that votes"]
+    if count == 2:
+        how = "is equal to it" if stands.support > 1 else "differs from it"
+        said.append(f"the other edit {how} after normalisation")
+    elif count > 2:
         equal = stands.support - 1
         said.append(f"{equal} of the {count - 1} other edits are equal to it after normalisation")
     if stands.broken is not None:
@@ -38,12 +43,13 @@ def standing(known: Contest, candidate: int) -> str:
 
 def passed_over(known: Contest, candidate: int, broken: Sequence[str]) -> str:
     """Why an edit that came before in the order was not proposed."""
-    number = known.table.candidates[candidate].sample + 1
+    edit = known.table.candidates[candidate]
+    name = edit.source or f"Edit {edit.sample + 1}"
     if not broken:
-        return f"Edit {number} came first, but passes no test that fails without it."
+        return f"{name} came first, but passes no test that fails without it."
     names = ", ".join(broken[:_SHOWN])
     rest = f" and {len(broken) - _SHOWN} more" if len(broken) > _SHOWN else ""
-    return f"Edit {number} came first, but breaks tests that pass now: {names}{rest}."
+    return f"{name} came first, but breaks tests that pass now: {names}{rest}."
 
 
 def _decision(verdict: Verdict) -> str:

@@ -10,8 +10,8 @@ from pipeline.bounded import bounded
 from pipeline.selection.aside import is_aside
 from pipeline.selection.diffs import parse
 from pipeline.store import Store
-from pipeline.text import shortened
 from pipeline.types import Candidate, Frozen, Patch, Rejected, TestScript, VoteTable
+from prompts import shortened
 from sandbox.base import Execution, PatchRejected, Sandbox
 
 _OUTPUT = 4_000

@@ -9,7 +9,8 @@ import tarfile
 import urllib.request
 from pathlib import Path, PurePosixPath
 
-from sandbox.tree import Tree, tree_of_directory
+from sandbox.tree import Tree
+from tests.trees import tree_of_directory
 
 FILE = "sympy-1.12.tar.gz"
 URL = (

@@ -10,9 +10,9 @@ import asyncio
 import sys
 from pathlib import Path
 
-from sandbox.tree import tree_of_directory
 from tests.benchmarks.release import SETUP, edits
 from tests.benchmarks.warm import engine
+from tests.trees import tree_of_directory
 
 TEST = "import sympy"
 

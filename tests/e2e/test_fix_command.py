@@ -82,7 +82,11 @@ async def test_a_fix_leaves_its_patch_test_report_and_bundle(
     assert report["reproduction"]["after"]["exit_code"] == 0
     assert "+    return a + b" in (desk.out / "patch.diff").read_text()
     assert "def test_total_adds" in (desk.out / "reproduction_test.py").read_text()
-    assert (desk.out / "report.md").read_text().startswith("# Make total() add\n")
+    text = (desk.out / "report.md").read_text()
+    assert text.startswith("# Make total() add\n")
+    assert "I wrote 2 edits and 1 test, and ran every test on every edit." in text
+    assert "It passes the one test that votes; the other edit differs from it" in text
+    assert "commit" not in text, "none was made"
     assert local_git.git(desk.repo, "status", "--porcelain") == ""
 
 
@@ -253,6 +257,24 @@ async def test_a_mistake_in_the_configuration_is_wrong_usage(
 
 
 @pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"solver_model": "gpt"}, "CAPUCHIN_SOLVER_MODEL: 'gpt' names no model"),
+        ({"scout_model": "openai:m@there"}, "CAPUCHIN_SCOUT_MODEL: 'there' is not an address"),
+        ({"prices_file": Path("none.json")}, "CAPUCHIN_PRICES_FILE: none.json cannot be read"),
+    ],
+)
+async def test_a_mistake_in_the_settings_is_told_before_anything_is_installed(
+    desk: Desk, given: dict[str, object], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk.commit(shop.FILES)
+    assert await desk.fix(settings=desk.settings.model_copy(update=given)) == local_run.USAGE
+    told = capsys.readouterr().err
+    assert (told.startswith(said), "Preparing" in told) == (True, False)
+    assert not desk.out.exists()
+
+
+@pytest.mark.parametrize(
     "words", [("--samples", "0"), ("--budget", "-1"), ("--budget", "inf"), ("--confidence", "nan")]
 )
 async def test_a_number_out_of_range_is_named(
@@ -325,7 +347,9 @@ async def test_the_way_of_choosing_and_the_threshold_can_be_given(desk: Desk) ->
     report = json.loads((desk.out / "report.json").read_text())
     assert (report["reason"], report["suspects"]) == ("not sure enough", ["shop/till.py"])
     assert "sys.exit(0 if total(1, 2) == 3 else 2)" in report["script"]
-    assert "## A script that fails on the code as it is" in (desk.out / "report.md").read_text()
+    text = (desk.out / "report.md").read_text()
+    assert "## A script that fails on the code as it is" in text
+    assert ("label" in text, "start again with another `--out`" in text) == (False, True)
     # The same run, less cautious: only the regression test is left to be asked for.
     asked = len(desk.llm.requests)
     assert await desk.fix("--selection", "voting", "--confidence", "0.1") == local_run.FIXED

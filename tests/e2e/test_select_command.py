@@ -105,7 +105,9 @@ async def test_the_best_of_diffs_and_branches_is_chosen_by_a_given_test_without_
     assert "none.py: does not exist in index" in report["rejected"][0]["why"]
     assert report["suite"]["broken"] == []
     assert "+    return a + b" in (desk.out / "patch.diff").read_text()
-    assert "**I would take `right`.**" in (desk.out / "report.md").read_text()
+    text = (desk.out / "report.md").read_text()
+    assert "**I would take `right`.**" in text
+    assert "own tests, 1 passes with it, and none fails that passes without it." in text
     assert local_git.git(desk.repo, "status", "--porcelain") == ""
     # The same again from the bundle, without Docker, model or repository.
     assert await desk.replay("--json") == local_run.FIXED

@@ -67,7 +67,7 @@ async def setting_up(
     )  # fmt: skip
     assert process.stderr
     try:
-        said = (await asyncio.wait_for(process.stderr.readline(), 30)).decode()
+        said = (await asyncio.wait_for(process.stderr.readline(), 60)).decode()
         address = re.fullmatch(r"Open (\S+) in a browser on this machine.\n", said)
         assert address, said
         async with httpx.AsyncClient(trust_env=False) as browser:

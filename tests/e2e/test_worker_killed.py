@@ -51,7 +51,7 @@ async def until_asked(bot: BotHarness, call: str) -> None:
 
 
 async def ended(bot: BotHarness, run: Run) -> Run:
-    async with asyncio.timeout(90):
+    async with asyncio.timeout(120):
         while True:
             found = await bot.runs.get(run.id)
             assert found is not None
@@ -64,7 +64,7 @@ async def test_a_killed_worker_is_replaced_and_one_call_of_a_sample_is_repeated_
     standing: Standing,
 ) -> None:
     recording = shop.answers(SLOW)
-    async with standing(recording, lease_seconds=3, sweep_seconds=0.5) as bot:
+    async with standing(recording, lease_seconds=6, sweep_seconds=0.5) as bot:
         repo = bot.add_repo()
         issue = await bot.open_issue(repo)
         with worker(bot.settings) as first:
@@ -76,14 +76,14 @@ async def test_a_killed_worker_is_replaced_and_one_call_of_a_sample_is_repeated_
         asked_before = len(bot.llm.requests)
         with worker(bot.settings) as second:
             while len(bot.llm.requests) == asked_before:
-                assert time.monotonic() - killed < 30, "nobody went on"
+                assert time.monotonic() - killed < 60, "nobody went on"
                 await asyncio.sleep(0.05)
             run = await ended(bot, begun)
             async with asyncio.timeout(60):
                 while await bot.runs.active():  # the evidence is gathered in a run of its own
                     await asyncio.sleep(0.05)
             second.send_signal(signal.SIGTERM)
-            assert await asyncio.to_thread(second.wait, 30) == 0
+            assert await asyncio.to_thread(second.wait, 60) == 0
         assert run.status is RunStatus.OPENED_PULL_REQUEST, run
         assert run.starts == 2
         assert len(repo.pulls) == 1

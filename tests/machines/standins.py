@@ -17,7 +17,8 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from pipeline.git import GitFailed, git
-from pipeline.models.base import Form, Message, ModelProfile, Price, Reply, Usage
+from pipeline.models.base import Message, ModelProfile, Price, Reply, Usage
+from pipeline.models.wrapping import Answering, Question
 from pipeline.store import DirStore
 from sandbox.base import Ending, Execution, PatchRejected
 from sandbox.tree import Tree
@@ -26,7 +27,7 @@ Answer = str | Exception | Callable[[Sequence[Message]], str]
 
 
 @dataclass
-class ScriptedModel:
+class ScriptedModel(Answering):
     """Answers by the call's name and the turn of its conversation; the last answer repeats.
 
     An unexpected call fails the test.
@@ -52,23 +53,15 @@ class ScriptedModel:
             price=Price(),
         )
 
-    async def complete(
-        self,
-        system: str,
-        messages: Sequence[Message],
-        *,
-        call: str,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-        form: Form | None = None,
-    ) -> Reply:
+    async def answer(self, question: Question) -> Reply:
+        call, messages = question.call, question.messages
         assert messages[-1].role == "user"
         assert all(message.text for message in messages)
         stage = call.split("/")[0]
         turn = sum(message.role == "assistant" for message in messages)
         self.asked.append((call, turn))
         self.conversations[call] = list(messages)
-        self.systems[call] = system
+        self.systems[call] = question.system
         self.running[stage] += 1
         self.most_running[stage] = max(self.most_running[stage], self.running[stage])
         await asyncio.sleep(0)
@@ -157,7 +150,6 @@ async def _execute(argv: Sequence[str], root: Path, seconds: float) -> Execution
         env={
             "PATH": "/usr/bin:/bin",
             "PYTHONPATH": str(root),
-            "PYTHONDONTWRITEBYTECODE": "1",
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # ours take a second to load
         },
         stdin=asyncio.subprocess.DEVNULL,

@@ -135,6 +135,8 @@ async def test_a_reader_that_names_no_candidate_leaves_the_first(shop: Shop, met
     assert (selection.decided_by, asked(model, "choosing")) == ("votes", 3)
     assert "There is no candidate '9'" in model.conversations["choosing"][2].text
     assert selection.evidence.order[0] == selection.evidence.finalists[0]
+    (note,) = selection.evidence.notes
+    assert note == "A model was asked 3 times which edit to take, and named none that there is."
 
 
 async def test_the_papers_machine_is_not_told_the_votes_and_sees_every_output(shop: Shop) -> None:
@@ -152,6 +154,7 @@ async def test_the_papers_machine_takes_the_first_when_it_never_decides(shop: Sh
     answers = {**FOUR, "selecting": [SHARP_SCRIPT]}
     selection, model = await chosen_by(shop, "machine", answers)
     assert asked(model, "selecting") == 10
+    assert "A model was asked 10 times" in selection.evidence.notes[0]
     assert selection.evidence.order[0] == selection.evidence.votes.leaders(1)[0]
     assert selection.decided_by == "votes"
 

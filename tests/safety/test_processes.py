@@ -19,7 +19,7 @@ async def test_a_fork_bomb_ends_with_its_time(
     run = await sandbox.run_script(bomb, seconds=1)
     # In gVisor's kernel so many processes may be too much for the memory first.
     assert run.ending in ({Ending.TIMEOUT, Ending.MEMORY} if gvisor else {Ending.TIMEOUT})
-    assert time.monotonic() - begun < 8
+    assert time.monotonic() - begun < 60
 
 
 MANY_PROCESSES = """
@@ -69,10 +69,10 @@ for number in range(1, 65):
 print("ready", flush=True)
 while True: time.sleep(1000)
 """,
-        seconds=1.5,
+        seconds=3,
     )
     assert (run.ending, run.output) == (Ending.TIMEOUT, "ready\n")
-    assert run.seconds < 4.5
+    assert run.seconds < 10
 
 
 REACH = """

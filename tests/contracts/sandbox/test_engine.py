@@ -19,7 +19,7 @@ from sandbox.base import PatchRejected, SandboxUnavailable
 from sandbox.daemon import LABEL_OWNER, LABEL_RUN
 from sandbox.docker import DockerEngine, DockerSandbox
 from sandbox.probe import Mode
-from tests.docker import OWNER, containers_of, make_tree, processes_of, until_started
+from tests.docker import OWNER, containers_of, make_tree, until_idle, until_started
 
 SLEEP = ["sleep", "1000"]
 
@@ -54,7 +54,7 @@ async def until_taken_away(daemon: docker.APIClient, run_id: str) -> None:
     container = await until_started(daemon, run_id)
     with contextlib.suppress(APIError):  # a lane removes itself at the same time
         daemon.remove_container(container, force=True)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while container in containers_of(daemon, run_id):
             await asyncio.sleep(0.02)
 
@@ -92,11 +92,11 @@ async def test_cancelling_a_run_leaves_nothing_of_it(
     begun = time.monotonic()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert time.monotonic() - begun < 3
+    assert time.monotonic() - begun < 60  # of the 1000 seconds that it sleeps
     if mode == "cold":
         assert containers_of(daemon, run_id) == []
     else:
-        assert processes_of(daemon, container) == 2  # ours, and the next world
+        await until_idle(daemon, container)
         assert (await sandbox.run_command(["true"])).passed
         assert containers_of(daemon, run_id) == [container]
 
@@ -166,7 +166,7 @@ async def test_what_ran_for_a_host_that_was_killed_ends_by_itself(
         host.wait()
     try:
         with contextlib.suppress(NotFound):  # a lane is gone altogether
-            assert daemon.wait(container, timeout=20)["StatusCode"] != 0
+            assert daemon.wait(container, timeout=60)["StatusCode"] != 0
     finally:
         with contextlib.suppress(APIError):
             daemon.remove_container(container, force=True)

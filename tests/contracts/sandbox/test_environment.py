@@ -16,8 +16,9 @@ from sandbox.address import DockerAddress
 from sandbox.archive import Archive
 from sandbox.base import EnvironmentFailed, SandboxUnavailable
 from sandbox.docker import DockerEngine
-from sandbox.tree import Tree, tree_of_directory
+from sandbox.tree import Tree
 from tests.docker import PACKAGE, any_engine, containers_of, make_tree, until_started
+from tests.trees import tree_of_directory
 
 __all__ = ["any_engine"]
 
@@ -29,9 +30,9 @@ async def test_a_prepared_tree_is_found_again_at_once(
 ) -> None:
     make_tree(tmp_path, PACKAGE)
     (tmp_path / "src/shop/link.py").symlink_to("total.py")
-    begun = time.monotonic()
-    assert await engine.prepare(tree_of_directory(tmp_path)) == prepared
-    assert time.monotonic() - begun < 1
+    said: list[str] = []
+    again = await engine.prepare(tree_of_directory(tmp_path), on_progress=said.append)
+    assert (again, said) == (prepared, [])
 
 
 async def test_setup_lines_replace_detection_and_progress_is_told(
@@ -146,6 +147,16 @@ async def test_history_stays_out_and_paths_cannot_escape(
     async with engine.open(image, run_id="test-git") as sandbox:
         run = await sandbox.run_command(["ls", "-A"])
     assert run.output.split() == ["__pycache__", "app.py", "out"]
+
+
+async def test_source_of_a_size_that_nobody_writes_is_not_compiled(
+    engine: DockerEngine, tmp_path: Path
+) -> None:
+    files = {"app.py": "", "it's (1).py": "x = 2\n" * 400_000, "big\nname.py": "x = 1\n" * 400_000}
+    image = await engine.prepare(make_tree(tmp_path, files), setup=["true"])
+    async with engine.open(image, run_id="test-compiled") as sandbox:
+        run = await sandbox.run_command(["ls", "__pycache__"])
+    assert run.output.split() == ["app.cpython-311.pyc"]
 
 
 async def test_a_checkout_too_large_for_the_sandbox_is_told_before_any_run(

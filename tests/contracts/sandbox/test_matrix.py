@@ -12,7 +12,7 @@ from sandbox.base import Execution, PatchRejected, SandboxUnavailable
 from sandbox.docker import DockerEngine, DockerSandbox
 from sandbox.probe import Mode
 from tests.contracts.sandbox.test_diffs import FIX
-from tests.docker import containers_of, processes_of, until_started
+from tests.docker import containers_of, until_idle, until_started
 
 ASK = "import shop, sys; sys.exit(shop.total(1, 2) != 3)"
 NOW = "import time; print(time.time_ns())"
@@ -58,7 +58,8 @@ async def test_leaving_early_stops_what_runs(
         await anext(cells)
     left = containers_of(daemon, run_id)
     assert mode == "warm" or left == []
-    assert all(processes_of(daemon, container) == 2 for container in left)
+    for container in left:
+        await until_idle(daemon, container)
 
 
 async def test_cancelling_who_iterates_stops_what_runs(
@@ -74,7 +75,7 @@ async def test_cancelling_who_iterates_stops_what_runs(
     iterating.cancel()
     with pytest.raises(asyncio.CancelledError):
         await iterating
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         assert (await sandbox.run_command(["true"])).passed
 
 

@@ -46,7 +46,7 @@ from tests.e2e.publishing.test_use_once import Passing
 from tests.hub import ref_of, settings_for
 from tests.unit.bot_publish.samples import ACCOUNTS, SHOP
 
-SECONDS = 30
+SECONDS = 120
 """Longer than anything here takes."""
 PLAN = Plan(
     files=("shop.py",),

@@ -144,7 +144,7 @@ async def test_a_stranger_stops_nothing(crew: Crew) -> None:
 async def test_a_stop_before_the_pull_request_takes_the_branch_back(crew: Crew) -> None:
     repo = crew.shop()
     issue = await crew.issue(repo)
-    crew.hub.faults.fail_next("POST", "/repos/acme/shop/pulls", status=None, delay_s=3)
+    crew.hub.faults.fail_next("POST", "/repos/acme/shop/pulls", status=None, delay_s=60)
     async with crew.at_work():
         await crew.label(issue)
         await crew.until(lambda: len(repo.branches()) == 2)
@@ -159,7 +159,7 @@ async def test_a_stop_after_the_pull_request_is_open_comes_too_late_and_is_told(
     repo = crew.shop()
     issue = await crew.issue(repo)
     path = "/repos/acme/shop/pulls/2/requested_reviewers"
-    crew.hub.faults.fail_next("POST", path, status=None, delay_s=3)
+    crew.hub.faults.fail_next("POST", path, status=None, delay_s=6)
     async with crew.at_work():
         await crew.label(issue)
         await crew.until(lambda: repo.pulls)

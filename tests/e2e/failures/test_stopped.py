@@ -16,7 +16,7 @@ from tests.e2e.conftest import Standing
 from tests.e2e.failures.at_work import at_work, until
 from tests.e2e.harness import MAINTAINER, BotHarness
 
-LONG = 50
+LONG = 60
 """Seconds that the call and the script would take; they must not be waited for."""
 SLEEPS = f"<script>\nimport time\ntime.sleep({LONG})\n</script>"
 UNDER_WAY = (
@@ -42,7 +42,8 @@ async def test_a_stop_ends_calls_and_executions_within_seconds(standing: Standin
             await bot.hub.remove_label(issues["label"], bot.settings.label, MAINTAINER)
             await bot.hub.close_issue(issues["close"], MAINTAINER)
             await bot.hub.comment(issues["command"], "/capuchin stop", MAINTAINER)
-            await until(lambda: nothing_runs(bot), LONG / 2)
+            await until(lambda: nothing_runs(bot), LONG - 10)
+            await until(lambda: hung_up(bot, len(WORDS)), LONG - 10)
         assert len(bot.llm.requests) == asked
         assert [asked.call for asked in bot.llm.hung_up] == ["testing/1"] * len(WORDS)
         for how, issue in issues.items():
@@ -75,6 +76,11 @@ async def all_run(daemon: docker.APIClient, runs: Iterable[Run]) -> bool:
     """Process 1, the world, and the script in it."""
     found = [containers_of(daemon, run.id, status="running") for run in runs]
     return all(ids and processes_of(daemon, ids[0]) > 2 for ids in found)
+
+
+async def hung_up(bot: BotHarness, times: int) -> bool:
+    """The model's service notices by itself, after us, that nobody waits for it."""
+    return len(bot.llm.hung_up) >= times
 
 
 async def nothing_runs(bot: BotHarness) -> bool:

@@ -27,7 +27,7 @@ async def serving(app: FastAPI) -> AsyncGenerator[httpx.AsyncClient]:
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none", lifespan="on"))
     task = asyncio.create_task(server.serve(sockets=[listener]))
     try:
-        async with httpx.AsyncClient(base_url=url, timeout=20, trust_env=False) as client:
+        async with httpx.AsyncClient(base_url=url, timeout=60, trust_env=False) as client:
             yield client
     finally:
         server.should_exit = True

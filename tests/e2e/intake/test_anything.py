@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import httpx
@@ -61,10 +62,14 @@ PAYLOADS = st.builds(_near_miss, KEYS, JSON, st.fixed_dictionaries({"action": AC
 
 
 @pytest.fixture
-async def inside(settings: Settings) -> httpx.AsyncClient:
+async def inside(settings: Settings) -> AsyncGenerator[httpx.AsyncClient]:
     """Errors of the app are raised here, not answered."""
-    transport = httpx.ASGITransport(create_app(settings))
-    return httpx.AsyncClient(transport=transport, base_url="http://server")
+    app = create_app(settings)
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://server") as client,
+    ):
+        yield client
 
 
 @QUICK

@@ -35,8 +35,12 @@ async def test_what_github_may_send_is_taken_once_and_what_it_may_not_breaks_not
     dice = random.Random(name)
     event = payloads().event(name)
     inbox = Inbox(runs.redis, runs.keys)
-    transport = httpx.ASGITransport(create_app(settings))  # raises what would be a 500
-    async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
+    app = create_app(settings)
+    transport = httpx.ASGITransport(app)  # raises what would be a 500
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=transport, base_url="http://server") as client,
+    ):
         for turn in range(WHOLE + BROKEN):
             payload = payloads().valid(name, dice)
             if turn < WHOLE:

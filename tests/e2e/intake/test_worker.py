@@ -65,7 +65,7 @@ async def opens_pull_request(run: Run, lease: Lease) -> Run:
 async def settled(settings: Settings, runs: Runs, work: Work, told: Told) -> Run:
     """The record of a run, asked for and worked on until it is over."""
     run_id = await ask(runs)
-    await Worker(settings, work=work, give_up=told).settle(20)
+    await Worker(settings, work=work, give_up=told).settle(60)
     run = await runs.get(run_id)
     assert run is not None
     return run
@@ -134,8 +134,14 @@ async def test_a_run_that_waits_is_left_alone_until_its_time(
         raise TryLater(Failure.MODEL_UNAVAILABLE, after=3600)
 
     run_id = await ask(runs)
-    with pytest.raises(TimeoutError):
-        await Worker(settings, work=unlucky, give_up=told).settle(0.7)
+    worker = Worker(settings, work=unlucky, give_up=told)
+    running = asyncio.create_task(worker.run())
+    async with asyncio.timeout(60):
+        while not (run := await runs.get(run_id)) or run.not_before is None:
+            await asyncio.sleep(0.02)
+    await asyncio.sleep(3 * settings.sweep_seconds)
+    worker.stop()
+    await running
     run = await runs.get(run_id)
     assert run is not None
     assert (run.status, run.starts) == (RunStatus.QUEUED, 1)
@@ -215,7 +221,7 @@ async def test_a_bug_in_telling_ends_the_run_all_the_same(settings: Settings, ru
         raise ZeroDivisionError
 
     run_id = await ask(runs)
-    await Worker(settings, work=buggy, give_up=buggy).settle(20)
+    await Worker(settings, work=buggy, give_up=buggy).settle(60)
     run = await runs.get(run_id)
     assert run is not None
     assert (run.status, run.failure) == (RunStatus.FAILED, Failure.INTERNAL)
@@ -253,12 +259,14 @@ async def test_work_whose_lease_was_lost_is_cancelled_and_may_have_no_more_effec
 async def test_work_longer_than_the_lease_keeps_it(
     settings: Settings, runs: Runs, redis: Redis, told: Told
 ) -> None:
+    short = settings.model_copy(update={"lease_seconds": 2})
+
     async def slow(run: Run, lease: Lease) -> Run:
-        await asyncio.sleep(1.5 * settings.lease_seconds)
+        await asyncio.sleep(1.5 * short.lease_seconds)
         await lease.require()
         return await opens_pull_request(run, lease)
 
-    run = await settled(settings, runs, slow, told)
+    run = await settled(short, runs, slow, told)
     assert (run.status, run.starts) == (RunStatus.OPENED_PULL_REQUEST, 1)
 
 
@@ -278,7 +286,7 @@ async def test_a_worker_does_no_more_runs_at_a_time_than_it_may(
         return await opens_pull_request(run, lease)
 
     await together(ask(runs, issue) for issue in range(1, 8))
-    await Worker(settings, work=counted, give_up=told).settle(20)
+    await Worker(settings, work=counted, give_up=told).settle(60)
     assert len(at_once) == 7
     assert max(at_once) == settings.worker_runs == 2
 
@@ -294,7 +302,7 @@ async def test_two_workers_never_have_the_same_run(
         return await opens_pull_request(run, lease)
 
     await together(ask(runs, issue) for issue in range(20))
-    await together(Worker(settings, work=counted, give_up=told).settle(20) for _ in range(2))
+    await together(Worker(settings, work=counted, give_up=told).settle(60) for _ in range(2))
     assert sorted(done) == list(range(20))
 
 
@@ -314,7 +322,7 @@ async def test_a_label_whose_webhook_never_came_is_found_once(
     often = settings.model_copy(update={"missed_seconds": 0.2})
     worker = Worker(often, work=counted, give_up=told, find_labelled=labelled_once)
     running = asyncio.create_task(worker.run())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not (run := await runs.last(REPO, 7)) or not run.status.final:
             await asyncio.sleep(0.02)
     await asyncio.sleep(0.5)  # two more turns: the label stays on, and is not answered again
@@ -336,7 +344,7 @@ async def test_a_record_that_cannot_be_read_hides_no_other_missed_webhook(
     await runs.redis.set(runs.keys.run("newer"), '{"of": "a newer worker"}', ex=60)
     worker = Worker(settings, work=opens_pull_request, give_up=told, find_labelled=both)
     running = asyncio.create_task(worker.run())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not (run := await runs.last(REPO, 7)) or not run.status.final:
             await asyncio.sleep(0.02)
     worker.stop()
@@ -353,7 +361,7 @@ async def test_a_github_that_cannot_be_asked_does_not_stop_the_worker(
 
     run_id = await ask(runs)
     worker = Worker(settings, work=opens_pull_request, give_up=told, find_labelled=unreachable)
-    await worker.settle(10)
+    await worker.settle(60)
     run = await runs.get(run_id)
     assert run is not None
     assert run.status is RunStatus.OPENED_PULL_REQUEST

@@ -39,7 +39,7 @@ class Edits:
 
     async def next(self) -> None:
         self.came.clear()
-        await asyncio.wait_for(self.came.wait(), 10)
+        await asyncio.wait_for(self.came.wait(), 60)
 
 
 async def status_of(

@@ -87,7 +87,7 @@ class NearApp(GitHubApp):
         self._direct = Direct(hub)
 
     def _wire(self) -> Wire:
-        wire = Wire(self._url, tls=self._tls, pause=0.0)
+        wire = Wire(self._url, pause=0.0)
         wire._github = self._direct  # pyright: ignore[reportAttributeAccessIssue, reportPrivateUsage]
         return wire
 

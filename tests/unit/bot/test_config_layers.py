@@ -10,11 +10,12 @@ import pytest
 import yaml
 
 from bot.config_layers import Effective, Layer, LayerProblem, combined, settings
-from bot.config_told import SCHEMA_FILE, as_comment, as_lines, schema
+from bot.config_told import as_comment, as_lines, schema
 from bot.repo_config import RepoConfig
 from tests.snapshots import assert_snapshot
 
 ROOT = Path(__file__).parents[3]
+SCHEMA_FILE = "capuchin.schema.json"
 OURS = ".github/capuchin.yml"
 THEIRS = "acme/.github: .github/capuchin.yml"
 

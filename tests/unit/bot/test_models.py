@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from bot.evidence import cost, price_notes
 from bot.models import ModelMaker, Purpose
 from bot.recorded.recording import Recording
 from bot.recorded.server import RecordedServer
@@ -86,6 +87,22 @@ async def test_only_the_solver_is_asked_to_think(tmp_path: Path) -> None:
         await models.solver.complete("", SAID, call="testing/0")
         await models.scout.complete("", SAID, call="relevance")
     assert [asked.thinking_tokens for asked in server.requests] == [2000, 0]
+
+
+async def test_a_price_that_is_in_no_list_is_said_to_be_assumed(tmp_path: Path) -> None:
+    servers = [service(reply="yes"), service(reply="yes")]
+    text = "anthropic:mystery@{0}"
+    async with made(tmp_path, text, servers, scout="openai:qwen@{1}/v1") as (models, meter):
+        assert models.scout is not None
+        await models.solver.complete("", SAID, call="testing/0")
+        await models.scout.complete("", SAID, call="relevance")
+    kept = await Meter.open(DirStore(tmp_path), 1)
+    live = [a.model_copy(update={"model": "m"}) for a in kept.accounts()]
+    guessed, free = price_notes(live)
+    assert guessed.startswith("The price of mystery is not known; it is counted at $25 and $125")
+    assert free == "qwen runs on a server of one's own: free."
+    assert f"{guessed}\n\n{free}" in cost(live)
+    assert price_notes(meter.accounts()) == (), "recorded answers cost nothing at all"
 
 
 async def test_an_operators_prices_count(tmp_path: Path) -> None:

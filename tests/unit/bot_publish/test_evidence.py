@@ -140,8 +140,8 @@ def test_how_each_edit_stands_is_beside_its_tests() -> None:
     shown = matrix(votes, votes.candidates[1], (one, two)).splitlines()
     assert shown[0].endswith("| passes | equal edits (first) | breaks | reward | log-odds |")
     assert shown[2].endswith("| 0 |  |  |  |  |")
-    assert shown[3].endswith("| 0 | 2: 1 |  |  | -0.50 |")
-    assert shown[4].endswith("| 2 | 2: 1 | 1 | 0.25 | +1.50 |")
+    assert shown[3].endswith("| 0 | 2 (edit 1) |  |  | -0.50 |")
+    assert shown[4].endswith("| 2 | 2 (edit 1) | 1 | 0.25 | +1.50 |")
 
 
 def test_a_table_that_is_too_large_is_summed_up() -> None:

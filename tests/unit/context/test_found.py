@@ -26,7 +26,9 @@ ISSUE = Issue(
 RANKING = "<ranking>\npkg/heads.py\npkg/invented.py\n</ranking>"
 
 
-async def found(folder: Path, relevance: str, *, scout: bool = True) -> Context:
+async def found(
+    folder: Path, relevance: str, *, scout: bool = True, body: str = ISSUE.body
+) -> Context:
     model = ScriptedModel(
         {"relevance": [relevance], **{f"ranking/{n}": [RANKING] for n in range(3)}}
     )
@@ -36,7 +38,8 @@ async def found(folder: Path, relevance: str, *, scout: bool = True) -> Context:
         store=DirStore(folder / "store"),
         options=Options(),
     )
-    context = await finder.find(await make_codebase(folder / "r.git", FILES), ISSUE)
+    issue = ISSUE.model_copy(update={"body": body})
+    context = await finder.find(await make_codebase(folder / "r.git", FILES), issue)
     assert context is not None
     return context
 
@@ -46,6 +49,15 @@ async def test_a_file_of_a_stack_trace_is_shown_though_nobody_found_it_relevant(
 ) -> None:
     context = await found(tmp_path, NO)
     assert "pkg/http.py" in [file.path for file in context.files]
+    assert "It took none to be relevant" not in context_details(context, ())
+
+
+async def test_that_a_scout_found_nothing_and_words_were_taken_is_said(tmp_path: Path) -> None:
+    context = await found(tmp_path, NO, body="It raises.")
+    assert [file.path for file in context.files] == ["pkg/heads.py"]
+    said = context_details(context, ())
+    assert "The scout read every source file." in said
+    assert "It took none to be relevant: those that share most words with the issue" in said
 
 
 async def test_the_report_says_which_way_was_taken_and_what_was_invented(tmp_path: Path) -> None:

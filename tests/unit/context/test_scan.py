@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import log
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -16,6 +15,7 @@ from pipeline.context.tokens import ESTIMATE, estimate
 from pipeline.models.adaptive import Adaptive, Window
 from pipeline.models.base import ModelUnavailable, Reply
 from pipeline.models.spec import parse_spec
+from pipeline.models.wrapping import Question
 from pipeline.store import DirStore
 from tests.machines.standins import DyingStore, Killed
 from tests.unit.context.scouts import ISSUE, NO, YES, modules, scanned, scouted, shared_prefix
@@ -111,12 +111,12 @@ async def test_the_pieces_of_one_file_are_asked_about_side_by_side(tmp_path: Pat
     async with scouted({"reply": NO}, window=6000) as (scout, _):
 
         class Watched(Adaptive):
-            async def complete(self, *args: Any, **named: Any) -> Reply:
+            async def answer(self, question: Question) -> Reply:
                 nonlocal running, most
                 running += 1
                 most = max(most, running)
                 try:
-                    return await super().complete(*args, **named)
+                    return await super().answer(question)
                 finally:
                     running -= 1
 

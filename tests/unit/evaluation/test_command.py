@@ -218,6 +218,11 @@ def test_a_run_whose_votes_were_not_counted_to_the_end_is_scored_by_its_edits(
     methods = report(capsys, ["evaluate", str(files.instances), "--runs", str(runs)])["methods"]
     assert methods["majority"]["score"] == 100
     assert methods["majority voting with tests"]["score"] == pytest.approx(200 / 3)
+    for strange, said in (("[3]", "has no sample 3"), ('{"1": [9]}', "has no revision 9")):
+        (runs / "labels.json").write_text(f'{{"one": {strange}}}')
+        assert main(["evaluate", str(files.instances), "--runs", str(runs)]) == 2
+        assert f"The run one {said}" in (told := capsys.readouterr().err)
+        assert "from 0" in told
 
 
 def test_runs_without_labels_or_instances_and_broken_bundles_are_one_sentence(

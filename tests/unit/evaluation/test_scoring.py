@@ -5,12 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.evaluation.calibration import calibration_error, curve, error_by_chance
+from pipeline.evaluation.calibration import (
+    brier,
+    calibration_error,
+    curve,
+    error_by_chance,
+)
 from pipeline.evaluation.cases import cases, log_odds
 from pipeline.evaluation.dataset import Dataset, read_dataset
 from pipeline.evaluation.methods import METHODS, expected, majority, record, shortest
 from pipeline.evaluation.predictions import evaluate
 from pipeline.evaluation.report import as_markdown, figures, write
+from pipeline.evaluation.scoring import assemble
 from pipeline.evaluation.statistics import coverage, gap_closed, gap_interval, interval
 from tests.unit.evaluation.rows import RIGHT, Files
 
@@ -108,7 +114,17 @@ def test_calibration_is_the_distance_from_the_diagonal_by_choices() -> None:
     assert calibration_error(curve(points)) == pytest.approx((0.15 * 2 + 0.45 * 2) / 4)
     assert curve([(1.0, 1.0)])[0].choices == 1
     assert calibration_error([]) == 0
+    assert brier(points) == pytest.approx((0.05**2 + 0.95**2 + 2 * 0.15**2) / 4)
     assert 0.02 < error_by_chance([n / 400 for n in range(400)]) < 0.1
+
+
+def test_the_report_shows_a_bias_that_ranges_do_not() -> None:
+    stated = [(0.5, 1.0), (0.5, 1.0), (0.6, 0.0), (0.8, 1.0)]
+    report = assemble(members={"a": [1.0, 0.0]}, methods={}, stated={"confidence": stated})
+    told = as_markdown(report)
+    assert "60.0 % stated and 75.0 % right on average" in told
+    assert "Brier score 0.225" in told
+    assert report.calibration["confidence"].brier == pytest.approx(0.225)
 
 
 def test_the_folder_holds_report_figures_and_predictions(data: Dataset, tmp_path: Path) -> None:

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 
 import pytest
 
 from pipeline.models.adaptive import Adaptive, Window
 from pipeline.models.base import (
-    Form,
-    Message,
     ModelProfile,
     ModelUnavailable,
     Price,
     Reply,
     Usage,
 )
+from pipeline.models.wrapping import Answering, Question
 from pipeline.together import together
 
 
-class BusyModel:
+class BusyModel(Answering):
     """Serves `capacity` calls at once, each in a few turns of the loop, and refuses the others."""
 
     def __init__(self, capacity: int) -> None:
@@ -33,16 +31,7 @@ class BusyModel:
             provider="openai", name="m", window=1, max_output=1, sampling=True, price=Price()
         )
 
-    async def complete(
-        self,
-        system: str,
-        messages: Sequence[Message],
-        *,
-        call: str,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-        form: Form | None = None,
-    ) -> Reply:
+    async def answer(self, question: Question) -> Reply:
         if self.running >= self.capacity:
             self.refused += 1
             raise ModelUnavailable("busy")

@@ -1,14 +1,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from pipeline.errors import BudgetSpent
 from pipeline.models.base import (
-    Form,
     Message,
     ModelMisconfigured,
     ModelProfile,
@@ -19,42 +17,37 @@ from pipeline.models.base import (
 )
 from pipeline.models.metered import Ledger, Meter, Metered
 from pipeline.models.throttled import Throttled
+from pipeline.models.wrapping import Answering, Question
 from pipeline.store import DirStore
 from pipeline.together import together
 from pipeline.types import Account
 
 SAID = [Message(role="user", text="Hello?")]
 DOLLAR = Usage(output=1_000_000)
+PROFILE = ModelProfile(
+    provider="anthropic",
+    name="scripted",
+    window=1000,
+    max_output=100,
+    sampling=False,
+    price=Price(output=1),
+)
 
 
-class Scripted:
+class Scripted(Answering):
     """Answers what it is told to, each reply for a dollar, and watches how many ask at a time."""
-
-    profile = ModelProfile(
-        provider="anthropic",
-        name="scripted",
-        window=1000,
-        max_output=100,
-        sampling=False,
-        price=Price(output=1),
-    )
 
     def __init__(self, *outcomes: str | Exception) -> None:
         self.outcomes = list(outcomes)
         self.asked: list[str] = []
         self.inside = self.most_inside = 0
 
-    async def complete(
-        self,
-        system: str,
-        messages: Sequence[Message],
-        *,
-        call: str,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-        form: Form | None = None,
-    ) -> Reply:
-        self.asked.append(call)
+    @property
+    def profile(self) -> ModelProfile:
+        return PROFILE
+
+    async def answer(self, question: Question) -> Reply:
+        self.asked.append(question.call)
         self.inside += 1
         self.most_inside = max(self.most_inside, self.inside)
         for _ in range(3):
@@ -80,7 +73,7 @@ async def test_calls_are_counted_by_stage_and_by_the_name_that_answered(tmp_path
         Account(stage="testing", model=name, calls=2, usage=DOLLAR + DOLLAR, dollars=2),
         Account(stage="ranking", model=name, calls=1, usage=DOLLAR, dollars=1),
     )
-    assert metered.profile is Scripted.profile
+    assert metered.profile is PROFILE
 
 
 async def test_nothing_is_sent_once_the_ceiling_is_reached(tmp_path: Path) -> None:
@@ -150,7 +143,7 @@ async def test_what_passes_by_itself_is_waited_out() -> None:
     throttled = Throttled(model, 1, waits=(0, 0))
     reply = await throttled.complete("", SAID, call="testing/0")
     assert reply.text == "yes"
-    assert throttled.profile is Scripted.profile
+    assert throttled.profile is PROFILE
 
 
 async def test_a_service_that_stays_down_is_given_up_after_the_last_wait() -> None:
@@ -181,21 +174,13 @@ async def test_every_attempt_of_a_retried_call_is_checked_and_counted(tmp_path: 
 class Talking(Scripted):
     """Says as much as it may: a dollar for a million tokens, and up to a million of them."""
 
-    profile = Scripted.profile.model_copy(update={"max_output": 1_000_000})
-    allowed: list[int | None]
+    @property
+    def profile(self) -> ModelProfile:
+        return PROFILE.model_copy(update={"max_output": 1_000_000})
 
-    async def complete(
-        self,
-        system: str,
-        messages: Sequence[Message],
-        *,
-        call: str,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-        form: Form | None = None,
-    ) -> Reply:
-        await super().complete(system, messages, call=call)
-        said = max_tokens or self.profile.max_output
+    async def answer(self, question: Question) -> Reply:
+        await super().answer(question)
+        said = question.max_tokens or self.profile.max_output
         return Reply(text="yes", usage=Usage(output=said), model="recorded-scripted")
 
 

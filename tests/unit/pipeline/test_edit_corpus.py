@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from pipeline.codebase import Codebase
-from pipeline.edits import patch_from_edit
+from pipeline.edits import Edited, read_edit
 from pipeline.git import git
 from pipeline.replies import Malformed
-from pipeline.types import Patch
 from tests.unit.pipeline.corpus.cases import Case, well_formed
 from tests.unit.pipeline.corpus.files import EXECUTABLE, FILES, LINKS, NEVER_TOUCH, SUBMODULES
 from tests.unit.pipeline.corpus.malformed import malformed
@@ -72,9 +71,9 @@ def test_the_corpus_has_more_than_three_hundred_edits_of_either_kind_a_hundred_a
 async def test_a_well_formed_edit_does_what_it_says_to_the_byte(
     case: Case, codebase: Codebase, tmp_path: Path
 ) -> None:
-    patch = await patch_from_edit(case.body, codebase, known=KNOWN, never_touch=NEVER_TOUCH)
-    assert isinstance(patch, Patch), patch
-    found = await applied(codebase, patch.diff, tmp_path)
+    edited = await read_edit(case.body, codebase, known=KNOWN, never_touch=NEVER_TOUCH)
+    assert isinstance(edited, Edited), edited
+    found = await applied(codebase, edited.patch.diff, tmp_path)
     assert case.changes is not None
     expected = {path: data for path, data in case.changes.items() if data != FILES.get(path)}
     assert {p: None if mode == "gone" else data for p, (mode, data) in found.items()} == expected
@@ -84,21 +83,21 @@ async def test_a_well_formed_edit_does_what_it_says_to_the_byte(
 async def test_any_other_edit_is_explained_and_nothing_is_done(
     case: Case, codebase: Codebase
 ) -> None:
-    answer = await patch_from_edit(case.body, codebase, known=KNOWN, never_touch=NEVER_TOUCH)
+    answer = await read_edit(case.body, codebase, known=KNOWN, never_touch=NEVER_TOUCH)
     assert isinstance(answer, Malformed), answer
     assert re.search(case.said, answer.hint)
     assert len(answer.hint) < 3000
 
 
 async def test_a_renamed_file_stays_executable(codebase: Codebase, tmp_path: Path) -> None:
-    patch = await patch_from_edit("no_suffix\n<<<<<<< RENAME bin/run\n", codebase)
-    assert isinstance(patch, Patch)
-    assert (await applied(codebase, patch.diff, tmp_path))["bin/run"][0] == "100755"
+    edited = await read_edit("no_suffix\n<<<<<<< RENAME bin/run\n", codebase)
+    assert isinstance(edited, Edited)
+    assert (await applied(codebase, edited.patch.diff, tmp_path))["bin/run"][0] == "100755"
 
 
 async def test_lock_files_can_be_allowed(codebase: Codebase, tmp_path: Path) -> None:
     body = "poetry.lock\n<<<<<<< SEARCH\npackage = 1\n=======\npackage = 2\n>>>>>>> REPLACE\n"
-    patch = await patch_from_edit(body, codebase, allow_lock_files=True)
-    assert isinstance(patch, Patch)
-    found = await applied(codebase, patch.diff, tmp_path)
+    edited = await read_edit(body, codebase, allow_lock_files=True)
+    assert isinstance(edited, Edited)
+    found = await applied(codebase, edited.patch.diff, tmp_path)
     assert found["poetry.lock"][1] == b"package = 2\n"

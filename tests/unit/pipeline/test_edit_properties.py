@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from pipeline.edit_blocks import Block, parse_blocks
 from pipeline.edit_match import Ambiguous, Missing, Unchanged, nearest, replace_once
-from pipeline.edits import patch_from_edit
+from pipeline.edits import Edited, read_edit
 from pipeline.replies import Malformed
-from pipeline.types import Patch
 from tests.unit.pipeline.repositories import applied, make_codebase
 
 LINE = st.sampled_from(
@@ -115,9 +114,9 @@ def test_any_body_is_blocks_or_an_explanation(body: str) -> None:
 def test_every_patch_applies_to_the_base(body: str) -> None:
     async def check(folder: Path) -> None:
         codebase = await make_codebase(folder / "r.git", {"a.py": "one\ntwo\n", "c.py": "one\n"})
-        answer = await patch_from_edit(body, codebase)
-        if isinstance(answer, Patch):
-            files = await applied(codebase, answer.diff, folder / "out")
+        answer = await read_edit(body, codebase)
+        if isinstance(answer, Edited):
+            files = await applied(codebase, answer.patch.diff, folder / "out")
             assert files["c.py"] == b"one\n" or "c.py" in body
         else:
             assert answer.hint

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.codebase import Codebase
-from pipeline.edits import patch_from_edit
+from pipeline.edits import Edited, read_edit
 from pipeline.replies import Malformed
-from pipeline.types import Patch
 from tests.unit.pipeline.repositories import applied, make_codebase, make_repository
 
 
@@ -17,15 +16,15 @@ def block(path: str, search: str, replace: str) -> str:
 
 
 async def after(codebase: Codebase, body: str, folder: Path) -> dict[str, bytes]:
-    patch = await patch_from_edit(body, codebase)
-    assert isinstance(patch, Patch), patch
-    return await applied(codebase, patch.diff, folder)
+    edited = await read_edit(body, codebase)
+    assert isinstance(edited, Edited), edited
+    return await applied(codebase, edited.patch.diff, folder)
 
 
 async def refused(
     codebase: Codebase, body: str, known: tuple[str, ...] = (), never_touch: tuple[str, ...] = ()
 ) -> str:
-    answer = await patch_from_edit(body, codebase, known=known, never_touch=never_touch)
+    answer = await read_edit(body, codebase, known=known, never_touch=never_touch)
     assert isinstance(answer, Malformed), answer
     return answer.hint
 
@@ -150,25 +149,25 @@ async def test_attributes_of_the_repository_do_not_hide_a_change(tmp_path: Path)
     codebase = await make_codebase(
         tmp_path / "r.git", {".gitattributes": "*.py -diff text eol=crlf\n", "a.py": "a\n"}
     )
-    patch = await patch_from_edit(block("a.py", "a\n", "b\n"), codebase)
-    assert isinstance(patch, Patch)
-    assert "-a\n+b\n" in patch.diff
+    edited = await read_edit(block("a.py", "a\n", "b\n"), codebase)
+    assert isinstance(edited, Edited)
+    assert "-a\n+b\n" in edited.patch.diff
 
 
 async def test_the_mirror_gets_no_object_of_an_edit(tmp_path: Path) -> None:
     codebase = await make_codebase(tmp_path / "r.git", {"a.py": "a\n"})
     there = sorted((tmp_path / "r.git").rglob("*"))
-    await patch_from_edit(block("a.py", "a\n", "b\n"), codebase)
+    await read_edit(block("a.py", "a\n", "b\n"), codebase)
     assert sorted((tmp_path / "r.git").rglob("*")) == there
 
 
 async def test_an_executable_file_stays_executable(tmp_path: Path) -> None:
     commit = await make_repository(tmp_path / "r.git", {"run": "a\n"}, executable=("run",))
     codebase = await Codebase.open(tmp_path / "r.git", commit)
-    patch = await patch_from_edit(block("run", "a\n", "b\n"), codebase)
-    assert isinstance(patch, Patch)
-    assert "100755" in patch.diff
-    assert "mode" not in patch.diff
+    edited = await read_edit(block("run", "a\n", "b\n"), codebase)
+    assert isinstance(edited, Edited)
+    assert "100755" in edited.patch.diff
+    assert "mode" not in edited.patch.diff
 
 
 HINTS: dict[str, tuple[str, str]] = {

@@ -1,16 +1,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 
 import pytest
 
 from pipeline.bounded import bounded
 from pipeline.head_start import HeadStart
-from pipeline.models.base import Form, Message, ModelProfile, ModelUnavailable, Price, Reply, Usage
+from pipeline.models.base import ModelProfile, ModelUnavailable, Price, Reply, Usage
+from pipeline.models.wrapping import Answering, Question
 
 
-class SlowModel:
+class SlowModel(Answering):
     """Answers when it is let."""
 
     def __init__(self) -> None:
@@ -24,17 +24,8 @@ class SlowModel:
             provider="openai", name="m", window=1, max_output=1, sampling=True, price=Price()
         )
 
-    async def complete(
-        self,
-        system: str,
-        messages: Sequence[Message],
-        *,
-        call: str,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-        form: Form | None = None,
-    ) -> Reply:
-        self.asked.append(call)
+    async def answer(self, question: Question) -> Reply:
+        self.asked.append(question.call)
         await self.go.wait()
         if self.fails and len(self.asked) == 1:
             raise ModelUnavailable("away")

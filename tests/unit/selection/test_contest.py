@@ -21,6 +21,7 @@ from pipeline.selection.execution import (
     voters,
     weights,
 )
+from pipeline.selection.explain import passed_over
 from pipeline.selection.orders import TIE, ordered, preferred, rewarded, shortlist
 from pipeline.types import Candidate, Patch, TestScript, VoteTable
 from sandbox.base import Ending, Execution
@@ -66,6 +67,14 @@ def table(
 
 def known(votes: VoteTable, *, all_tests: bool = False) -> Contest:
     return contest(votes, issue="f() is wrong", all_tests=all_tests)
+
+
+def test_an_edit_that_is_passed_over_is_called_as_in_the_table() -> None:
+    votes = table([ONE, TWO], ["0", "2"], "2")
+    theirs = votes.candidates[0].model_copy(update={"source": "fix.diff"})
+    of = known(votes.model_copy(update={"candidates": (theirs, votes.candidates[1])}))
+    assert passed_over(of, 0, ("t",)) == "fix.diff came first, but breaks tests that pass now: t."
+    assert passed_over(of, 1, ()).startswith("Edit 2 came first, but passes no test")
 
 
 def test_a_test_votes_when_it_fails_on_the_unedited_code_and_is_steady() -> None:
