@@ -1,7 +1,8 @@
 """Generated sequences of webhooks, deaths and sweeps, against the end that each must come to.
 
 The seed says all of a sequence. `--sequences 200 --sequences-from 400` plays the seeds from 400 to
-599; without that the first hundred. `make sequences` plays ten thousand, each day other ones.
+599; without that the first hundred, always the same: another one could fail a change that has
+nothing to do with it. `make sequences` plays ten thousand, each day other ones.
 """
 
 from __future__ import annotations
