@@ -111,6 +111,10 @@ class Keys:
     def run(self, run_id: str) -> str:
         return f"{self.prefix}run:{run_id}"
 
+    def joined(self, run_id: str) -> str:
+        """When the latest label was put on that the run answers beside its own."""
+        return f"{self.run(run_id)}:joined"
+
     def lease(self, run_id: str) -> str:
         return f"{self.run(run_id)}:lease"
 

@@ -23,7 +23,7 @@ TELLS: Final = frozenset({"status", "help", "fxi"})
 async def problems(world: World, history: History) -> list[str]:
     """Everything that is not as it must be, as sentences."""
     runs = await world.ended()
-    found = list(world.faults)
+    found = [*world.faults, *world.workers.faults, *world.bugs.found]
     if await world.runs.active() or await world.inbox.waiting():
         found.append("something is still under way")
     found += world.hub.unexpected
