@@ -150,6 +150,8 @@ def proved(**fields: object) -> Selection:
     return CHOSEN.model_copy(update={"evidence": CHOSEN.evidence.model_copy(update=fields)})
 
 
+FREE = "qwen runs on a server of one's own: free."
+
 PULLS: Mapping[str, str] = {
     "pull request": evidence.body(READ, CHOSEN, ACCOUNTS),
     "without a suite": evidence.body(
@@ -165,7 +167,7 @@ PULLS: Mapping[str, str] = {
             standings=STANDINGS,
             votes=CHOSEN.evidence.votes.model_copy(update={"flaky": (1,)}),
         ),
-        ACCOUNTS,
+        [a.model_copy(update={"price_note": FREE, "model": "qwen"}) for a in ACCOUNTS],
     ),
     "a settings file": f"{config_proposal.title()}\n\n"
     + config_proposal.body("alice", config_proposal.marker_of("comment-1")),

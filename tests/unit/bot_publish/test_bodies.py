@@ -235,7 +235,7 @@ INNER = {
     "status_marker", "request_marker", "reply_marker", "refusal_marker", "note_marker",
     "answer_marker", "in_status", "failure_reason", "no_fix_reason", "runners_up", "used_up",
     "not_read", "waits_for", "verdict_of", "account_of", "proof_of", "answered_by", "cost",
-    "model_name",
+    "model_name", "price_notes",
     # For a terminal, an editor and the README.
     "as_lines", "schema", "table", "description",
     # A file, which its own test reads.
