@@ -127,7 +127,7 @@ async def _turned_away(
 async def _refuse(repo: Repository, run: Run, lease: Lease, label: str, text: str) -> None:
     try:
         await lease.require()
-        await refuse(lease, repo, run.issue, run.asked_by, text)
+        await refuse(lease, repo, run.issue, run.asked_by, text, wish=run.id)
         await lease.require()
         await repo.issues.remove_label(run.issue, answered_by(run, label))
     except Forbidden:  # locked or archived: nobody can be told there

@@ -27,7 +27,7 @@
 | `pulls:due` | sorted set of them; score: when to look after each at the latest | |
 | `sweep:cursor:{owner}/{repo}` | since when its issues were looked at, and an ETag | 30 days |
 | `sweep:labelled` | the turn of one worker to look for missed webhooks | the interval |
-| `refused:{owner}/{repo}:{login}` | the issue on which a person was last refused | 1 day |
+| `refused:{owner}/{repo}:{login}` | what of a person's was last refused | 1 day |
 | `budget:{YYYY-MM-DD}:{owner}/{repo}` | spent and set aside by a repository | 3 days |
 | `budget:{YYYY-MM-DD}` | the same for all repositories together | 3 days |
 | `queue` | arq's queue of nudges | |

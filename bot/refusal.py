@@ -26,15 +26,18 @@ class Memory(Protocol):
     def keys(self) -> Keys: ...
 
 
-async def refuse(memory: Memory, repo: Repository, issue: int, login: str, text: str) -> None:
+async def refuse(
+    memory: Memory, repo: Repository, issue: int, login: str, text: str, *, wish: str
+) -> None:
     """Say `text`, which holds the person's marker, unless they heard such a thing today.
 
-    Done again on the same issue it changes nothing. Raises as `Wire.send`.
+    `wish` names what is refused. Two at the same moment are answered once, by whoever came first;
+    for that one, done again after a crash, nothing changes. Raises as `Wire.send`.
     """
-    key, here = memory.keys.refused(repo.ref, login), str(issue)
-    if not await patiently(lambda: memory.redis.set(key, here, nx=True, ex=DAY)):
-        said_on = await patiently(lambda: memory.redis.get(key))
-        if said_on is not None and said_on != here.encode():
+    key = memory.keys.refused(repo.ref, login)
+    if not await patiently(lambda: memory.redis.set(key, wish, nx=True, ex=DAY)):
+        answered = await patiently(lambda: memory.redis.get(key))
+        if answered is not None and answered != wish.encode():
             return
     marker = replies.refusal_marker(login)
     try:

@@ -127,7 +127,7 @@ class Desk:
             await bench.react("eyes")
         if not await trusted(repo, order.by, bench.config.trust):
             text = replies.refused(order.by, bench.config.trust)
-            no = refuse(office.runs, repo, order.issue, order.by, text)
+            no = refuse(office.runs, repo, order.issue, order.by, text, wish=order.id)
             return await _answered(bench, no, "confused")
         if verb is None:
             said = replies.unknown(self.settings.app_name, command.verb, meant)

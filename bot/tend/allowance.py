@@ -24,7 +24,9 @@ async def served(care: Care, batch: Batch) -> Batch:
             over.add(login)
             await care.lease.require()
             text = words.over_quota(login, limit)
-            await refuse(care.lease, care.repo, care.pull.number, login, text)
+            await refuse(
+                care.lease, care.repo, care.pull.number, login, text, wish=care.lease.run.id
+            )
     kept = tuple(said for said in batch.said if said.by not in over)
     return batch.model_copy(update={"said": kept})
 
