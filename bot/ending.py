@@ -9,13 +9,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from bot import comments
+from bot import comments, replies
 from bot.admission import Refused
 from bot.errors import TryLater
 from bot.github.app import GitHubApp
 from bot.github.errors import GitHubError, GitHubUnavailable, NotFound
 from bot.github.facts import PullRequestFacts
 from bot.github.repository import Repository
+from bot.labels import OPT_OUT
 from bot.lease import Lease
 from bot.publish import withdraw
 from bot.settings import Settings
@@ -65,10 +66,14 @@ class Ending:
     async def stopped(self, run: Run, lease: Lease) -> Run:
         """Tell who set `run.stop` that it is over and what it cost. Raises as `failed`.
 
-        A run that nobody was told of ends without a word. Until the pull request is open a stop
-        takes back what was pushed; after that it comes too late, and is told so.
+        A run that nobody was told of ends without a word, unless it is a label that keeps us
+        away. Until the pull request is open a stop takes back what was pushed; after that it comes
+        too late, and is told so.
         """
         run = changed(run, status=RunStatus.STOPPED)
+        if _unbegun(run) and run.stop is not None and run.stop.why is StopReason.DISABLED:
+            label = run.stop.label
+            return await self._over(run, lease, lambda r: replies.opted_out(r, label))
         return await self._over(run, lease, comments.stopped)
 
     async def refused(self, run: Run, lease: Lease, refused: Refused) -> Run:
@@ -93,6 +98,8 @@ class Ending:
             return True
         if issue is None:
             return True
+        if stop.why is StopReason.DISABLED:
+            return issue.wears(self.settings.label + OPT_OUT)
         if stop.why is StopReason.UNLABELED:  # also of a closed issue: people are told why
             return run.label != "" and not issue.wears(run.label)
         return issue.state != "open"
@@ -162,4 +169,9 @@ async def _opened(run: Run, repo: Repository) -> PullRequestFacts | None:
 
 
 def _silent(run: Run) -> bool:
-    return run.status is RunStatus.STOPPED and run.comment_id is None and not run.base_commit
+    kept_away = run.stop is not None and run.stop.why is StopReason.DISABLED
+    return run.status is RunStatus.STOPPED and _unbegun(run) and not kept_away
+
+
+def _unbegun(run: Run) -> bool:
+    return run.comment_id is None and not run.base_commit

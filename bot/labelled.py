@@ -82,6 +82,8 @@ async def _touched(
         if head is not None:
             delivery = f"sweep-{issue.number}-{head}"
             yield Inspect(repo=ref, pull=issue.number, head=head, delivery=delivery)
+        if issue.state == "open":
+            yield Unwanted(repo=ref, issue=issue.number, closed=False, labels=issue.labels)
         return
     async for found in _labelled(repo, ref, issue, names):
         yield found

@@ -87,7 +87,8 @@ class Intake:
 
     async def _halted(self, wish: Halt) -> Response:
         at = None if wish.why is StopReason.UNLABELED else wish.at  # nothing else ends with that
-        stop = Stop(by=wish.by, why=wish.why, at=at)
+        label = wish.label if wish.why is StopReason.DISABLED else ""
+        stop = Stop(by=wish.by, why=wish.why, at=at, label=label)
         run_id = await self.runs.ask_stop(wish.repo, wish.issue, stop)
         if run_id is None:
             return Response(status_code=204)

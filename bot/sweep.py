@@ -11,6 +11,7 @@ from bot.asking import ask
 from bot.cursors import Cursors
 from bot.errors import TryLater
 from bot.inbox import Inbox
+from bot.labels import OPT_OUT
 from bot.put_on import SWEEP
 from bot.queue import Nudges
 from bot.redis_client import UNREACHABLE, Outage
@@ -179,11 +180,16 @@ class Sweep:
             await self._nudges.send(asked.run_id, 0)
 
     async def _stop(self, found: Unwanted) -> None:
-        """Have a run stopped whose label is off, or whose issue is closed."""
+        """Have a run stopped whose label is off, whose issue is closed, or that is unwanted."""
         run = await self._runs.current(found.repo, found.issue)
         if run is None:
             return
         off = run.label and run.label.casefold() not in {label.casefold() for label in found.labels}
-        if found.closed or off:
+        kept_away = (self._settings.label + OPT_OUT).casefold()
+        worn = next((label for label in found.labels if label.casefold() == kept_away), "")
+        if worn and not found.closed:
+            stop = Stop(by="", why=StopReason.DISABLED, label=worn)
+            await self._runs.ask_stop(found.repo, found.issue, stop)
+        elif found.closed or off:
             why = StopReason.CLOSED if found.closed else StopReason.UNLABELED
             await self._runs.ask_stop(found.repo, found.issue, Stop(by="", why=why))

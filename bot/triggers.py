@@ -25,11 +25,12 @@ from bot.events import (
     IssueLabeled,
     IssueUnlabeled,
     PullChanged,
+    PullLabeled,
     PullPushed,
     Reviewed,
     StatusSet,
 )
-from bot.labels import SUFFIXES
+from bot.labels import OPT_OUT, SUFFIXES
 from bot.settings import Settings
 from bot.types import Mode, Place, StopReason
 from bot.wishes import Halt, Inspect, Order, Pace, Start, Tend, Wish
@@ -59,6 +60,9 @@ class Names:
         known = {ours.casefold(): mode for ours, mode in self.labels.items()}
         return known.get(label.casefold())
 
+    def keeps_away(self, label: str) -> bool:
+        return label.casefold() == (self.label + OPT_OUT).casefold()
+
 
 def decide(event: Event, names: Names) -> Wish | Ignored:
     """What the event asks for."""
@@ -69,12 +73,31 @@ def decide(event: Event, names: Names) -> Wish | Ignored:
 
 
 def _labeled(event: IssueLabeled, names: Names) -> Wish | Ignored:
+    if names.keeps_away(event.label):  # whoever put it on: it is looked at, not who
+        return _kept_away(event, event.issue)
     mode = names.mode_of(event.label)
     if mode is None:
         return Ignored(reason="another label")
     if event.by_bot:
         return Ignored(reason="a bot's label")
     return _start(event, mode, event.label)
+
+
+def _pull_labeled(event: PullLabeled, names: Names) -> Wish | Ignored:
+    if not names.keeps_away(event.label):
+        return Ignored(reason="another label")
+    return _kept_away(event, event.pull)
+
+
+def _kept_away(event: IssueLabeled | PullLabeled, number: int) -> Halt:
+    return Halt(
+        repo=event.repo,
+        issue=number,
+        by=event.actor,
+        why=StopReason.DISABLED,
+        label=event.label,
+        delivery=event.delivery,
+    )
 
 
 def _assigned(event: IssueAssigned, names: Names) -> Wish | Ignored:
@@ -229,6 +252,7 @@ DECIDERS: Final[Mapping[type[Happened], Decider]] = {
     IssueGone: _ended(StopReason.GONE),
     Commented: _commented,
     PullPushed: _pushed,
+    PullLabeled: _pull_labeled,
     PullChanged: _followed,
     ChecksEnded: _followed,
     CheckAgain: _again,

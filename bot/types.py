@@ -104,6 +104,8 @@ class StopReason(StrEnum):
     CLOSED = "closed"
     GONE = "gone"
     """The issue was deleted or transferred."""
+    DISABLED = "disabled"
+    """The label that keeps us away was put on, the issue or our pull request."""
 
 
 class Stop(Frozen):
@@ -113,6 +115,8 @@ class Stop(Frozen):
     why: StopReason
     at: datetime | None = None
     """When, by GitHub's clock; what waits and was asked for earlier ends with it. None: nothing."""
+    label: str = ""
+    """For DISABLED: as it is written on the issue."""
 
 
 class Failure(StrEnum):

@@ -55,7 +55,7 @@ class Halt(Frozen):
     by: str
     why: StopReason
     label: str = ""
-    """For UNLABELED: what was taken off."""
+    """For UNLABELED: what was taken off. For DISABLED: what was put on."""
     at: datetime | None = None
     """When, by GitHub's clock."""
     delivery: str

@@ -23,7 +23,7 @@ from bot.events.base import (
 from bot.events.checks import CheckAgain, ChecksEnded, StatusSet
 from bot.events.comments import Commented
 from bot.events.issues import IssueAssigned, IssueClosed, IssueGone, IssueLabeled, IssueUnlabeled
-from bot.events.pulls import PullChanged, PullPushed, Reviewed
+from bot.events.pulls import PullChanged, PullLabeled, PullPushed, Reviewed
 from bot.events.pushes import BaseMoved
 from bot.events.signature import LARGEST_BYTES, NotSigned, check_signature
 
@@ -44,6 +44,7 @@ __all__ = [
     "Malformed",
     "NotSigned",
     "PullChanged",
+    "PullLabeled",
     "PullPushed",
     "Reviewed",
     "StatusSet",

@@ -7,7 +7,7 @@ from typing import Final
 
 from pydantic import BaseModel, Field
 
-from bot.events.base import Event, Happened, Payload, Reader, read
+from bot.events.base import Event, Happened, Ignored, Payload, Reader, read
 
 NAME: Final = "pull_request"
 
@@ -27,6 +27,13 @@ class PullChanged(Happened):
     pull: int
 
 
+class PullLabeled(Happened):
+    """Somebody put a label on a pull request."""
+
+    pull: int
+    label: str
+
+
 class Reviewed(Happened):
     """Somebody reviewed a pull request."""
 
@@ -42,8 +49,16 @@ class _Pull(BaseModel):
     head: _Head
 
 
+class _Label(BaseModel):
+    name: str
+
+
 class _AboutPull(Payload):
     pull_request: _Pull
+
+
+class _AboutLabel(_AboutPull):
+    label: _Label | None = None
 
 
 def _pushed(delivery: str, body: bytes) -> Event:
@@ -63,6 +78,17 @@ def _changed(delivery: str, body: bytes) -> Event:
     )
 
 
+def _labeled(delivery: str, body: bytes) -> Event:
+    facts = read(_AboutLabel, NAME, body)
+    if facts.label is None:
+        return Ignored(reason="no label")
+    return PullLabeled(
+        **facts.who(delivery),
+        pull=facts.pull_request.number,
+        label=facts.label.name,
+    )
+
+
 def _reviewed(delivery: str, body: bytes) -> Event:
     facts = read(_AboutPull, "pull_request_review", body)
     return Reviewed(
@@ -77,5 +103,6 @@ READERS: Final[Mapping[str, Reader]] = {
     "synchronize": _pushed,
     "closed": _changed,
     "converted_to_draft": _changed,
+    "labeled": _labeled,
 }
 REVIEWS: Final[Mapping[str, Reader]] = {"submitted": _reviewed}

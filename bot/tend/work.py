@@ -36,7 +36,7 @@ from bot.tend.follow import (
 from bot.tend.ready import made_ready
 from bot.tend.record import Records
 from bot.trouble import Ended, judged
-from bot.types import Failure, Run, RunStatus, changed
+from bot.types import Failure, Run, RunStatus, StopReason, changed
 from bot.workshop import Workshop
 from pipeline.models.metered import LEDGER_KEY, Ledger
 
@@ -80,7 +80,8 @@ class TendPull:
                 if care is not None:
                     await let_go(care, ended=True)
                 if care is not None and run.stop is not None:
-                    await stopped(care, await _ended(lease, run))
+                    if run.stop.why is not StopReason.DISABLED or await _at_work(care, batch):
+                        await stopped(care, await _ended(lease, run))
                 elif care is not None and batch is not None and run.failure is not None:
                     marker = words.note_marker("failed", run.id)
                     told = words.failed(run.failure, run.detail, marker)
@@ -121,7 +122,8 @@ class TendPull:
         if record is None or facts is None or pull is None:
             return None
         kept_away = (self.settings.label + OPT_OUT).casefold()
-        if pull.state == "open" and kept_away in (name.casefold() for name in pull.labels):
+        worn = kept_away in (name.casefold() for name in pull.labels)
+        if pull.state == "open" and worn and run.stop is None:
             return None
         if not isinstance(config, RepoConfig) or not config.enabled:
             return None
@@ -138,6 +140,11 @@ class TendPull:
             mirrors=self.mirrors,
             workshop=self.workshop,
         )
+
+
+async def _at_work(care: Care, batch: Batch | None) -> bool:
+    """Whether there is anything to tell the end of, where a label asks for silence."""
+    return (batch is not None and not batch.done) or await unfinished(care)
 
 
 async def _followed(care: Care, tip: Checkout) -> Care:
