@@ -11,6 +11,7 @@ from bot.github.repository import Repository
 from bot.lease import Lease
 from bot.manners import Manners, manners_of
 from bot.publish import Answer
+from bot.sent import elsewhere, told
 from bot.settings import Settings, host_of
 from bot.store import RedisStore
 from bot.template import template_of
@@ -27,6 +28,8 @@ class Found(NamedTuple):
     issue: Issue
     selection: Selection
     accounts: Sequence[Account]
+    sent_to: Sequence[str] = ()
+    """As in `Ledger`."""
 
 
 async def answer_to(
@@ -45,6 +48,7 @@ async def answer_to(
         issue=found.issue,
         selection=found.selection,
         accounts=found.accounts,
+        sent=told(elsewhere(found.sent_to, settings, served=True), found.accounts, served=True),
         draft=config.draft is not False and run.mode is not Mode.AUTO,
         until_green=config.draft == "until_green",
         manners=await _manners(repo, codebase, RedisStore.of(lease)),

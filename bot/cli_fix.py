@@ -32,6 +32,7 @@ from bot.local_run import (
 from bot.models import check_models
 from bot.remote import Remote
 from bot.report import as_markdown, report_of
+from bot.sent import elsewhere
 from bot.settings import Settings
 from bot.steps import Steps
 from bot.web_issue import begun_on_web
@@ -120,7 +121,7 @@ async def _fix(args: argparse.Namespace, settings: Settings | None) -> int:
         outcome = await Workshop(settings, engine).solve(job, store, steps=Steps(), say=say)
     finally:
         await engine.close()
-    return await asyncio.to_thread(_leave, order, outcome)
+    return await asyncio.to_thread(_leave, order, outcome, settings)
 
 
 async def _job(order: Order) -> Job:
@@ -137,13 +138,14 @@ async def _job(order: Order) -> Job:
     )
 
 
-def _leave(order: Order, outcome: Outcome) -> int:
+def _leave(order: Order, outcome: Outcome, settings: Settings) -> int:
     """Write the results and say how it ended; the exit code."""
     base = order.start.base_commit
-    report = report_of(outcome, base)
+    sent = elsewhere(outcome.sent_to, settings, served=False)
+    report = report_of(outcome, base, sent)
     files = {
         "report.json": report.model_dump_json(indent=1).encode() + b"\n",
-        "report.md": as_markdown(outcome).encode(),
+        "report.md": as_markdown(outcome, sent).encode(),
     }
     result = outcome.result
     if isinstance(result, Selection):

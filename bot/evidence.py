@@ -46,17 +46,22 @@ def change(selection: Selection) -> str:
 
 
 def body(
-    run: Run, selection: Selection, accounts: Sequence[Account], template: str | None = None
+    run: Run,
+    selection: Selection,
+    accounts: Sequence[Account],
+    template: str | None = None,
+    *,
+    sent: str = "",
 ) -> str:
-    """The pull request's body, at most `BODY_CHARACTERS` long.
+    """The pull request's body, at most `BODY_CHARACTERS` long. `sent`: where the code went.
 
     With a `template`, the repository's own, its sections are filled and the evidence is folded.
     """
     for characters in LOG_CHARACTERS[:-1]:
-        text = _body(run, selection, accounts, characters, template)
+        text = _body(run, selection, accounts, characters, template, sent)
         if len(text) <= BODY_CHARACTERS:
             return text
-    return _body(run, selection, accounts, LOG_CHARACTERS[-1], template)
+    return _body(run, selection, accounts, LOG_CHARACTERS[-1], template, sent)
 
 
 def _body(
@@ -65,6 +70,7 @@ def _body(
     accounts: Sequence[Account],
     characters: int,
     template: str | None,
+    sent: str,
 ) -> str:
     fixes, proof = f"Fixes #{run.issue}", proof_of(selection, characters)
     if template is None:
@@ -80,6 +86,7 @@ def _body(
     sections = [
         *above,
         answered_by(accounts),
+        sent,
         context_details(selection.evidence.context, accounts),
         cost(accounts),
         run.not_read,

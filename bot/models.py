@@ -19,6 +19,7 @@ from pipeline.models.batch_service import BatchService
 from pipeline.models.batched import BATCH_SECONDS, Batched, Batching
 from pipeline.models.build import Wanted, build_embedder, build_likelihood, build_model
 from pipeline.models.cache_life import cache_life
+from pipeline.models.destinations import destinations
 from pipeline.models.fallback import Fallback
 from pipeline.models.likelihood import Likelihood, Reward
 from pipeline.models.metered import Meter, Metered
@@ -116,26 +117,28 @@ class ModelMaker:
             scout: Model | None = None
             if settings.scout_model:
                 scout = self._scout(stack, _specs(settings.scout_model)[0], purpose, prices)
-            counter = await stack.enter_async_context(
-                counter_of(
-                    _specs(settings.solver_model)[0], settings.model_api_key.get_secret_value()
-                )
-            )
+            first = _specs(settings.solver_model)[0]
+            counter = await self._counter(stack, first, purpose.meter)
             yield Models(
                 solver=solver,
                 scout=scout,
                 counter=counter,
-                scout_counter=await self._scout_counter(stack),
+                scout_counter=await self._scout_counter(stack, purpose.meter),
                 meaning=meaning_of(stack, settings, purpose.meter),
                 orm=self._rewarding(stack, purpose) if settings.orm_model else None,
             )
 
-    async def _scout_counter(self, stack: AsyncExitStack) -> TokenCounter:
+    async def _counter(self, stack: AsyncExitStack, spec: ModelSpec, meter: Meter) -> TokenCounter:
+        if spec.provider == "openai" and spec.base_url is not None:
+            await meter.sends(destinations(spec.base_url))  # it is put what it counts
+        key = self._settings.model_api_key.get_secret_value()
+        return await stack.enter_async_context(counter_of(spec, key))
+
+    async def _scout_counter(self, stack: AsyncExitStack, meter: Meter) -> TokenCounter:
         settings = self._settings
         if not settings.scout_model:
             return ESTIMATE
-        key = settings.model_api_key.get_secret_value()
-        return await stack.enter_async_context(counter_of(_specs(settings.scout_model)[0], key))
+        return await self._counter(stack, _specs(settings.scout_model)[0], meter)
 
     @asynccontextmanager
     async def choosing(

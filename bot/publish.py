@@ -42,6 +42,8 @@ class Answer:
     issue: Issue
     selection: Selection
     accounts: Sequence[Account] = ()
+    sent: str = ""
+    """Where the code went, in a line."""
     draft: bool = True
     until_green: bool = False
     """A draft only until the repository's own checks pass."""
@@ -154,7 +156,9 @@ async def _opened(
             branch=branch,
             base=checkout.branch,
             title=answer.title,
-            body=evidence.body(answer.run, answer.selection, answer.accounts, answer.template),
+            body=evidence.body(
+                answer.run, answer.selection, answer.accounts, answer.template, sent=answer.sent
+            ),
             marker=request_marker(answer.run.id),
             draft=answer.draft,
         )

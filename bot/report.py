@@ -12,6 +12,7 @@ from bot import evidence
 from bot.comments import no_fix_reason
 from bot.context_report import ContextFound, context_details, context_found
 from bot.markdown import block, code, prose
+from bot.sent import told
 from bot.workshop import Chosen, Outcome
 from pipeline.types import (
     Account,
@@ -120,12 +121,14 @@ class Report(Part):
     context: ContextFound | None = None
     accounts: tuple[Account, ...]
     dollars: float
+    code_sent_to: tuple[str, ...] | None = None
+    """Hosts that are not certain to be the operator's own; empty: none; null: not known."""
     recorded: bool
     """Whether the answers came from a recording and not from a model."""
 
 
-def report_of(outcome: Outcome, base_commit: str) -> Report:
-    """The report of a run that came to an answer."""
+def report_of(outcome: Outcome, base_commit: str, sent: tuple[str, ...] | None = None) -> Report:
+    """The report of a run that came to an answer; `sent` as `bot.sent.elsewhere` finds it."""
     result = outcome.result
     common = Report(
         capuchin=version("capuchin"),
@@ -135,6 +138,7 @@ def report_of(outcome: Outcome, base_commit: str) -> Report:
         context=context_found(outcome.context, outcome.accounts, outcome.context_seconds),
         accounts=outcome.accounts,
         dollars=outcome.dollars,
+        code_sent_to=sent,
         recorded=any(account.model.startswith("recorded") for account in outcome.accounts),
     )
     if isinstance(result, NoFix):
@@ -239,8 +243,8 @@ def _tested(suite: SuiteReport) -> Tested:
     )
 
 
-def as_markdown(outcome: Outcome) -> str:
-    """`report.md`."""
+def as_markdown(outcome: Outcome, sent: tuple[str, ...] | None = None) -> str:
+    """`report.md`; `sent` as in `report_of`."""
     result = outcome.result
     if isinstance(result, Selection):
         heading = f"# {prose(result.evidence.title, 200)}"
@@ -256,6 +260,7 @@ def as_markdown(outcome: Outcome) -> str:
             script = block(result.script, LOG_CHARACTERS, "python")
             parts += [f"## A script that fails on the code as it is\n\n{script}"]
     parts.append(evidence.answered_by(outcome.accounts))
+    parts.append(told(sent, outcome.accounts, served=False))
     if outcome.context is not None:
         seconds = outcome.context_seconds
         parts.append(context_details(outcome.context, outcome.accounts, seconds))

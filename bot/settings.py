@@ -69,6 +69,9 @@ class Settings(BaseModel):
     """Key for Anthropic's service."""
     anthropic_base_url: str = "https://api.anthropic.com"
     """Address of Anthropic's service, or of one that speaks its protocol."""
+    own_hosts: str = ""
+    """Hosts that are yours, as `vllm,redis,.lan`, beside loopback and private addresses. When code
+    was sent to no others, pull requests say so; `kubernetes` stands for the sandboxes' cluster."""
     model_concurrency: int = Field(default=8, ge=1)
     """Calls of the solver in flight per worker."""
     scout_concurrency: int = Field(default=64, ge=1, le=256)

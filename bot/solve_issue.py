@@ -115,7 +115,7 @@ class SolveIssue:
             return await self.ending.closed(repo, lease, run, told)
         match outcome.result:
             case Selection() as chosen:
-                found = Found(issue, chosen, outcome.accounts)
+                found = Found(issue, chosen, outcome.accounts, outcome.sent_to)
                 answer = await answer_to(found, repo, checkout, lease, may, self.settings)
                 return await self._published(repo, answer, checkout, remote, lease)
             case NoFix() as honest:

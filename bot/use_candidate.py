@@ -89,7 +89,7 @@ async def _used(scene: Scene, source: Source) -> str:
     head = state.head if state.run == run.id else await _pushed(scene, source, state, answer)
     await _noted(scene, number, head=head, about_to_push="")
     await scene.lease.require()
-    body = evidence.body(source.run, selection, answer.accounts, answer.template)
+    body = evidence.body(source.run, selection, answer.accounts, answer.template, sent=answer.sent)
     await scene.repo.pulls.describe(number, body)
     await _looked_after(scene, number)
     return replies.used(scene.lease.run, number, selection)
@@ -99,7 +99,8 @@ async def _answer(scene: Scene, source: Source, selection: Selection) -> Answer:
     """What is published, in the form that the repository wants."""
     ledger = await source.store.load(LEDGER_KEY, Ledger)
     issue = await source.store.load(ISSUE_KEY, Issue) or _unknown(scene)
-    found = Found(issue, selection, ledger.accounts if ledger else ())
+    accounts, sent_to = (ledger.accounts, ledger.sent_to) if ledger else ((), ())
+    found = Found(issue, selection, accounts, sent_to)
     answer = await answer_to(
         found, scene.repo, scene.checkout, scene.lease, scene.may, scene.ending.settings
     )

@@ -83,6 +83,8 @@ class Outcome:
     """What the solver was shown; None when the run did not get so far."""
     context_seconds: float = 0
     """How long finding it took, for the start of the run that ended it."""
+    sent_to: tuple[str, ...] = ()
+    """As in `Ledger`."""
 
     @property
     def dollars(self) -> float:
@@ -134,9 +136,17 @@ class _Done(Generic[T]):
     image: str = ""
     context: Context | None = None
     context_seconds: float = 0
+    sent_to: tuple[str, ...] = ()
 
     def outcome(self, result: Selection | NoFix) -> Outcome:
-        return Outcome(result, self.accounts, self.image, self.context, self.context_seconds)
+        return Outcome(
+            result,
+            self.accounts,
+            self.image,
+            self.context,
+            self.context_seconds,
+            self.sent_to,
+        )
 
 
 class Workshop:
@@ -201,7 +211,8 @@ class Workshop:
         context = await store.load(CONTEXT_KEY, Context)
         took = await store.load(SECONDS_KEY, Took)
         seconds = took.seconds if took else 0
-        return _Done(result, meter.accounts(), image, context, seconds)
+        sent_to = meter.ledger.sent_to
+        return _Done(result, meter.accounts(), image, context, seconds, sent_to)
 
     async def verify(self, job: Job, ask: Evidence, store: Store, *, say: Say) -> Verification:
         """The reproduction test on both sides, as often as `ask` says. Saved once it is done.

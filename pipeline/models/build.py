@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from pipeline.models.base import ModelMisconfigured, ModelProfile, Price
 from pipeline.models.cache_life import HOUR
+from pipeline.models.destinations import destinations
 from pipeline.models.profiles import PriceTable, look_up
 from pipeline.models.spec import ModelSpec
 from pipeline.models.wire import NO_KEY, SDK_RETRIES
@@ -63,19 +64,20 @@ def build_model(
     Raises:
         ModelMisconfigured: the key is missing or cannot be one.
     """
-    profile = profile_of(spec, wanted, prices)
     where = spec.base_url or base_url
+    profile = profile_of(spec, wanted, prices)
     # Each SDK costs about a second and 50 MB to import: only the process that asks pays it.
     if spec.provider == "anthropic":
         from pipeline.models.anthropic import PUBLIC_URL, AnthropicModel
 
-        return AnthropicModel(
-            profile, api_key=api_key, base_url=where or PUBLIC_URL, sdk_retries=sdk_retries
-        )
+        where = where or PUBLIC_URL
+        profile = profile.model_copy(update={"sent_to": destinations(where)})
+        return AnthropicModel(profile, api_key=api_key, base_url=where, sdk_retries=sdk_retries)
     from pipeline.models.openai_chat import OpenAIChatModel
 
     if where is None:
         raise ValueError(f"{spec} has no address.")
+    profile = profile.model_copy(update={"sent_to": destinations(where)})
     return OpenAIChatModel(
         profile, api_key=api_key or NO_KEY, base_url=where, sdk_retries=sdk_retries
     )
@@ -132,5 +134,6 @@ def profile_of(
             "price": price,
             "cache_seconds": wanted.cache_seconds,
             "thinking_tokens": thinking,
+            "sent_to": destinations(spec.base_url) if spec.base_url else (),
         }
     )

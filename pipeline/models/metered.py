@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from pipeline.budget import CALL_SECONDS, Budget, Purse, Reservation, Wish
 from pipeline.models.base import Model, ModelError, ModelProfile, Reply, Usage, usage_of
+from pipeline.models.destinations import UNKNOWN
 from pipeline.models.wrapping import Question, Wrapper
 from pipeline.store import Store
 from pipeline.together import apart
@@ -31,6 +32,8 @@ class Ledger(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     accounts: tuple[Account, ...] = ()
+    sent_to: tuple[str, ...] = ()
+    """The hosts that code was sent to, or was about to be; `UNKNOWN` among them where one is."""
 
     @property
     def dollars(self) -> float:
@@ -52,7 +55,10 @@ class Ledger(BaseModel):
             dollars=old.dollars + dollars,
             price_note=price_note or old.price_note,
         )
-        return Ledger(accounts=tuple(lines.values()))
+        return Ledger(accounts=tuple(lines.values()), sent_to=self.sent_to)
+
+    def sending(self, hosts: Iterable[str]) -> Ledger:
+        return self.model_copy(update={"sent_to": tuple(dict.fromkeys((*self.sent_to, *hosts)))})
 
 
 class Meter:
@@ -70,10 +76,21 @@ class Meter:
     @classmethod
     async def open(cls, store: Store, ceiling: float, purse: Purse | None = None) -> Meter:
         """The meter of the run kept in `store`, with what it spent before a crash."""
-        return cls(store, ceiling, await store.load(LEDGER_KEY, Ledger) or Ledger(), purse)
+        ledger = await store.load(LEDGER_KEY, Ledger) or Ledger()
+        if ledger.accounts and not ledger.sent_to:  # an older Capuchin's, which did not note it
+            ledger = ledger.sending([UNKNOWN])
+        return cls(store, ceiling, ledger, purse)
 
     def accounts(self) -> tuple[Account, ...]:
         return self.ledger.accounts
+
+    async def sends(self, hosts: Iterable[str]) -> None:
+        """Note where code goes, before it does: what is asked and fails was sent all the same."""
+        noted = self.ledger.sending(tuple(hosts) or [UNKNOWN])
+        if noted != self.ledger:
+            self.ledger = noted
+            async with self._saving:
+                await self._store.save(LEDGER_KEY, self.ledger)
 
     async def add(
         self, call: str, model: str, usage: Usage, dollars: float, price_note: str = ""
@@ -106,6 +123,7 @@ class Metered(Wrapper):
         """
         prompt = self._prompt(question)
         async with self._meter.budget.reserved(self._wish(question, prompt)) as slip:
+            await self._meter.sends(self.profile.sent_to)
             try:
                 reply = await self._capped(question, slip.granted - prompt).put_to(self.model)
             except (ModelError, asyncio.CancelledError) as error:
@@ -163,6 +181,7 @@ async def paid(
     dollars = prompt_dollars(profile, texts)
     with closing(asked):  # it is never begun where the money is spent
         async with meter.budget.reserved(Wish(dollars, dollars)) as slip:
+            await meter.sends(profile.sent_to)
             value, usage = await asked
             cost = profile.price.of(usage)
             await slip.settle(cost)

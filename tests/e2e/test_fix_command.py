@@ -78,6 +78,7 @@ async def test_a_fix_leaves_its_patch_test_report_and_bundle(
     assert (report["outcome"], report["base_commit"]) == ("fix", base)
     assert (report["title"], report["recorded"]) == ("Make total() add", True)
     assert report == json.loads((desk.out / "report.json").read_text())
+    assert report["code_sent_to"] == []
     assert report["reproduction"]["before"]["exit_code"] != 0
     assert report["reproduction"]["after"]["exit_code"] == 0
     assert "+    return a + b" in (desk.out / "patch.diff").read_text()
@@ -87,6 +88,7 @@ async def test_a_fix_leaves_its_patch_test_report_and_bundle(
     assert "I wrote 2 edits and 1 test, and ran every test on every edit." in text
     assert "It passes the one test that votes; the other edit differs from it" in text
     assert "commit" not in text, "none was made"
+    assert "served on the operator's own machines or network, and I sent code nowhere else." in text
     assert local_git.git(desk.repo, "status", "--porcelain") == ""
 
 

@@ -25,6 +25,10 @@ async def test_a_labelled_issue_becomes_a_pull_request(bot: BotHarness) -> None:
     assert "return a - b" in (repo.file_at(red, "shop/till.py") or "")
     assert "\n\nFixes #1\n\n" in body
     assert "recorded answers" in body
+    assert (
+        "The recorded answers were served on the operator's own machines or network, and I sent "
+        "code nowhere else but to GitHub. What those machines pass on I cannot see.\n"
+    ) in body
     assert "@everyone" not in body
     assert f"I opened #{repo.pulls[0].number}" in issue.comments[0].body
     assert [reaction.content for reaction in issue.reactions] == ["rocket"]

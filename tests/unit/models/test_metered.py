@@ -15,7 +15,8 @@ from pipeline.models.base import (
     Reply,
     Usage,
 )
-from pipeline.models.metered import Ledger, Meter, Metered
+from pipeline.models.destinations import UNKNOWN
+from pipeline.models.metered import LEDGER_KEY, Ledger, Meter, Metered
 from pipeline.models.throttled import Throttled
 from pipeline.models.wrapping import Answering, Question
 from pipeline.store import DirStore
@@ -214,3 +215,41 @@ async def test_what_is_left_is_not_spent_on_a_reply_that_is_too_short(tmp_path: 
     await metered.complete("", SAID, call="testing/0")
     with pytest.raises(BudgetSpent, match=r"\$1.00 of"):
         await metered.complete("", SAID, call="testing/0")
+
+
+async def test_where_code_goes_is_kept_before_it_goes_even_if_nothing_comes_back(
+    tmp_path: Path,
+) -> None:
+    store = DirStore(tmp_path)
+    meter = await Meter.open(store, 9)
+    away = Placed(("api.example.org",), ModelUnavailable("down"))
+    with pytest.raises(ModelUnavailable):
+        await Metered(away, meter).complete("", SAID, call="testing/0")
+    assert (await Meter.open(store, 9)).ledger.sent_to == ("api.example.org",)
+    await Metered(Placed(("10.0.0.5",)), meter).complete("", SAID, call="testing/0")
+    kept = (await Meter.open(store, 9)).ledger
+    assert (kept.sent_to, len(kept.accounts)) == (("api.example.org", "10.0.0.5"), 1)
+
+
+async def test_what_nobody_noted_stays_unknown(tmp_path: Path) -> None:
+    store = DirStore(tmp_path)
+    older = Ledger().plus("testing/0", "m", DOLLAR, 1.0)
+    await store.save(LEDGER_KEY, older)
+    meter = await Meter.open(store, 9)
+    await Metered(Placed(("10.0.0.5",)), meter).complete("", SAID, call="testing/0")
+    assert meter.ledger.sent_to == (UNKNOWN, "10.0.0.5")
+    other = await Meter.open(DirStore(tmp_path / "other"), 9)
+    await Metered(Scripted(), other).complete("", SAID, call="testing/0")
+    assert other.ledger.sent_to == (UNKNOWN,)
+
+
+class Placed(Scripted):
+    """A scripted model on some hosts."""
+
+    def __init__(self, hosts: tuple[str, ...], *outcomes: str | Exception) -> None:
+        super().__init__(*outcomes)
+        self.hosts = hosts
+
+    @property
+    def profile(self) -> ModelProfile:
+        return PROFILE.model_copy(update={"sent_to": self.hosts})

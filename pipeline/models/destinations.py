@@ -1,0 +1,64 @@
+"""Where code goes when a model is asked, and whether that is certain to be the operator's own."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from ipaddress import IPv6Address, ip_address, ip_network
+from typing import Final
+from urllib.parse import urlsplit
+from urllib.request import getproxies
+
+from pipeline.models.profiles import price_table
+
+UNKNOWN: Final = ""
+"""A destination that nobody has noted."""
+
+_OWN: Final = tuple(
+    ip_network(network)
+    for network in (
+        *("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16"),
+        *("::1/128", "fc00::/7", "fe80::/10"),
+    )
+)
+"""Loopback, private and link-local: RFC 1122, 1918, 3927, 4193 and 4291; less than `is_private`."""
+
+
+def destinations(url: str) -> tuple[str, ...]:
+    """The hosts that what is sent to `url` comes to: its own, and the proxy's before it."""
+    parts = urlsplit(url)
+    host = _plain(parts.hostname or UNKNOWN)
+    proxies = getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    passed_by = {_plain(one) for one in proxies.get("no", "").split(",")}
+    if not proxy or passed_by & {host, "*"}:
+        return (host,)
+    named = proxy if "://" in proxy else f"http://{proxy}"
+    return (host, _plain(urlsplit(named).hostname or UNKNOWN))
+
+
+def is_own(host: str, declared: Collection[str] = ()) -> bool:
+    """Whether `host` is certain to be the operator's own machine, or on the operator's network.
+
+    That is an address that no one else can have, `localhost`, or what the operator has `declared`
+    by name, or as a domain with a dot before it. A name is never looked up: whatever it is today
+    may be elsewhere tomorrow. A host whose models are paid for is nobody's own.
+    """
+    host = _plain(host)
+    if any(host == paid or host.endswith(f".{paid}") for paid in price_table().paid_hosts):
+        return False
+    if host == "localhost":
+        return True
+    names = {one.strip().casefold() for one in declared} - {"", "."}
+    if any(host == _plain(one) or (one[0] == "." and host.endswith(one)) for one in names):
+        return True
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return False
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
+    return any(address in network for network in _OWN)
+
+
+def _plain(host: str) -> str:
+    return host.strip().casefold().rstrip(".")
