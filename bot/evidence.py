@@ -10,6 +10,7 @@ from bot.markdown import block, code, details, line, prose
 from bot.matrix import matrix
 from bot.template import Filling, filled
 from bot.types import Run
+from pipeline.blocked import Blocked, blocked_in
 from pipeline.text import count_of
 from pipeline.types import Account, Reproduction, Selection
 from sandbox.base import Ending, Execution
@@ -208,7 +209,24 @@ def _limits(selection: Selection) -> str:
             f"Not shown to the model that wrote the edit: {files} that may matter, but did not "
             "fit, or seemed to matter less."
         )
+    if reached_for := _reached_for(blocked_in(selection)):
+        said.append(reached_for)
     return "\n".join(f"- {sentence}" for sentence in said)
+
+
+def _reached_for(found: Blocked) -> str:
+    """What tests tried to reach, as far as their output tells; empty when it tells of nothing."""
+    no_network = "there is no network in the sandbox. Whether it matters for them I cannot tell."
+    if found.hosts:
+        named = ", ".join(code(host, 100) for host in found.hosts)
+        more = f" and {found.more} more" if found.more else ""
+        return f"The output of the tests speaks of {named}{more}, not to be reached; {no_network}"
+    if found.nameless:
+        return (
+            "The output of the tests speaks of a host that could not be reached, and does not name "
+            f"it; {no_network}"
+        )
+    return ""
 
 
 def answered_by(accounts: Sequence[Account]) -> str:

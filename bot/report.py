@@ -14,6 +14,7 @@ from bot.context_report import ContextFound, context_details, context_found
 from bot.markdown import block, code, prose
 from bot.sent import told
 from bot.workshop import Chosen, Outcome
+from pipeline.blocked import Blocked, blocked_in
 from pipeline.types import (
     Account,
     Candidate,
@@ -118,6 +119,8 @@ class Report(Part):
     """Of edits from anywhere: those that do not apply, with git's reason."""
     reproduction: Reproduced | None = None
     suite: Tested | None = None
+    blocked: Blocked | None = None
+    """What the output of the tests says they tried to reach, without a network."""
     context: ContextFound | None = None
     accounts: tuple[Account, ...]
     dollars: float
@@ -203,6 +206,7 @@ def _fields(chosen: Selection) -> dict[str, object]:
             after=_ran(proof.reproduction.after),
         ),
         "suite": _tested(proof.suite) if proof.suite else None,
+        "blocked": blocked_in(chosen),
     }
 
 

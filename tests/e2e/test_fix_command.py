@@ -26,6 +26,16 @@ from tests.e2e import shop
 from tests.e2e.harness import host_certificates
 from tests.unit.bot_publish import local_git
 
+REACHES = f"""<script>
+from pip._vendor import requests
+
+try:
+    requests.get("https://rates.example.org/eur")
+except requests.ConnectionError as error:
+    print(error)
+{shop.SCRIPT.partition("<script>")[2]}"""
+"""Asks a service first, which no execution can reach."""
+
 
 class Desk:
     """A folder with a repository, an issue file, and a recorded model."""
@@ -85,11 +95,26 @@ async def test_a_fix_leaves_its_patch_test_report_and_bundle(
     assert "def test_total_adds" in (desk.out / "reproduction_test.py").read_text()
     text = (desk.out / "report.md").read_text()
     assert text.startswith("# Make total() add\n")
-    assert "I wrote 2 edits and 1 test, and ran every test on every edit." in text
+    assert "I wrote 2 edits and 1 test, and every test was run on every edit." in text
     assert "It passes the one test that votes; the other edit differs from it" in text
     assert "commit" not in text, "none was made"
     assert "served on the operator's own machines or network, and I sent code nowhere else." in text
     assert local_git.git(desk.repo, "status", "--porcelain") == ""
+
+
+async def test_what_tests_tried_to_reach_is_told(desk: Desk) -> None:
+    desk.llm.recording = shop.answers(Answer(call="testing", turn=0, reply=REACHES))
+    desk.commit(shop.FILES)
+    assert await desk.fix() == local_run.FIXED
+    report = json.loads((desk.out / "report.json").read_text())
+    assert report["blocked"] == {"hosts": ["rates.example.org"], "more": 0, "nameless": False}
+    limits = (desk.out / "report.md").read_text().partition("## Limits")[2]
+    assert (
+        "- The output of the tests speaks of `rates.example.org`, not to be reached; there is no "
+        "network in the sandbox."
+    ) in limits
+    packed = json.loads(unpacked(desk.out / "run.tar.zst")["report.json"])
+    assert packed["blocked"] == report["blocked"]
 
 
 async def test_the_bundle_holds_every_document_and_its_digest(desk: Desk) -> None:

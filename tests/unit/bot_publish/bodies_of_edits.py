@@ -9,6 +9,7 @@ from bot.comments import NO_FIX_REASONS
 from bot.github.repository import Identity
 from bot.hearing import Heard
 from bot.manners import Manners
+from bot.sent import told
 from bot.tend import words
 from bot.types import Mode, changed
 from bot.workshop import Chosen
@@ -150,6 +151,8 @@ def proved(**fields: object) -> Selection:
     return CHOSEN.model_copy(update={"evidence": CHOSEN.evidence.model_copy(update=fields)})
 
 
+LIVE = ACCOUNTS[0].model_copy(update={"model": "qwen"})
+UNREACHABLE = "".join(f"curl: (6) Could not resolve host: h{n}.example.org\\n" for n in range(12))
 FREE = "qwen runs on a server of one's own: free."
 
 PULLS: Mapping[str, str] = {
@@ -168,6 +171,18 @@ PULLS: Mapping[str, str] = {
             votes=CHOSEN.evidence.votes.model_copy(update={"flaky": (1,)}),
         ),
         [a.model_copy(update={"price_note": FREE, "model": "qwen"}) for a in ACCOUNTS],
+    ),
+    "without a network, and from elsewhere": evidence.body(
+        a_run(),
+        a_selection(output=UNREACHABLE),
+        ACCOUNTS,
+        sent=told(["api.example.org"], (), served=True),
+    ),
+    "without a network, and of one's own": evidence.body(
+        a_run(),
+        a_selection(output="gaierror: [Errno -3] Temporary failure in name resolution"),
+        (LIVE,),
+        sent=told([], [LIVE], served=True),
     ),
     "a settings file": f"{config_proposal.title()}\n\n"
     + config_proposal.body("alice", config_proposal.marker_of("comment-1")),

@@ -57,7 +57,8 @@ PULL = LinkedPull.model_validate({"number": 9, "state": "open", "user": {"login"
 
 
 def stopped(why: StopReason, by: str = "alice") -> str:
-    return comments.stopped(changed(RUN, stop=Stop(by=by, why=why)))
+    label = "capuchin:disabled" if why is StopReason.DISABLED else ""
+    return comments.stopped(changed(RUN, stop=Stop(by=by, why=why, label=label)))
 
 
 def effective(organisation: str, repository: str) -> Effective:
@@ -166,6 +167,14 @@ TENDED: Bodies = {
     "conflict": words.conflict("main", words.note_marker("conflict", "x")),
     "closed with its issue": words.closed_with_issue(7, 12),
     "retired": words.retired(30, 12),
+    "stopped by a label": words.stopped(
+        changed(
+            RUN,
+            stop=Stop(by="alice", why=StopReason.DISABLED, label="capuchin:disabled"),
+            dollars=0.25,
+        ),
+        words.note_marker("stopped", "x"),
+    ),
     "stopped": words.stopped(
         changed(RUN, stop=Stop(by="alice", why=StopReason.COMMAND), dollars=0.25),
         words.note_marker("stopped", "x"),

@@ -1,0 +1,92 @@
+"""What executions tried to reach, as far as their output tells: there is no network for them.
+
+Nothing watches the sandbox's network, for it has none. What is known are the messages of programs
+that could not look up a name or reach an address. A test can print anything: they are hints.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from ipaddress import ip_address
+from itertools import chain
+from typing import Final
+
+from pipeline.types import Frozen, Selection
+
+MOST: Final = 10
+"""Hosts that are kept."""
+
+_NAME = r"([A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?)\.?(?![A-Za-z0-9_.-])"
+_HOST = rf"(?:{_NAME}|\[?([0-9A-Fa-f:.]{{3,45}})\]?)"
+_NAMED: Final = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rf"Could not resolve host: {_NAME}",  # curl, git
+        rf"Could not resolve hostname {_NAME}",  # ssh
+        rf"Failed to resolve '{_NAME}'",  # urllib3, and so pip and requests
+        rf"getaddrinfo (?:EAI_AGAIN|ENOTFOUND) {_NAME}",  # Node
+        rf"unable to resolve host address ['\"‘`]{_NAME}",  # wget
+        rf"could not translate host name \"{_NAME}\"",  # libpq
+        rf"host='{_HOST}', port=\d{{1,5}}\): Max retries exceeded",  # urllib3
+        rf"Cannot connect to host {_NAME}:\d{{1,5}}\b",  # aiohttp
+        rf"Failed to connect to {_HOST} port \d{{1,5}}\b",  # curl
+        r"connect (?:ENETUNREACH|EHOSTUNREACH) (\d{1,3}(?:\.\d{1,3}){3}):",  # Node
+    )
+)
+_NAMELESS: Final = re.compile(
+    r"Temporary failure in name resolution|Name or service not known|Network is unreachable"
+    r"|No address associated with hostname|\bEAI_AGAIN\b|\bENETUNREACH\b"
+)
+
+
+class Blocked(Frozen):
+    """What the output of some executions speaks of. Untrusted."""
+
+    hosts: tuple[str, ...] = ()
+    """Names and addresses, at most `MOST`, in order."""
+    more: int = 0
+    """How many more there were."""
+    nameless: bool = False
+    """No host is named, but there is a message that one could not be reached."""
+
+
+def blocked(outputs: Iterable[str]) -> Blocked:
+    """What `outputs` speak of that lies outside of the sandbox."""
+    hosts: dict[str, None] = {}
+    nameless = False
+    for output in dict.fromkeys(outputs):
+        found = (match for pattern in _NAMED for match in pattern.finditer(output))
+        hosts |= dict.fromkeys(host for match in found if _outside(host := _host(match)))
+        nameless = nameless or _NAMELESS.search(output) is not None
+    ordered = sorted(hosts)
+    return Blocked(
+        hosts=tuple(ordered[:MOST]),
+        more=max(0, len(ordered) - MOST),
+        nameless=nameless and not ordered,
+    )
+
+
+def blocked_in(selection: Selection) -> Blocked:
+    """What the tests of a selection speak of: those written for it, and the repository's own."""
+    proof = selection.evidence
+    runs = [proof.reproduction.before, proof.reproduction.after]
+    runs += [*proof.votes.base, *chain.from_iterable(proof.votes.runs)]
+    if proof.suite is not None:
+        runs += [proof.suite.before.execution, proof.suite.after.execution]
+    return blocked(run.output for run in runs)
+
+
+def _host(match: re.Match[str]) -> str:
+    return next(filter(None, match.groups()), "").casefold().rstrip(".")
+
+
+def _outside(host: str) -> bool:
+    """The loopback is there in the sandbox, and what listens on it is the test's own matter."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return False
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return ":" not in host
+    return not (address.is_loopback or address.is_unspecified)
