@@ -152,7 +152,7 @@ def proved(**fields: object) -> Selection:
 
 
 LIVE = ACCOUNTS[0].model_copy(update={"model": "qwen"})
-UNREACHABLE = "".join(f"curl: (6) Could not resolve host: h{n}.example.org\\n" for n in range(12))
+UNREACHABLE = "".join(f"curl: (6) Could not resolve host: h{n}.example.org\n" for n in range(12))
 FREE = "qwen runs on a server of one's own: free."
 
 PULLS: Mapping[str, str] = {
