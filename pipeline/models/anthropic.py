@@ -36,6 +36,7 @@ from pipeline.models.wire import (
     checked_key,
     counted,
     failure,
+    hooks,
     sendable,
     trusted,
 )
@@ -83,7 +84,7 @@ class AnthropicModel(Client):
         self._client = anthropic.AsyncAnthropic(
             api_key=checked_key(self.service, api_key),
             base_url=base_url,
-            http_client=anthropic.DefaultAsyncHttpxClient(verify=trusted()),
+            http_client=anthropic.DefaultAsyncHttpxClient(verify=trusted(), event_hooks=hooks()),
             timeout=httpx2.Timeout(silence_seconds, connect=CONNECT_SECONDS),
             max_retries=sdk_retries,
             open_telemetry=False,
@@ -198,7 +199,7 @@ class AnthropicModel(Client):
         if not isinstance(error, anthropic.APIStatusError):
             return ModelUnavailable(f"{self.service} cannot be reached, or hung up.", usage)
         status = error.status_code
-        if status < 400:
+        if status < 300:
             status = _STATUS_OF_TYPE.get(str(error.type), 500)
         mapped = self._meant(status, error.api_message or "")
         mapped.usage = usage

@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx2
 import openai
 
-from pipeline.models.wire import CONNECT_SECONDS, SDK_RETRIES, checked_key, trusted
+from pipeline.models.wire import CONNECT_SECONDS, SDK_RETRIES, checked_key, hooks, trusted
 
 
 def connect(
@@ -26,7 +26,7 @@ def connect(
     return openai.AsyncOpenAI(
         api_key=checked_key(service, api_key),
         base_url=base_url,
-        http_client=openai.DefaultAsyncHttpxClient(verify=trusted()),
+        http_client=openai.DefaultAsyncHttpxClient(verify=trusted(), event_hooks=hooks()),
         timeout=httpx2.Timeout(silence_seconds, connect=CONNECT_SECONDS),
         max_retries=sdk_retries,
     )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import cache
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import httpx2
@@ -40,7 +40,9 @@ SDK_RETRIES = 2
 _PASSING = frozenset({408, 409, 425, 429, 499})
 """Client errors that both SDKs retry, or that say that somebody hung up."""
 
+_ELSEWHERE = "sends us on to another host, which was not set"
 _MEANING = {
+    **dict.fromkeys((301, 302, 303, 307, 308), _ELSEWHERE),
     401: "does not accept the key",
     402: "wants a payment first",
     403: "does not allow this key to use the model",
@@ -56,6 +58,23 @@ def trusted() -> ssl.SSLContext:
     takes longer than all else in making one.
     """
     return httpx2.create_ssl_context()
+
+
+async def stay(response: httpx2.Response) -> None:
+    """For `event_hooks`: a service may send us on at its own host only, never to another.
+
+    Code would go where nobody set it to go, and a key with it.
+    """
+    if not response.has_redirect_location:
+        return
+    asked = response.request.url
+    if asked.join(response.headers["location"]).host != asked.host:
+        del response.headers["location"]
+
+
+def hooks() -> dict[str, list[Callable[..., Any]]]:
+    """The `event_hooks` of every client of a service."""
+    return {"response": [stay]}
 
 
 class Client(Answering):

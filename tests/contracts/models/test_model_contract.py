@@ -258,3 +258,16 @@ async def test_every_error_is_a_model_error_with_one_sentence(kind: Kind) -> Non
         f"{kind}:{NAME} at 127.0.0.1 does not know the model or the address (HTTP 404)."
     )
     assert caught.value.usage in (None, Usage())
+
+
+@pytest.mark.parametrize("status", [302, 307])
+async def test_a_service_that_sends_on_to_another_host_is_not_followed(
+    kind: Kind, status: int
+) -> None:
+    async with serving(kind, {"reply": "stolen"}) as elsewhere:
+        there = elsewhere.url.replace("127.0.0.1", "localhost")
+        away = f"HTTP/1.1 {status} Away\r\nLocation: {there}\r\nContent-Length: 0\r\n\r\n"
+        with pytest.raises(ModelMisconfigured, match="sends us on to another host"):
+            await _asking_a_server_that_sends(kind, away.encode())
+        assert elsewhere.server.requests == []
+        assert elsewhere.server.unexpected == []

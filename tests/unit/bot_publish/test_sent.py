@@ -12,7 +12,7 @@ OWN = ("127.0.0.1", "10.0.0.5")
 LIVE = [account.model_copy(update={"model": "qwen"}) for account in ACCOUNTS]
 
 
-def said(*sent_to: str, served: bool = True, **fields: object) -> str:
+def said(*sent_to: str, served: bool = True, **fields: str) -> str:
     hosts = elsewhere(sent_to, Settings.model_validate(fields), served=served)
     return told(hosts, LIVE, served=served)
 
@@ -39,16 +39,19 @@ def test_hosts_elsewhere_are_named_and_own_ones_are_not() -> None:
         ({"docker_url": "tcp://builder:2376"}, "builder"),
     ],
 )
-def test_what_keeps_and_runs_the_code_counts_too(fields: dict[str, object], host: str) -> None:
-    assert said(*OWN, **fields) == f"Code was sent to `{host}`."
-    assert "nowhere else" in said(*OWN, own_hosts=f"x, {host}", **fields)
+def test_what_keeps_and_runs_the_code_counts_too(fields: dict[str, str], host: str) -> None:
+    assert said(*OWN, served=True, **fields) == f"Code was sent to `{host}`."
+    assert "nowhere else" in said(*OWN, served=True, own_hosts=f"x, {host}", **fields)
 
 
 def test_a_cluster_is_somewhere_unless_it_is_declared() -> None:
     fields = {"sandbox": "kubernetes", "sandbox_registry": "registry.example.org:5000/capuchin"}
-    assert said(*OWN, **fields) == "Code was sent to `kubernetes`, `registry.example.org`."
+    assert (
+        said(*OWN, served=True, **fields)
+        == "Code was sent to `kubernetes`, `registry.example.org`."
+    )
     own = "kubernetes,.example.org"
-    assert "nowhere else" in said(*OWN, own_hosts=own, **fields)
+    assert "nowhere else" in said(*OWN, served=True, own_hosts=own, **fields)
 
 
 def test_without_redis_its_address_is_of_no_interest() -> None:

@@ -7,6 +7,13 @@ import pytest
 from pipeline.models.destinations import UNKNOWN, destinations, is_own
 
 
+@pytest.fixture(autouse=True)
+def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
 @pytest.mark.parametrize(
     "url",
     [
