@@ -6,7 +6,8 @@ from typing import Literal, assert_never, get_args
 
 from bot.markdown import block, code, details, prose
 from bot.progress import Progress
-from bot.types import Failure, Mode, Run, Stop, StopReason, Wait, changed
+from bot.stop_text import why_stopped
+from bot.types import Failure, Mode, Run, StopReason, Wait, changed
 from pipeline.types import NoFix, NoFixReason
 
 _LOG = 3000
@@ -138,26 +139,14 @@ def stopped(run: Run) -> str:
     """The status comment of a run that somebody stopped, with what it had spent."""
     stop = run.stop
     assert stop is not None
-    because = {
-        StopReason.COMMAND: "as asked",
-        StopReason.UNLABELED: "since the label was taken off",
-        StopReason.CLOSED: "since the issue was closed",
-        StopReason.GONE: "since the issue is gone",
-        StopReason.DISABLED: since_kept_away(stop),
-    }
     again = LABEL_AGAIN
     if stop.why is StopReason.DISABLED:
         again = "take that label off and ask again"
-    who = f" (@{stop.by})" if stop.by else ""
     spent = f"I had spent ${run.dollars:.2f} at list prices." if run.dollars else NOTHING_SPENT
     return in_status(
         changed(run, dollars=0.0),
-        f"I stopped, {because[stop.why]}{who}. {spent} If it is wanted after all, {again}.",
+        f"I stopped, {why_stopped(stop)}. {spent} If it is wanted after all, {again}.",
     )
-
-
-def since_kept_away(stop: Stop) -> str:
-    return f"since the label {code(stop.label)} was put on"
 
 
 def stop_came_late(run: Run, number: int) -> str:

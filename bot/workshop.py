@@ -139,14 +139,8 @@ class _Done(Generic[T]):
     sent_to: tuple[str, ...] = ()
 
     def outcome(self, result: Selection | NoFix) -> Outcome:
-        return Outcome(
-            result,
-            self.accounts,
-            self.image,
-            self.context,
-            self.context_seconds,
-            self.sent_to,
-        )
+        context = (self.context, self.context_seconds)
+        return Outcome(result, self.accounts, self.image, *context, self.sent_to)
 
 
 class Workshop:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.comments import NOTHING_SPENT, failure_reason, since_kept_away
+from bot.comments import NOTHING_SPENT, failure_reason
 from bot.markdown import block, code, details, prose
 from bot.quota import Limit
 from bot.replies import refusal_marker, used_up
-from bot.types import Failure, Run, StopReason
+from bot.stop_text import why_stopped
+from bot.types import Failure, Run
 from pipeline.errors import Ceiling
 from pipeline.text import count_of
 from pipeline.verify import Verdict, Verification
@@ -217,10 +218,8 @@ def failed(failure: Failure, detail: str, marker: str) -> str:
 def stopped(run: Run, marker: str) -> str:
     """When somebody stopped what was being done on the pull request."""
     spent = f"I had spent ${run.dollars:.2f} at list prices." if run.dollars else NOTHING_SPENT
-    who = f" (@{run.stop.by})" if run.stop and run.stop.by else ""
-    kept_away = run.stop is not None and run.stop.why is StopReason.DISABLED
-    why = since_kept_away(run.stop) if run.stop and kept_away else "as asked"
-    return f"I stopped, {why}{who}. {spent}\n\n{marker}\n"
+    why = why_stopped(run.stop) if run.stop else "as asked"
+    return f"I stopped, {why}. {spent}\n\n{marker}\n"
 
 
 def _with_markers(said: str, markers: Sequence[str]) -> str:

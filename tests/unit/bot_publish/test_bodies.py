@@ -243,7 +243,6 @@ def test_the_rule_for_phones_notices() -> None:
 INNER = {
     "status_marker", "request_marker", "reply_marker", "refusal_marker", "note_marker",
     "answer_marker", "in_status", "failure_reason", "no_fix_reason", "runners_up", "used_up",
-    "since_kept_away",
     "not_read", "waits_for", "verdict_of", "account_of", "proof_of", "answered_by", "cost",
     "model_name", "price_notes",
     # For a terminal, an editor and the README.
