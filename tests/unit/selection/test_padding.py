@@ -7,6 +7,7 @@ from functools import cache
 
 import pytest
 
+from pipeline.evaluation.signs import sign
 from pipeline.selection.confidence import Weights, choose, log_odds, ranking, shipped, weights_for
 from pipeline.selection.features import weigh
 from pipeline.selection.normalise import Form, normalise
@@ -49,7 +50,7 @@ CASES = {
 
 
 def useless(lines: int) -> str:
-    text = "".join(f"def unused_{n}(x):\n    return x + {n}\n" for n in range(lines // 2))
+    text = "".join(f"UNUSED_{n} = {n} * {n} // 7\n" for n in range(lines))
     return diff_of("", text, "shop/more.py")
 
 
@@ -58,9 +59,7 @@ NAMED = diff_of(
 )
 PADDING = {
     **{f"{lines} lines": useless(lines) for lines in (2, 20, 500, 5_000)},
-    "a script at the root": diff_of("", "print('total')\n", "reproduce.py"),
-    "many scripts": "".join(diff_of("", "print(1)\n", f"debug_{n}.py") for n in range(30)),
-    "a test": diff_of("", "def test_total():\n    assert True\n", "tests/test_more.py"),
+    "functions": diff_of("", "try:\n    import math\nexcept OSError:\n    raise\n", "shop/a.py"),
     "the issue's words": NAMED,
     "many files": "".join(diff_of("", f"X = {n}\n", f"shop/part{n}.py") for n in range(50)),
 }
@@ -72,12 +71,17 @@ def form(diff: str) -> Form:
 
 
 def better(case: Sequence[str], padded: str, weights: Weights) -> tuple[float, float]:
-    """By how much padding raises the first one's log-odds, and its lead in the ranking."""
+    """By how much padding raises the first one's log-odds, and its lead over any of the others."""
     before = weigh([form(diff) for diff in case], ISSUE)
     after = weigh([form(padded), *(form(diff) for diff in case[1:])], ISSUE)
     old, new = ranking(before, weights), ranking(after, weights)
-    lead = max((new[0] - new[o]) - (old[0] - old[o]) for o in range(len(case)))
+    others = range(1, len(case))
+    lead = max(((new[0] - new[o]) - (old[0] - old[o]) for o in others), default=0.0)
     return log_odds(after, weights, 0) - log_odds(before, weights, 0), lead
+
+
+def scripts(count: int) -> str:
+    return "".join(diff_of("", "print(1)\n", f"debug_{n}.py") for n in range(count))
 
 
 def every() -> list[Weights]:
@@ -109,3 +113,18 @@ def test_two_equal_small_edits_come_before_one_with_a_needless_file() -> None:
         evidence = weigh(forms, ISSUE)
         chosen = choose(evidence, weights_for(None))
         assert all(forms[c] != big for c in chosen)
+
+
+def test_many_left_scripts_speak_for_an_edit_no_more_than_one() -> None:
+    for case in CASES.values():
+        one = [case[0] + scripts(1), *case[1:]]
+        for weights in every():
+            odds, lead = better(one, case[0] + scripts(30), weights)
+            assert odds <= 1e-9
+            assert lead <= 1e-9
+
+
+def test_no_shipped_weight_rewards_what_can_be_added_at_will() -> None:
+    for weights in every():
+        for name, weight in (*weights.rank.items(), *weights.probability.items()):
+            assert weight * sign(name) >= 0, name
