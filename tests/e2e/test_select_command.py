@@ -125,7 +125,7 @@ async def test_a_needless_large_file_does_not_win_over_two_equal_small_edits(des
     edits = [word for name in ("padded", "small", "equal") for word in ("--branch", name)]
     test = ("--test", desk.file("T.py", SCRIPT))
     assert await desk.select(*edits, *test, "--out", str(desk.out)) == local_run.FIXED
-    assert desk.report()["order"][0] == "small"
+    assert desk.report()["title"] == "small"
 
 
 async def test_edits_bring_their_own_tests_and_an_honest_no_has_its_exit_code(desk: Desk) -> None:

@@ -12,7 +12,7 @@ def test_the_least_of_a_quadratic_by_signs_meets_the_optimality_conditions() -> 
     for _ in range(50):
         root: Vector = draw.normal(size=(8, 8))
         bend, pull = root @ root.T + 0.01 * np.eye(8), draw.normal(size=8)
-        signs: Vector = draw.integers(-1, 2, size=8)
+        signs: Vector = draw.integers(-1, 2, size=8).astype(float)
         found = quadratic(bend, pull, signs)
         slope = bend @ found - pull
         assert (signs * found >= 0).all()
