@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 
 from bot import comments, replies
 from bot.config_layers import LayerProblem
@@ -12,17 +11,15 @@ from bot.duplicates import signs
 from bot.github.errors import Forbidden
 from bot.github.facts import IssueFacts, RepositoryFacts
 from bot.github.repository import Repository
-from bot.labels import answered_by
+from bot.labels import OPT_OUT, answered_by
 from bot.lease import Lease
 from bot.quota import over_quota
+from bot.refusal import refuse
 from bot.repo_config import RepoConfig
 from bot.settings import Settings
 from bot.trouble import Ended
 from bot.trust import trusted
-from bot.types import Failure, Mode, Run, RunStatus, now
-
-REFUSAL_PAUSE = timedelta(days=1)
-"""One refusal a day and person: a label put on again and again makes no thread."""
+from bot.types import Failure, Mode, Run, RunStatus
 
 
 class Refused(Exception):
@@ -66,11 +63,18 @@ async def admitted(repo: Repository, run: Run, lease: Lease, settings: Settings)
         raise Ended(Failure.ISSUE_CLOSED)
     if isinstance(found, Ended):
         raise found
-    if not found.enabled:
-        raise Refused(told=comments.withdrawn(run, "disabled") if begun(run) else "")
+    _check_switches(run, issue, found, settings.label + OPT_OUT)
     if not begun(run):
         await _first_time(repo, run, lease, settings, issue, found)
     return Admitted(facts, issue, found)
+
+
+def _check_switches(run: Run, issue: IssueFacts, config: RepoConfig, opt_out: str) -> None:
+    """Raises Refused where we are switched off, in the repository or on the issue."""
+    if not config.enabled:
+        raise Refused(told=comments.withdrawn(run, "disabled") if begun(run) else "")
+    if issue.wears(opt_out):
+        raise Refused(told=replies.opted_out(run, opt_out))
 
 
 def begun(run: Run) -> bool:
@@ -86,12 +90,6 @@ async def configured(repo: Repository) -> RepoConfig | Ended:
         detail = f"`{source}`, line {problem.line}: {problem.message}"
         return Ended(Failure.CONFIG_INVALID, detail)
     return found.config
-
-
-async def refuse(repo: Repository, issue: int, login: str, text: str) -> None:
-    """Say no to a person, politely, and not again for a day; `text` holds their marker."""
-    since = now() - REFUSAL_PAUSE
-    await repo.issues.comment_once(issue, replies.refusal_marker(login), text, since=since)
 
 
 async def _first_time(
@@ -129,7 +127,7 @@ async def _turned_away(
 async def _refuse(repo: Repository, run: Run, lease: Lease, label: str, text: str) -> None:
     try:
         await lease.require()
-        await refuse(repo, run.issue, run.asked_by, text)
+        await refuse(lease, repo, run.issue, run.asked_by, text, wish=run.id)
         await lease.require()
         await repo.issues.remove_label(run.issue, answered_by(run, label))
     except Forbidden:  # locked or archived: nobody can be told there

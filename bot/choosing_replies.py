@@ -6,7 +6,9 @@ from typing import Final, NamedTuple
 
 from bot.comments import in_status
 from bot.contents import order_of
+from bot.markdown import prose
 from bot.types import Run
+from pipeline.text import count_of
 from pipeline.types import Selection
 
 LISTED: Final = 20
@@ -26,7 +28,8 @@ def runners_up(result: Selection, place: int | None = None) -> str:
     votes = result.evidence.votes
     rows = (
         f"{number}. {votes.candidates[c].name}, which passes {votes.votes(c)} of "
-        f"{len(votes.tests)} tests" + (" (in the pull request)" if number == place else "")
+        f"{count_of(len(votes.tests), 'test')}"
+        + (" (in the pull request)" if number == place else "")
         for number, c in enumerate(order_of(result)[:LISTED], 1)
     )
     return "\n".join(rows)
@@ -78,7 +81,7 @@ def used(run: Run, number: int, selection: Selection) -> str:
         else "The reproduction test does not pass with it, and was taken out."
     )
     broken = len(proof.suite.broken) if proof.suite else 0
-    said = f" {broken} tests of this repository pass without it and not with it." if broken else ""
+    said = _breaks(broken)
     return in_status(
         run,
         f"#{number} holds {selection.candidate.name} now, number {run.candidate} of those I have "
@@ -86,6 +89,61 @@ def used(run: Run, number: int, selection: Selection) -> str:
     )
 
 
+def _breaks(number: int) -> str:
+    if not number:
+        return ""
+    verb = "passes" if number == 1 else "pass"
+    return f" {count_of(number, 'test')} of this repository {verb} without it and not with it."
+
+
 def not_used(run: Run, why: str) -> str:
     """The status comment when the pull request stays as it is."""
     return in_status(run, f"I left the pull request as it is. {why}")
+
+
+def run_not_kept() -> str:
+    """Why the pull request stays as it is, as all below."""
+    return "I no longer have the run that opened the pull request."
+
+
+def edits_not_kept() -> str:
+    """The run is known, its edits are not."""
+    return "I no longer have the edits of that run."
+
+
+def not_open(number: int) -> str:
+    """The pull request was closed or merged."""
+    return f"#{number} is no longer open."
+
+
+def no_such_edit(place: int) -> str:
+    """There are fewer."""
+    return f"I have no edit number {place} for it."
+
+
+def held_already(number: int, place: int) -> str:
+    """The pull request has that edit."""
+    return f"#{number} holds number {place} of my edits already."
+
+
+def changed_since(number: int) -> str:
+    """The branch holds what followed a review."""
+    return (
+        f"I have changed #{number} since, in answer to a review, and another edit would take "
+        "that back. Ask for the change that you want in a review."
+    )
+
+
+def pushed_to(number: int) -> str:
+    """The branch holds a person's commit."""
+    return f"Somebody else has pushed to the branch of #{number}, and I do not touch their work."
+
+
+def may_not_push(why: str) -> str:
+    """The edit touches what no edit may; `why` is a sentence without its end, untrusted."""
+    return f"I may not push that edit: {prose(why, 600)}."
+
+
+def push_refused(number: int) -> str:
+    """GitHub did not take the push."""
+    return f"The branch of #{number} has moved, or its rules forbid the push."

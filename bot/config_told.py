@@ -70,11 +70,16 @@ def table() -> str:
     return "\n".join(["| Key | Default | What it sets |", "|---|---|---|", *_rows(schema())])
 
 
+def description(root: dict[str, Any], key: str) -> str:
+    """What a key sets, on one line; `root` is `schema()`, nested keys are joined by dots."""
+    return " ".join(str(_described(root, key).get("description", "")).split())
+
+
 def _rows(root: dict[str, Any]) -> list[str]:
     rows: list[str] = []
     for one in settings(Effective(RepoConfig(), {})):
-        said = str(_described(root, one.key).get("description", "")).replace("|", "\\|")
-        rows.append(f"| `{one.key}` | {code(one.value)} | {' '.join(said.split())} |")
+        said = description(root, one.key).replace("|", "\\|")
+        rows.append(f"| `{one.key}` | {code(one.value)} | {said} |")
     return rows
 
 

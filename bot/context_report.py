@@ -84,12 +84,11 @@ def context_details(context: Context, accounts: Sequence[Account], seconds: floa
         + (f", {seconds:.0f} s." if seconds else "."),
     ]
     if found.unknown:
-        came = "it came" if found.unknown == 1 else "they came"
-        many = count_of(found.unknown, "file")
-        said.append(f"On {many} the scout gave no readable verdict; {came} last.")
+        said.append(
+            f"On {count_of(found.unknown, 'file')} the scout gave no readable verdict: read last."
+        )
     if found.invented:
-        do = "does not exist and was" if found.invented == 1 else "do not exist and were"
-        said.append(f"{count_of(found.invented, 'path')} in the rankings {do} dropped.")
+        said.append(f"Dropped from the rankings: {count_of(found.invented, 'path')} of no file.")
     if found.meaning:
         said.append(prose(found.meaning, 300))
     said += [prose(sentence, 300) for sentence in context.not_read]

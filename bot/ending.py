@@ -13,14 +13,13 @@ from bot import comments
 from bot.admission import Refused
 from bot.errors import TryLater
 from bot.github.app import GitHubApp
-from bot.github.errors import Forbidden, GitHubError, GitHubUnavailable, NotFound
+from bot.github.errors import GitHubError, GitHubUnavailable, NotFound
 from bot.github.facts import PullRequestFacts
 from bot.github.repository import Repository
-from bot.labels import answered_by
 from bot.lease import Lease
 from bot.publish import withdraw
 from bot.settings import Settings
-from bot.status import Status
+from bot.status import Status, label_off
 from bot.status import closed as last_word
 from bot.store import RedisStore
 from bot.tend.keep import keep
@@ -125,10 +124,7 @@ class Ending:
     async def _label_off(self, run: Run, repo: Repository, lease: Lease) -> None:
         """It asks for what was just stopped, also when the issue is opened again."""
         if run.stop is not None and run.stop.why in (StopReason.COMMAND, StopReason.CLOSED):
-            await lease.require()
-            label = answered_by(run, self.settings.label)
-            with suppress(Forbidden):
-                await repo.issues.remove_label(run.issue, label)
+            await label_off(repo, lease, run, label=self.settings.label)
 
     async def _answered(
         self, run: Run, repo: Repository, lease: Lease, pull: PullRequestFacts

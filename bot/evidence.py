@@ -35,6 +35,11 @@ def test_title(issue: int) -> str:
     return f"Add a failing test for #{issue}"
 
 
+def take_back_title(login: str) -> str:
+    """The first line of the commit that takes one edit back, so that another can follow."""
+    return f"Take back the edit, as @{login} asked"
+
+
 def change(selection: Selection) -> str:
     """What the commit that holds the edit says beneath its title."""
     return line(selection.evidence.change, 1000)
@@ -137,13 +142,11 @@ def _reproduction(test: Reproduction, characters: int, *, commits: bool) -> str:
 def _votes(selection: Selection) -> str:
     proof = selection.evidence
     table = proof.votes
-    unsteady, many = len(table.flaky), len(table.flaky) != 1
-    flaky = f" {unsteady} {'tests are' if many else 'test is'} unsteady and " if unsteady else ""
-    flaky += f"{'do' if many else 'does'} not count." if unsteady else ""
+    flaky = f" {count_of(len(table.flaky), 'unsteady test')} left out." if table.flaky else ""
     said = (
         f"I wrote {count_of(len(table.candidates), 'edit')} and "
-        f"{count_of(len(table.tests), 'test')}, and ran every test on every edit.{flaky} "
-        f"{prose(proof.why, 2000)}"
+        f"{count_of(len(table.tests), 'test')}, and every test was run on every edit."
+        f"{flaky} {prose(proof.why, 2000)}"
     )
     sure = (
         f"I take it to be right with a probability of {selection.confidence:.0%}. How far edits "
@@ -193,11 +196,10 @@ def _limits(selection: Selection) -> str:
     if selection.evidence.suite is None:
         said.append("No test of the repository's own was run.")
     if selection.evidence.context.dropped:
-        one = len(selection.evidence.context.dropped) == 1
+        files = count_of(len(selection.evidence.context.dropped), "file")
         said.append(
-            f"{count_of(len(selection.evidence.context.dropped), 'file')} that may matter "
-            f"{'was' if one else 'were'} not shown to the model that wrote the edit: "
-            f"{'it' if one else 'they'} did not fit, or seemed to matter less."
+            f"Not shown to the model that wrote the edit: {files} that may matter, but did not "
+            "fit, or seemed to matter less."
         )
     return "\n".join(f"- {sentence}" for sentence in said)
 

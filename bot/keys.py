@@ -27,6 +27,7 @@
 | `pulls:due` | sorted set of them; score: when to look after each at the latest | |
 | `sweep:cursor:{owner}/{repo}` | since when its issues were looked at, and an ETag | 30 days |
 | `sweep:labelled` | the turn of one worker to look for missed webhooks | the interval |
+| `refused:{owner}/{repo}:{login}` | what of a person's was last refused | 1 day |
 | `budget:{YYYY-MM-DD}:{owner}/{repo}` | spent and set aside by a repository | 3 days |
 | `budget:{YYYY-MM-DD}` | the same for all repositories together | 3 days |
 | `queue` | arq's queue of nudges | |
@@ -93,6 +94,9 @@ class Keys:
     def quota(self, of: str, day: str) -> str:
         return f"{self.prefix}quota:{of.lower()}:{day}"
 
+    def refused(self, repo: RepoRef, login: str) -> str:
+        return f"{self.prefix}refused:{repo.full_name.lower()}:{login.lower()}"
+
     def cursor(self, repo: RepoRef) -> str:
         return f"{self.prefix}sweep:cursor:{repo.full_name.lower()}"
 
@@ -106,6 +110,10 @@ class Keys:
 
     def run(self, run_id: str) -> str:
         return f"{self.prefix}run:{run_id}"
+
+    def joined(self, run_id: str) -> str:
+        """When the latest label was put on that the run answers beside its own."""
+        return f"{self.run(run_id)}:joined"
 
     def lease(self, run_id: str) -> str:
         return f"{self.run(run_id)}:lease"

@@ -10,6 +10,10 @@ from bot.types import Mode, Run
 SUFFIXES: Final[Mapping[Mode, str]] = {Mode.FIX: "", Mode.AUTO: ":auto", Mode.PLAN: ":dry-run"}
 
 
+OPT_OUT: Final = ":disabled"
+"""With this behind it the label keeps us away from an issue, or a pull request of ours."""
+
+
 def answered_by(run: Run, label: str) -> str:
     """What is to come off the issue at the run's end; empty: nothing.
 

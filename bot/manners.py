@@ -62,6 +62,16 @@ async def manners_of(repo: Repository, codebase: Codebase) -> Manners:
     )
 
 
+async def habits_of(repo: Repository) -> Manners:
+    """As `manners_of`, without a checkout at hand."""
+    messages = [message for message in await repo.recent_messages() if not _MERGE.match(message)]
+    demanded = await repo.file_text(*DCO_FILES[0].split("/")) is not None
+    return Manners(
+        signed_off=demanded or _mostly(messages, _SIGNED.search),
+        conventional=_mostly(messages, _CONVENTIONAL.match),
+    )
+
+
 async def _demands(codebase: Codebase) -> bool:
     by_name = {path.lower(): path for path in codebase.files}
     if any(name in by_name for name in DCO_FILES):

@@ -13,6 +13,7 @@ from bot.matrix import matrix
 from bot.quota import Limit
 from bot.types import Run, RunStatus
 from pipeline.plan import Plan
+from pipeline.text import count_of
 from pipeline.types import NoFix, Selection
 
 PLAN_FILES = 15
@@ -114,9 +115,9 @@ def _chosen(result: Selection) -> list[str]:
     proof = result.evidence
     table = details("Edits × tests", matrix(proof.votes, result.candidate, proof.standings))
     return [
-        f"I looked at {len(proof.context.files)} files and had {len(proof.votes.candidates)} "
-        f"edits. {prose(proof.why, 2000)} I take it to be right with a probability of "
-        f"{result.confidence:.0%}.",
+        f"I looked at {count_of(len(proof.context.files), 'file')} and had "
+        f"{count_of(len(proof.votes.candidates), 'edit')}. {prose(proof.why, 2000)} "
+        f"I take it to be right with a probability of {result.confidence:.0%}.",
         table,
     ]
 
@@ -196,6 +197,15 @@ def asked_back(run: Run, signs: Signs, name: str) -> str:
     )
 
 
+def opted_out(run: Run, label: str) -> str:
+    """The status comment where a label keeps us away."""
+    return in_status(
+        run,
+        f"I leave this alone, as it wears the label {code(label)}. If I should work on it, take "
+        "that off and ask again.",
+    )
+
+
 def edited_since(run: Run) -> str:
     """The status comment when what was asked about is not known any more: its text has changed."""
     return in_status(
@@ -249,4 +259,4 @@ def not_read(heard: Heard) -> str:
 
 
 def _comments(number: int) -> str:
-    return "1 comment" if number == 1 else f"{number} comments"
+    return count_of(number, "comment")

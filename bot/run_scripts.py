@@ -26,6 +26,10 @@ if claim and redis.call('SISMEMBER', KEYS[4], claim) == 1 then
   if ARGV[7] == '1' then
     redis.call('SET', KEYS[1], claim, 'EX', ARGV[3])
     mark()
+    local joined = ARGV[13] .. claim .. ':joined'
+    if ARGV[9] ~= '' and tonumber(ARGV[9]) > tonumber(redis.call('GET', joined) or '0') then
+      redis.call('SET', joined, ARGV[9], 'EX', ARGV[4])
+    end
   end
   return {'running', claim}
 end

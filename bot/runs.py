@@ -107,6 +107,7 @@ class Runs:
                 CHECKPOINT_SECONDS,
                 int(join),
                 *(put_on.args if put_on else NOT_PUT_ON),
+                keys.run(""),
             ],
         )
         return Asked(Outcome(outcome.decode()), run_id.decode())
@@ -158,6 +159,14 @@ class Runs:
             ],
         )
         return None if found is None else found.decode()
+
+    async def asked_last(self, run: Run) -> datetime | None:
+        """When the run was asked for, or its latest label that joined it was put on."""
+        joined = await self.redis.get(self.keys.joined(run.id))
+        if joined is None:
+            return run.asked_at
+        at = datetime.fromtimestamp(int(joined), UTC)
+        return at if run.asked_at is None else max(at, run.asked_at)
 
     async def stop_of(self, run_id: str) -> Stop | None:
         """Who wants the run to stop, if anybody does."""

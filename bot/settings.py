@@ -36,7 +36,8 @@ class Settings(BaseModel):
     data_dir: Path = Path(".capuchin")
     """Mirrors of repositories; everything in it can be rebuilt."""
     label: str = "capuchin"
-    """The label that asks for a fix; with `:auto` without asking back, with `:dry-run` a plan."""
+    """The label that asks for a fix; with `:auto` without asking back, with `:dry-run` a plan. With
+    `:disabled` it keeps us away from an issue or from our pull request."""
     app_name: str = Field(default="capuchin", pattern=r"^[A-Za-z0-9][A-Za-z0-9-]{0,38}$")
     """The App's name (slug), by which comments command it: `/NAME fix` or `@NAME fix`."""
     assignee: str = Field(default="", pattern=r"^([A-Za-z0-9][A-Za-z0-9_-]{0,38})?$")
@@ -119,7 +120,8 @@ class Settings(BaseModel):
     """JSON: variables for the steps of builds alone, such as `PIP_INDEX_URL`; repositories can read
     them."""
     build_disk_mb: int = Field(default=12_000, ge=1)
-    """What installing a repository may write to Docker's disk; looked at every few seconds."""
+    """What installing a repository may write to Docker's disk; looked at every few seconds. A
+    single file that gets larger is stopped at once, but in a Dockerfile."""
     build_network: str = "bridge"
     """Docker network of installations. Cloud metadata addresses cannot be reached from it."""
     worker_runs: int = Field(default=2, ge=1)

@@ -16,7 +16,7 @@ from bot.labels import answered_by
 from bot.lease import Lease
 from bot.progress import Progress
 from bot.redis_client import UNREACHABLE, patiently
-from bot.types import Run, RunStatus, changed
+from bot.types import Run, RunStatus, StopReason, changed
 
 _ANSWERED = (
     RunStatus.OPENED_PULL_REQUEST,
@@ -162,7 +162,26 @@ async def tidied(repo: Repository, lease: Lease, run: Run, *, label: str) -> Run
     await lease.require()
     with suppress(Forbidden):
         await repo.issues.unreact(run.issue, "eyes")
+    await label_off(repo, lease, run, label=label)
+    return run
+
+
+async def _asked_after_stop(repo: Repository, run: Run, label: str) -> bool:
+    stop = run.stop if run.status is RunStatus.STOPPED else None
+    if stop is None or stop.why is not StopReason.COMMAND or stop.at is None:
+        return False
+    put = await repo.issues.labelled_by(run.issue, label)
+    return put is not None and put[1] > stop.at
+
+
+async def label_off(repo: Repository, lease: Lease, run: Run, *, label: str) -> None:
+    """Take off the label that the run answers, unless a stop ended it and the label is younger.
+
+    Raises as `closed`.
+    """
+    answered = answered_by(run, label)
+    if answered and await _asked_after_stop(repo, run, answered):
+        return
     await lease.require()
     with suppress(Forbidden):
-        await repo.issues.remove_label(run.issue, answered_by(run, label))
-    return run
+        await repo.issues.remove_label(run.issue, answered)

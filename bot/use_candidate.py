@@ -63,16 +63,16 @@ async def _source(scene: Scene) -> Source:
     lease, run = scene.lease, scene.run
     source = await Runs(lease.redis, lease.keys.prefix).readable(run.published)
     if source is None or source.pull_request is None:
-        raise Refused("I no longer have the run that opened the pull request.")
+        raise Refused(replies.run_not_kept())
     store = RedisStore(lease.redis, lease.keys, source.id, lease.steps)
     solved = await store.load(OUTCOME_KEY, Solved)
     pull = await scene.repo.pulls.get(source.pull_request)
     if solved is None or not isinstance(solved.result, Selection):
-        raise Refused("I no longer have the edits of that run.")
+        raise Refused(replies.edits_not_kept())
     if pull is None or pull.state != "open":
-        raise Refused(f"#{source.pull_request} is no longer open.")
+        raise Refused(replies.not_open(source.pull_request))
     if not 1 <= run.candidate <= len(order_of(solved.result)):
-        raise Refused(f"I have no edit number {run.candidate} for it.")
+        raise Refused(replies.no_such_edit(run.candidate))
     contents = await store.load(CONTENTS_KEY, Contents) or Contents.of(source)
     return Source(source, store, solved.result, pull, contents)
 
@@ -83,7 +83,7 @@ async def _used(scene: Scene, source: Source) -> str:
     if state is None:
         raise Refused(await _why_not_known(scene, source))
     if state.candidate == run.candidate and state.run != run.id:
-        raise Refused(f"#{number} holds number {run.candidate} of my edits already.")
+        raise Refused(replies.held_already(number, run.candidate))
     selection = await _tried(scene, source)
     answer = await _answer(scene, source, selection)
     head = state.head if state.run == run.id else await _pushed(scene, source, state, answer)
@@ -111,11 +111,8 @@ async def _why_not_known(scene: Scene, source: Source) -> str:
     number = source.pull.number
     record = await _record(scene, number)
     if record is not None and record.ours(source.pull.head_sha):
-        return (
-            f"I have changed #{number} since, in answer to a review, and another edit would take "
-            "that back. Ask for the change that you want in a review."
-        )
-    return f"Somebody else has pushed to the branch of #{number}, and I do not touch their work."
+        return replies.changed_since(number)
+    return replies.pushed_to(number)
 
 
 async def _record(scene: Scene, number: int) -> PullRecord | None:
@@ -188,7 +185,7 @@ async def _pushed(scene: Scene, source: Source, state: Content, answer: Answer) 
     try:
         head = await _commits(scene, state, answer)
     except UnfitDiff as unfit:
-        raise Refused(f"I may not push that edit: {unfit}.") from unfit
+        raise Refused(replies.may_not_push(str(unfit))) from unfit
     await lease.require()
     noted = source.contents.plus(Content(head=head, candidate=run.candidate, run=run.id))
     await source.store.save(CONTENTS_KEY, noted)
@@ -200,9 +197,7 @@ async def _pushed(scene: Scene, source: Source, state: Content, answer: Answer) 
             sha=head, branch=source.run.branch, expected=state.head,
         )  # fmt: skip
     except PushRejected:
-        raise Refused(
-            f"The branch of #{source.pull.number} has moved, or its rules forbid the push."
-        ) from None
+        raise Refused(replies.push_refused(source.pull.number)) from None
     return head
 
 
@@ -218,7 +213,7 @@ async def _commits(scene: Scene, state: Content, answer: Answer) -> str:
             git_dir, parent=base, diff=proof.diff,
             message=evidence.test_title(run.issue), author=author, at=at,
         )  # fmt: skip
-    back = answer.manners.titled("revert", f"Take back the edit, as @{run.asked_by} asked")
+    back = answer.manners.titled("revert", evidence.take_back_title(run.asked_by))
     undone = await retake(
         git_dir, parent=state.head, like=kept,
         message=answer.message(back, "", author), author=author, at=at,

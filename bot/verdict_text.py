@@ -64,9 +64,10 @@ def _taken(judged: Judged) -> str:
     if verdict.suite is None:
         problem = prose(verdict.suite_problem, 300)
         return f"{said}\n\nThe repository's own tests could not be run with it. {problem}".rstrip()
-    after = len(verdict.suite.after.passed)
-    own = f"Of the repository's own tests, {after:,} {'passes' if after == 1 else 'pass'} with it"
-    return f"{said}\n\n{own}, and none fails that passes without it."
+    passing = count_of(len(verdict.suite.before.passed), "test")
+    return (
+        f"{said}\n\nIt breaks none of the repository's own tests: {passing} ran with it as without."
+    )
 
 
 def _refused(no: NoFix) -> str:
@@ -80,8 +81,8 @@ def _tests(judged: Judged, written: int) -> str:
         return "There was no test to run: what the edits have in common decided."
     by = f"{written} of them written by me" if written else "brought by the edits or given"
     return (
-        f"{count_of(tests, 'test')}, {by}: run on each of {count_of(edits, 'edit')} that can be "
-        "applied, and on the code without any."
+        f"{count_of(tests, 'test')}, {by}: run on each of {count_of(edits, 'edit')} that apply, "
+        "and on the code without any."
     )
 
 

@@ -15,7 +15,7 @@ from pipeline.options import SelectionMethod
 from pipeline.selection.choosing import Judge
 from pipeline.selection.verdict import Judged, Question, Verdict
 from pipeline.types import Issue
-from sandbox.base import Execution
+from sandbox.base import NO_ENV, Execution
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -58,6 +58,7 @@ class NothingRuns:
         *,
         diffs: Sequence[str] = (),  # noqa: ARG002
         seconds: float | None = None,  # noqa: ARG002
+        env: Mapping[str, str] = NO_ENV,  # noqa: ARG002
     ) -> Execution:
         """Raises NotKept."""
         raise NotKept("an execution of a test")
@@ -69,6 +70,7 @@ class NothingRuns:
         diffs: Sequence[str] = (),  # noqa: ARG002
         seconds: float | None = None,  # noqa: ARG002
         output_bytes: int | None = None,  # noqa: ARG002
+        env: Mapping[str, str] = NO_ENV,  # noqa: ARG002
     ) -> Execution:
         """Raises NotKept."""
         raise NotKept("a run of the repository's own tests")

@@ -99,5 +99,5 @@ def _change(
     if not test.after.passed:
         said += f" The reproduction test `{test.path}` does not pass with it, and was taken out."
     if report and report.broken:
-        said += f" {len(report.broken)} tests of this repository pass without it and not with it."
+        said += f" Of this repository's own tests it breaks {len(report.broken)}."
     return said

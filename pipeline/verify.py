@@ -9,7 +9,7 @@ from pipeline.codebase import Codebase
 from pipeline.patches import patch_of
 from pipeline.together import together
 from pipeline.types import Frozen
-from sandbox.base import Execution, Sandbox
+from sandbox.base import Execution, Sandbox, another_time
 
 Verdict = Literal["shown", "flaky", "passes without", "fails with"]
 
@@ -52,8 +52,9 @@ async def verify(
     alone = {test: changes[test]} if test in changes else {}
     before = await _diffs(codebase, alone)
     runs = await together(
-        sandbox.run_command(command, diffs=diffs, seconds=seconds)
-        for diffs in [before] * times + [after] * times
+        sandbox.run_command(command, diffs=diffs, seconds=seconds, env=another_time(number))
+        for diffs in (before, after)
+        for number in range(times)
     )
     return Verification(
         path=test,

@@ -137,6 +137,8 @@ class Attempt:
             exit_code=end["exit"],
             output=self._dialogue.output.text(),
             seconds=round(end["seconds"], 3),
+            cpu_seconds=round(end["cpu_seconds"], 3),
+            peak_memory_mb=round(end["peak_kb"] / 1024, 1),
         )
 
     def _is_in_reach(self) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Protocol
+from types import MappingProxyType
+from typing import Final, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
@@ -71,16 +72,34 @@ class Execution(BaseModel):
         return self.exit_code == 0
 
 
+NO_ENV: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+def another_time(number: int) -> Mapping[str, str]:
+    """The environment of the `number`-th run of the same, counted from 1.
+
+    A first run has Python's hash seed 0; what hangs on the order of a set ends otherwise with
+    another seed, and again so whenever the same runs are made again.
+    """
+    return {"PYTHONHASHSEED": str(number)}
+
+
 class Sandbox(Protocol):
     """One repository at one commit, installed; each run sees a fresh copy of it."""
 
     async def run_script(
-        self, script: str, *, diffs: Sequence[str] = (), seconds: float | None = None
+        self,
+        script: str,
+        *,
+        diffs: Sequence[str] = (),
+        seconds: float | None = None,
+        env: Mapping[str, str] = NO_ENV,
     ) -> Execution:
         """Run a Python script from the root of a fresh checkout with `diffs` applied in order.
 
         The failure of the code that ran is data, in the `Execution`. `seconds` is the wall-clock
-        limit; None is the sandbox's own.
+        limit; None is the sandbox's own. `env` is set beside what every program here sees, or
+        instead of it. Equal calls may share one run: whoever wants another gives another `env`.
 
         Raises:
             PatchRejected: a diff does not apply; nothing was run.
@@ -95,6 +114,7 @@ class Sandbox(Protocol):
         diffs: Sequence[str] = (),
         seconds: float | None = None,
         output_bytes: int | None = None,
+        env: Mapping[str, str] = NO_ENV,
     ) -> Execution:
         """Run a program from the root of a fresh checkout with `diffs` applied in order.
 

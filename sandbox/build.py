@@ -195,6 +195,7 @@ class Build:
                 runtime=self._runtime,
                 labels=self._labels,
                 network=network,
+                written_mb=self._options.written_mb,
             )
             try:
                 with incoming.open() as data:
@@ -223,6 +224,10 @@ class Build:
             except Late:
                 minutes = BUILD_LIMITS.seconds / 60
                 problem = f"The installation took longer than {minutes:g} minutes."
+        if problem is None and not disk.is_over and dialogue.end and dialogue.end.get("exit"):
+            # Perhaps because a file would not grow any more.
+            with docker_errors("Docker does not answer"):
+                disk.look(now=True, id=container)
         if disk.is_over:
             problem = f"The installation wrote more than {most} MB to the disk."
         if dialogue.output.total > BUILD_LIMITS.output_total_bytes:

@@ -40,6 +40,8 @@ OWN_PROCESSES: Final = 8
 """Room for process 1 and its helpers on top of what the program under test may start."""
 OWN_MEMORY_MB: Final = 32
 """Room for a lane's process 1 on top of what the program under test may use."""
+PAST_MB: Final = 1
+"""How far past its disk one file of a build may grow: a file as large as that is told as one."""
 SUPERVISOR: Final = (
     "import sys; sys.path.insert(0, '/opt/capuchin'); "
     "from sandbox.supervisor.serve import main; main()"
@@ -218,8 +220,15 @@ def create_build(
     runtime: Runtime,
     labels: Mapping[str, str],
     network: str,
+    written_mb: int,
 ) -> str:
-    """A container for the steps of a build, on a network and with a disk; its id."""
+    """A container for the steps of a build, on a network and with a disk; its id.
+
+    What it writes in all is looked at now and then (`DiskWatch`); no file gets past `written_mb`.
+    """
+    walls = common_walls(limits, runtime)
+    most = (written_mb + PAST_MB) * 1_000_000
+    walls["ulimits"].append(Ulimit(name="fsize", soft=most, hard=most))
     made = cast(
         dict[str, Any],
         client.create_container(
@@ -229,7 +238,7 @@ def create_build(
             stdin_open=True,
             use_config_proxy=False,
             host_config=client.create_host_config(
-                **common_walls(limits, runtime), network_mode=network, tmpfs=SHARED_MEMORY
+                **walls, network_mode=network, tmpfs=SHARED_MEMORY
             ),
             labels={**labels, LABEL_KIND: "build"},
         ),

@@ -1,5 +1,6 @@
 """What a build writes to the disk of its host, looked at now and then: no storage driver that we
-can count on has a limit of its own, so that a fast writer gets some way past this one."""
+can count on has a limit of its own, so that one who writes many files fast gets some way past it.
+A single file of an installation is stopped at once (`RLIMIT_FSIZE`, `create_build`)."""
 
 from __future__ import annotations
 
@@ -29,12 +30,15 @@ class DiskWatch:
         self._written: dict[str, int] = {}
         self._next = time.monotonic() + LOOK_SECONDS
 
-    def look(self, **filters: str) -> None:
-        """Count again, if it is time, what the containers that fit have written."""
+    def look(self, *, now: bool = False, **filters: str) -> None:
+        """Count again, if it is time or must be `now`, what the containers that fit have written,
+        those that have ended too."""
         begun = time.monotonic()
-        if begun < self._next:
+        if begun < self._next and not now:
             return
-        listed = cast(list[dict[str, Any]], self._client.containers(size=True, filters=filters))
+        listed = cast(
+            list[dict[str, Any]], self._client.containers(all=now, size=True, filters=filters)
+        )
         for container in listed:
             self._written[container["Id"]] = int(container.get("SizeRw") or 0)
         took = time.monotonic() - begun

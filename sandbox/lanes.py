@@ -22,7 +22,9 @@ STOP_SECONDS = 5
 """How long a lane may take to kill what is not wanted any more; then it is killed itself."""
 CROSS_DEVICE = "cross-device link"
 """In the words for EXDEV of C and Node: perhaps the overlay refused to rename a folder of the
-checkout; what failed with them runs again on a copy of it."""
+checkout; what failed with them runs again on a copy of it. Who swallows the error is not seen: an
+overlay that moves folders (`redirect_dir`) is refused in a user namespace, and to learn of it from
+outside, every rename of every program would have to wait for us (seccomp's notifications)."""
 FAILED = "failed"
 CUT_OFF = {Ending.TIMEOUT, Ending.MEMORY, Ending.OUTPUT, Ending.KILLED}
 

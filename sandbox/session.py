@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
-from sandbox.base import Execution
+from sandbox.base import NO_ENV, Execution
 from sandbox.container import CHECKOUT, ENVIRONMENT, PROGRAM_ENVIRONMENT, TREE
 from sandbox.dialogue import Job
 from sandbox.limits import Limits
@@ -25,17 +25,23 @@ class DockerSandbox:
         self._limits_of_all = limits
         self._execute = execute
         self._running: set[asyncio.Task[Execution]] = set()
-        self._scripts: dict[tuple[str, tuple[str, ...], float | None], Shared] = {}
+        self._scripts: dict[object, Shared] = {}
 
     async def run_script(
-        self, script: str, *, diffs: Sequence[str] = (), seconds: float | None = None
+        self,
+        script: str,
+        *,
+        diffs: Sequence[str] = (),
+        seconds: float | None = None,
+        env: Mapping[str, str] = NO_ENV,
     ) -> Execution:
-        """See `Sandbox.run_script`. The same script on the same diffs runs once in a session."""
-        key = (script, tuple(diffs), seconds)
+        """See `Sandbox.run_script`. Equal calls run once in a session."""
+        key = (script, tuple(diffs), seconds, tuple(sorted(env.items())))
         shared = self._scripts.get(key)
         if shared is None or shared.is_void():
             argv = (f"{ENVIRONMENT}/bin/python", SCRIPT)
-            shared = Shared(self._start(argv, diffs, self._limits(seconds), {SCRIPT: script}))
+            limits = self._limits(seconds)
+            shared = Shared(self._start(argv, diffs, limits, env, {SCRIPT: script}))
             self._scripts[key] = shared
         return await shared.result()
 
@@ -46,12 +52,13 @@ class DockerSandbox:
         diffs: Sequence[str] = (),
         seconds: float | None = None,
         output_bytes: int | None = None,
+        env: Mapping[str, str] = NO_ENV,
     ) -> Execution:
         """See `Sandbox.run_command`. Programs of the environment go by their bare names."""
         if not argv:
             raise ValueError("There is no program to run.")
         limits = self._limits(seconds, output_bytes)
-        return await Shared(self._start(argv, diffs, limits, {})).result()
+        return await Shared(self._start(argv, diffs, limits, env, {})).result()
 
     def matrix(
         self,
@@ -71,12 +78,17 @@ class DockerSandbox:
             await asyncio.wait(self._running)
 
     def _start(
-        self, argv: Sequence[str], diffs: Sequence[str], limits: Limits, files: Mapping[str, str]
+        self,
+        argv: Sequence[str],
+        diffs: Sequence[str],
+        limits: Limits,
+        env: Mapping[str, str],
+        files: Mapping[str, str],
     ) -> asyncio.Task[Execution]:
         job = Job(
             steps=[argv],
             checkout=CHECKOUT,
-            environment=PROGRAM_ENVIRONMENT,
+            environment={**PROGRAM_ENVIRONMENT, **env},
             tree=TREE,
             diffs=diffs,
             files=files,

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+from bot.localhub import LocalHub
+from bot.localhub.state import Pull
+
 WIDEST = 45
 """Characters of a table's row or a line of code that GitHub's app shows without scrolling."""
 LONGEST_CODE = 12
@@ -33,6 +36,27 @@ def problems(body: str) -> list[str]:
         if not rows and any(len(item) > LONGEST_PARAGRAPH for item in _items(paragraph)):
             found.append(f"a long paragraph: {paragraph[:60]}…")
     return found
+
+
+def unreadable(hub: LocalHub) -> dict[str, list[str]]:
+    """Of all that we wrote on the hub, where it is hard to read and why."""
+    found: dict[str, list[str]] = {}
+    for repo in hub.repos.values():
+        for issue in repo.issues.values():
+            said = [comment.body for comment in issue.comments if comment.author is hub.bot]
+            if isinstance(issue, Pull):
+                said += [issue.body or ""] if issue.author is hub.bot else []
+                said += [
+                    comment.body
+                    for review in issue.reviews
+                    for comment in review.comments
+                    if review.author is hub.bot
+                ]
+            found[f"{repo.full_name}#{issue.number}"] = [p for body in said for p in problems(body)]
+        ours = [check for check in repo.check_runs if not check.app]
+        texts = [text or "" for check in ours for text in (check.summary, check.text)]
+        found[f"{repo.full_name}, checks"] = [p for text in texts for p in problems(text)]
+    return {place: some for place, some in found.items() if some}
 
 
 def _width(row: str) -> int:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from bot import replies
-from bot.admission import refuse
 from bot.clerk import Later, Office
 from bot.commands.choosing import judge, use
 from bot.commands.grammar import nearest
@@ -23,6 +22,7 @@ from bot.github.errors import Forbidden, NotFound
 from bot.github.reactions import Reaction
 from bot.github.repository import Repository
 from bot.inbox import Item
+from bot.refusal import refuse
 from bot.runs import Outcome
 from bot.settings import Settings
 from bot.tend.begin import begin
@@ -60,7 +60,12 @@ VERBS: Final[Mapping[str, Verb]] = {
     "stop": Verb("Stop working on it, now.", stop, places=CONVERSATIONS),
     "status": Verb("How it stands.", status, places=CONVERSATIONS),
     "explain": Verb("Why the latest run ended as it did.", explain, places=CONVERSATIONS),
-    "config": Verb("The settings that are in force here.", config, places=EVERYWHERE),
+    "config": Verb(
+        "The settings that are in force here; `propose`: a pull request with a file of them.",
+        config,
+        words="[propose]",
+        places=EVERYWHERE,
+    ),
     "help": Verb("This list.", show_help, places=EVERYWHERE),
 }
 
@@ -122,7 +127,7 @@ class Desk:
             await bench.react("eyes")
         if not await trusted(repo, order.by, bench.config.trust):
             text = replies.refused(order.by, bench.config.trust)
-            no = refuse(repo, order.issue, order.by, text)
+            no = refuse(office.runs, repo, order.issue, order.by, text, wish=order.id)
             return await _answered(bench, no, "confused")
         if verb is None:
             said = replies.unknown(self.settings.app_name, command.verb, meant)

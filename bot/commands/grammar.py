@@ -19,6 +19,8 @@ NEAR: Final = 0.6
 
 _WORD = r"(?:[ \t]+(?P<rest>[^\r\n]*))?(?=[\r\n]|\Z)"
 _NUMBER = re.compile(r"#?(\d{1,9})[.,;]?")
+OTHER_WORDS: Final = {"cancel": "stop", "abort": "stop", "approve": "fix", "dry-run": "plan"}
+"""Verbs of other bots that mean one of ours."""
 _ANYWAY: Final = frozenset({"anyway", "--anyway", "--force", "force"})
 
 
@@ -56,6 +58,7 @@ def parse(text: str, name: str) -> Command | None:
         return None
     words = (found["rest"] or "").split()
     verb = words[0].rstrip(".,!:;?").lower()[:LONGEST_VERB] if words else ""
+    verb = OTHER_WORDS.get(verb, verb)
     return Command(verb=verb, words=tuple(words[1:]), by_slash=found["slash"] is not None)
 
 

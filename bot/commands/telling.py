@@ -5,6 +5,7 @@ from __future__ import annotations
 from bot import replies
 from bot.clerk import Later
 from bot.commands.choosing import edits
+from bot.commands.proposing import propose
 from bot.commands.verbs import Bench
 from bot.config_layers import LayerProblem
 from bot.config_told import as_comment
@@ -40,7 +41,10 @@ async def explain(bench: Bench) -> Later | None:
 
 
 async def config(bench: Bench) -> Later | None:
-    """The settings that are in force here, and where each is from."""
+    """The settings that are in force here, and where each is from; or a file of them, if asked."""
+    if "propose" in (word.casefold() for word in bench.order.command.words):
+        await propose(bench)
+        return None
     found = bench.found
     if isinstance(found, LayerProblem):
         await bench.reply(replies.config_invalid(found))

@@ -95,7 +95,8 @@ async def stop(bench: Bench) -> Later | None:
     """
     order, runs = bench.order, bench.office.runs
     run = await runs.current(order.repo, order.issue)
-    if run is not None and run.asked_at is not None and run.asked_at > order.at:
+    asked = None if run is None else await runs.asked_last(run)
+    if asked is not None and asked > order.at:
         return None
     wish = Stop(by=order.by, why=StopReason.COMMAND, at=order.at)
     if await runs.ask_stop(order.repo, order.issue, wish) is None:

@@ -161,6 +161,7 @@ class PullRequestFacts(Fact):
     head_branch: str = Field(validation_alias=AliasPath("head", "ref"))
     head_sha: str = Field(validation_alias=AliasPath("head", "sha"))
     node_id: str = ""
+    labels: Annotated[tuple[str, ...], _each("name")] = ()
     created_at: datetime | None = None
     updated_at: datetime | None = None
 

@@ -110,6 +110,31 @@ class Repository:
         except Unprocessable:  # GitHub's 409 for a repository without a commit
             return []
 
+    async def branch_with(
+        self, branch: str, *, base: str, path: str, text: str, message: str
+    ) -> bool:
+        """A new branch: the commit `base` with one file more, by us. False where rules forbid it.
+
+        A branch of that name is left as it is.
+        """
+        parent = await self._scope.get("git", "commits", base)
+        file = {"path": path, "mode": "100644", "type": "blob", "content": text}
+
+        async def create() -> str:
+            tree = {"base_tree": parent["tree"]["sha"], "tree": [file]}
+            kept = await self._scope.send("POST", "git", "trees", json=tree)
+            commit = {"message": message, "tree": kept["sha"], "parents": [base]}
+            made = await self._scope.send("POST", "git", "commits", json=commit)
+            ref = {"ref": f"refs/heads/{branch}", "sha": made["sha"]}
+            await self._scope.send("POST", "git", "refs", json=ref)
+            return str(made["sha"])
+
+        try:
+            await self._scope.once(lambda: self.branch_head(branch), create)
+        except (Forbidden, Unprocessable):
+            return False
+        return True
+
     async def delete_branch(self, branch: str) -> None:
         """Delete a branch; fine when it is already gone."""
         try:

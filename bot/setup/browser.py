@@ -21,7 +21,8 @@ from starlette.routing import Route
 from bot.localhub.serve import serving
 
 HOST: Final = "127.0.0.1"
-_CODE: Final = re.compile(r"[A-Za-z0-9_-]{1,200}")
+LARGEST_CODE: Final = 200
+_CODE: Final = re.compile(rf"[A-Za-z0-9_-]{{1,{LARGEST_CODE}}}")
 _HEADERS: Final = {
     "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
     "frame-ancestors 'none'",
@@ -57,10 +58,13 @@ class Journey:
         Raises:
             OSError: the port is taken.
         """
-        routes = [Route("/", self._begin), Route("/created", self._created)]
-        async with serving(Starlette(routes=routes), HOST, port) as url:
+        async with serving(self.app(), HOST, port) as url:
             self.url = f"{url}/"
             yield
+
+    def app(self) -> Starlette:
+        """The two pages."""
+        return Starlette(routes=[Route("/", self._begin), Route("/created", self._created)])
 
     async def _begin(self, request: Request) -> Response:
         del request

@@ -5,9 +5,9 @@ What is over them is not lost: it waits, and is followed on the next day.
 
 from __future__ import annotations
 
-from bot.admission import refuse
 from bot.quota import Limit, over_quota
 from bot.redis_client import patiently
+from bot.refusal import refuse
 from bot.tend import words
 from bot.tend.care import Care
 from bot.tend.feedback import Batch
@@ -23,7 +23,10 @@ async def served(care: Care, batch: Batch) -> Batch:
         if limit is not None:
             over.add(login)
             await care.lease.require()
-            await refuse(care.repo, care.pull.number, login, words.over_quota(login, limit))
+            text = words.over_quota(login, limit)
+            await refuse(
+                care.lease, care.repo, care.pull.number, login, text, wish=care.lease.run.id
+            )
     kept = tuple(said for said in batch.said if said.by not in over)
     return batch.model_copy(update={"said": kept})
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from bot.checkout import Checkout
 from bot.commits import UnfitDiff, commit, push
+from bot.evidence import test_title
 from bot.markdown import line
 from bot.publish import PublishRefused
 from bot.remote import PushRejected
@@ -55,7 +56,7 @@ async def followed(care: Care) -> Care:
         return await pause(care, revised.spent, tell=True)
     sha = ""
     if revised.patch is not None:
-        title = care.record.manners.titled("fix", "Follow the review")
+        title = care.record.manners.titled("fix", words.follow_title())
         try:
             sha = await _commit(care, head, head.base, revised.patch.diff, title, revised.answer)
         except UnfitDiff:
@@ -120,7 +121,7 @@ async def _anew_upon(care: Care, clash: Clash, branch: str) -> Care:
     issue = care.record.issue
     red = await _commit(
         care, base, base.base, task.test_diff,
-        manners.titled("test", f"Add a failing test for #{issue}"), "",
+        manners.titled("test", test_title(issue)), "",
     ) if task.test_diff else base.base  # fmt: skip
     title = manners.titled("fix", line(care.pull.title, 100) or f"Fix issue {issue}")
     sha = await _commit(care, base, red, revised.patch.diff, title, revised.answer)

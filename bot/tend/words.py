@@ -10,6 +10,7 @@ from bot.quota import Limit
 from bot.replies import refusal_marker, used_up
 from bot.types import Failure, Run
 from pipeline.errors import Ceiling
+from pipeline.text import count_of
 from pipeline.verify import Verdict, Verification
 from sandbox.base import Ending, Execution
 
@@ -36,8 +37,8 @@ def checking_title() -> str:
 def checking_summary(test: str, times: int) -> str:
     """The check run's text while the test is being run."""
     return (
-        f"I am running {code(test)} {times} times on each side, without and with the change, each "
-        "time in a fresh sandbox without network."
+        f"I am running {code(test)} {count_of(times, 'time')} on each side, without and with the "
+        "change, each time in a fresh sandbox without network."
     )
 
 
@@ -58,7 +59,7 @@ def check_title(found: Verification) -> str:
     """The check run's title."""
     times = len(found.before)
     titles: dict[Verdict, str] = {
-        "shown": f"Fails before, passes after ({times} of {times} runs)",
+        "shown": f"Fails before, passes after ({times} of {count_of(times, 'run')})",
         "flaky": "Flaky: the test does not always end alike",
         "passes without": "Not shown: the test does not fail without the change",
         "fails with": "The test does not pass with the change",
@@ -69,8 +70,8 @@ def check_title(found: Verification) -> str:
 def check_summary(found: Verification, base: str, branch: str) -> str:
     """The check run's first paragraph, with what a maintainer may do."""
     said = (
-        f"{code(found.path)}, run {len(found.before)} times on each side, each time in a fresh "
-        f"sandbox without network. Without the change is {code(branch, 100)} at "
+        f"{code(found.path)}, run {count_of(len(found.before), 'time')} on each side, each time "
+        f"in a fresh sandbox without network. Without the change is {code(branch, 100)} at "
         f"{code(base[:7])}.\n\n"
         f"| | passed | failed |\n|---|--:|--:|\n"
         f"| without the change | {_counts(found.before)} |\n"
@@ -111,6 +112,11 @@ def clash_summary(branch: str) -> str:
     )
 
 
+def follow_title() -> str:
+    """The first line of the commit that follows a review."""
+    return "Follow the review"
+
+
 def answered(said: Sequence[tuple[str, str]], head: str, markers: Sequence[str]) -> str:
     """To reviewers: what was done, or why nothing was. `head` is empty when nothing was pushed.
 
@@ -140,7 +146,7 @@ def left_out(strangers: int) -> str:
     """How much of what was said on the pull request was not read; empty for none."""
     if not strangers:
         return ""
-    comments = "1 comment" if strangers == 1 else f"{strangers} comments"
+    comments = count_of(strangers, "comment")
     return f"<sub>Not read: {comments} by people who cannot push to this repository.</sub>"
 
 
@@ -197,8 +203,9 @@ def closed_with_issue(issue: int, number: int) -> str:
 def retired(days: int, number: int) -> str:
     """The last word on a pull request that nobody touched."""
     return (
-        f"Nobody has touched this for {days} days, so I have closed it. If it is still wanted, "
-        f"reopen it, or put the label on the issue again.\n\n{note_marker('closed', str(number))}\n"
+        f"Nobody has touched this for {count_of(days, 'day')}, so I have closed it. If it is still "
+        f"wanted, reopen it, or put the label on the issue again.\n\n"
+        f"{note_marker('closed', str(number))}\n"
     )
 
 

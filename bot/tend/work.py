@@ -12,6 +12,7 @@ from bot.errors import TryLater
 from bot.github.app import GitHubApp
 from bot.github.errors import GitHubError, GitHubUnavailable
 from bot.github.repository import Repository
+from bot.labels import OPT_OUT
 from bot.lease import Lease
 from bot.redis_client import patiently
 from bot.repo_config import RepoConfig
@@ -118,6 +119,9 @@ class TendPull:
         pull = await repo.pulls.get(run.issue)
         config = await configured(repo)
         if record is None or facts is None or pull is None:
+            return None
+        kept_away = (self.settings.label + OPT_OUT).casefold()
+        if pull.state == "open" and kept_away in (name.casefold() for name in pull.labels):
             return None
         if not isinstance(config, RepoConfig) or not config.enabled:
             return None

@@ -20,7 +20,7 @@ from pipeline.regression.printed import read_printed
 from pipeline.regression.records import Recorded, Sent
 from pipeline.store import SHARED, Store
 from pipeline.types import Frozen, SuiteRun
-from sandbox.base import Execution, Sandbox
+from sandbox.base import NO_ENV, Execution, Sandbox, another_time
 
 OUTPUT_BYTES = 32 * 1024 * 1024
 """Room for what was recorded, in the output's second half, behind what was printed."""
@@ -76,7 +76,7 @@ class TestRunner:
         self._store = store
 
     async def run(self, diff: str = "", wanted: Wanted | None = None, attempt: int = 0) -> TestRun:
-        """The tests with `diff`; another `attempt` is another run of the same.
+        """The tests with `diff`; another `attempt` is another run of the same, with other hashes.
 
         Raises as `Sandbox.run_command`.
         """
@@ -95,6 +95,7 @@ class TestRunner:
             diffs=(diff,) if diff else (),
             seconds=self.seconds + GRACE_SECONDS,
             output_bytes=OUTPUT_BYTES,
+            env=another_time(attempt) if attempt else NO_ENV,
         )
         run = await asyncio.to_thread(told, execution, self.command, mark)
         await self._store.save(key, run)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pipeline.bounded import bounded
 from pipeline.selection.aside import is_aside
@@ -12,7 +12,7 @@ from pipeline.selection.diffs import parse
 from pipeline.store import Store
 from pipeline.types import Candidate, Frozen, Patch, Rejected, TestScript, VoteTable
 from prompts import shortened
-from sandbox.base import Execution, PatchRejected, Sandbox
+from sandbox.base import NO_ENV, Execution, PatchRejected, Sandbox, another_time
 
 _OUTPUT = 4_000
 """Characters kept of what each execution printed: a table holds up to ten thousand of them."""
@@ -97,7 +97,7 @@ async def unsteady(
         if passing is not None:
             seen.append((table.candidates[passing].patch.diff, table.runs[passing][test]))
         for diff, first in seen:
-            again = await _row(diff, [script] * repeats, sandbox, store, seconds, prefix="again-")
+            again = await _row(diff, [script] * repeats, sandbox, store, seconds, again=True)
             if any(ended(run) != ended(first) for run in again.runs):
                 return True
         return False
@@ -140,26 +140,35 @@ async def _row(
     sandbox: Sandbox,
     store: Store,
     seconds: float,
-    prefix: str = "",
+    *,
+    again: bool = False,
 ) -> Row:
+    """How `diff` does in `tests`; `again`: each is another run of what was run before."""
     parts = "\0".join([diff, *(test.text for test in tests)])
     digest = hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    key = f"votes/{prefix}{digest}"
+    key = f"votes/{'again-' if again else ''}{digest}"
     row = await store.load(key, Row)
     if row is None:
-        row = await _executed(diff, tests, sandbox, seconds)
+        envs = [another_time(n + 1) if again else NO_ENV for n in range(len(tests))]
+        row = await _executed(diff, zip(tests, envs, strict=True), sandbox, seconds)
         await store.save(key, row)
     return row
 
 
 async def _executed(
-    diff: str, tests: Sequence[TestScript], sandbox: Sandbox, seconds: float
+    diff: str,
+    wanted: Iterable[tuple[TestScript, Mapping[str, str]]],
+    sandbox: Sandbox,
+    seconds: float,
 ) -> Row:
     diffs = (diff,) if diff else ()
     try:
         runs = await bounded(
             _SIDE_BY_SIDE,
-            (sandbox.run_script(test.text, diffs=diffs, seconds=seconds) for test in tests),
+            (
+                sandbox.run_script(test.text, diffs=diffs, seconds=seconds, env=env)
+                for test, env in wanted
+            ),
         )
     except PatchRejected as rejected:
         return Row(runs=(), rejected=shortened(str(rejected), _OUTPUT) or "It does not apply.")

@@ -7,9 +7,11 @@ nonce that the host sent: first `ready` (or `rejected`, or `failed`), last `exit
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -55,7 +57,7 @@ def main() -> None:
         if code:
             break
     end = {"exit": code} if code >= 0 else {"signal": -code}
-    tell(job, **end, seconds=time.monotonic() - started, oom=oom_kills())
+    tell(job, **end, seconds=time.monotonic() - started, oom=oom_kills(), **used())
     os._exit(code if code >= 0 else 128 - code)
 
 
@@ -131,6 +133,17 @@ def run(job: dict[str, Any], argv: list[str]) -> int:
         os.write(1, f"{argv[0]}: {error}\n".encode("utf-8", "replace"))
         return NOT_STARTED
     return os.waitstatus_to_exitcode(wait_for(child.pid))
+
+
+def used() -> dict[str, Any]:
+    """What all that ran has used; whatever is left of it is killed first, so that it counts."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(-1, signal.SIGKILL)  # all but process 1
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.wait()
+    sums = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {"cpu_seconds": sums.ru_utime + sums.ru_stime, "peak_kb": sums.ru_maxrss}
 
 
 def be_the_first_to_die() -> None:

@@ -5,7 +5,7 @@ Replies are recorded and executions are told, so that a replay is about tokens a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ from pipeline.options import Options
 from pipeline.solve import Models, Solver
 from pipeline.store import DirStore
 from pipeline.types import Issue, NoFix, Selection
-from sandbox.base import Execution
+from sandbox.base import NO_ENV, Execution
 from tests.unit.pipeline.repositories import make_codebase
 
 SAMPLES, REPLIES = 10, 8
@@ -44,7 +44,12 @@ class Told:
     """A sandbox in which whatever has an edit passes, and nothing else does."""
 
     async def run_script(
-        self, script: str, *, diffs: Sequence[str] = (), seconds: float | None = None
+        self,
+        script: str,
+        *,
+        diffs: Sequence[str] = (),
+        seconds: float | None = None,
+        env: Mapping[str, str] = NO_ENV,
     ) -> Execution:
         code = 0 if diffs else 2
         return Execution(exit_code=code, output="it was looked at\n" * 200, seconds=1)
@@ -56,6 +61,7 @@ class Told:
         diffs: Sequence[str] = (),
         seconds: float | None = None,
         output_bytes: int | None = None,
+        env: Mapping[str, str] = NO_ENV,
     ) -> Execution:
         """The reproduction test, alone and with an edit: the repository has no other."""
         passed = len(diffs) > 1

@@ -22,6 +22,7 @@ from sandbox.daemon import connect
 from tests.docker import containers_of
 from tests.e2e import shop
 from tests.hub import ref_of, settings_for
+from tests.phone import unreadable
 
 MAINTAINER, REPORTER = "alice", "bob"
 SECONDS = 120
@@ -123,6 +124,7 @@ class BotHarness:
         for run in self._seen:
             assert not await self.runs.redis.exists(self.runs.keys.lease(run.id))
         assert self.llm.unexpected == []
+        assert unreadable(self.hub) == {}
         assert [d for d in self.hub.deliveries if d.status is None or d.status >= 300] == []
         self._assert_no_containers()
 

@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -28,7 +29,7 @@ from sandbox.scratch import hold
 from tests import own_docker
 from tests.cluster import NAMESPACE, LocalCluster
 from tests.docker import make_tree
-from tests.elsewhere import behind_tls
+from tests.elsewhere import behind_ssh, behind_tls, needs_sshd
 from tests.own_docker import OwnDaemon
 from tests.redis import RedisServer
 
@@ -36,17 +37,32 @@ DOCKERFILE = "FROM capuchin/base\nRUN touch /made\nRUN exit 1\n"
 OLD = 1_000_000_000
 
 
-@pytest.fixture
-def away(tmp_path: Path, daemon: docker.APIClient) -> Iterator[tuple[OwnDaemon, Path]]:
-    """A Docker of our own behind TLS, and the folder of certificates; it has the base image."""
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory, daemon: docker.APIClient) -> Iterator[OwnDaemon]:
+    """A Docker of our own, which has the base image."""
     if not own_docker.can_run():
         pytest.skip("needs root and dockerd")
-    with OwnDaemon(tmp_path / "docker") as own:
-        own.take(ensure_base_image(daemon), daemon)
-        (tmp_path / "tls").mkdir()
-        with behind_tls(tmp_path / "tls", own.url.removeprefix("unix://")) as port:
-            (tmp_path / "tls/port").write_text(str(port))
-            yield own, tmp_path / "tls"
+    with OwnDaemon(tmp_path_factory.mktemp("docker")) as made:
+        made.take(ensure_base_image(daemon), daemon)
+        yield made
+
+
+@contextmanager
+def far(way: str, own: OwnDaemon, folder: Path) -> Generator[dict[str, str]]:
+    """The settings that lead to it."""
+    if way == "ssh":
+        needs_sshd()
+        with behind_ssh(folder) as url:
+            yield {
+                "CAPUCHIN_DOCKER_URL": url + own.url.removeprefix("unix://"),
+                "CAPUCHIN_DOCKER_SSH_CONFIG": str(folder / "ssh_config"),
+            }
+        return
+    with behind_tls(folder, own.url.removeprefix("unix://")) as port:
+        yield {
+            "CAPUCHIN_DOCKER_URL": f"tcp://localhost:{port}",
+            "CAPUCHIN_DOCKER_TLS_DIR": str(folder),
+        }
 
 
 def settings_of(environment: dict[str, str]) -> Settings:
@@ -70,19 +86,29 @@ def command(environment: dict[str, str]) -> str:
     return done.stderr
 
 
+@pytest.mark.parametrize("way", ["tls", "ssh"])
 async def test_nothing_of_ours_is_left_where_docker_is_far_away(
-    away: tuple[OwnDaemon, Path], redis_server: RedisServer, tmp_path: Path
+    way: str,
+    own: OwnDaemon,
+    redis_server: RedisServer,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    own, tls = away
-    (tmp_path / "tmp").mkdir()
+    with far(way, own, tmp_path_factory.mktemp("far")) as led:
+        # Its name is short: a socket lies in it, whose path may have 107 bytes.
+        await nothing_is_left(led, own, redis_server, tmp_path, tmp_path_factory.mktemp("t"))
+
+
+async def nothing_is_left(
+    led: dict[str, str], own: OwnDaemon, redis_server: RedisServer, tmp_path: Path, temporary: Path
+) -> None:
     environment = {
-        "CAPUCHIN_DOCKER_URL": f"tcp://localhost:{(tls / 'port').read_text()}",
-        "CAPUCHIN_DOCKER_TLS_DIR": str(tls),
+        **led,
         "CAPUCHIN_BUILD_NETWORK": "none",  # that daemon has no other
         "CAPUCHIN_REDIS_URL": redis_server.url,
         "CAPUCHIN_REDIS_PREFIX": f"{tmp_path.name}:",
         "CAPUCHIN_DATA_DIR": str(tmp_path / "data"),
-        "TMPDIR": str(tmp_path / "tmp"),
+        "TMPDIR": str(temporary),
     }
     settings = settings_of(environment)
     for owner in ("", FIX):
@@ -92,8 +118,8 @@ async def test_nothing_of_ours_is_left_where_docker_is_far_away(
     for owner in (FIX, f"{settings.github_url} {settings.github_app_id}"):
         labels = {LABEL_RUN: "dead", LABEL_OWNER: owner}
         client.create_container(base, labels=labels, entrypoint=["sleep"], command=["60"])
-    stale, held, half = (tmp_path / at for at in ("tmp/capuchin-patch-a", "tmp/capuchin-demo-b",
-                                                  "data/mirrors/h/o/.new-c"))  # fmt: skip
+    stale, held = temporary / "capuchin-patch-a", temporary / "capuchin-demo-b"
+    half = tmp_path / "data/mirrors/h/o/.new-c"
     for folder in (stale, held, half):
         folder.mkdir(parents=True)
         os.utime(folder, (OLD, OLD))
@@ -115,9 +141,8 @@ async def test_nothing_of_ours_is_left_where_docker_is_far_away(
 
 
 async def test_pods_go_and_the_builders_images_too(
-    away: tuple[OwnDaemon, Path], redis_server: RedisServer, tmp_path: Path
+    own: OwnDaemon, redis_server: RedisServer, tmp_path: Path
 ) -> None:
-    own, _ = away
     with LocalCluster() as cluster:
         environment = {
             "CAPUCHIN_SANDBOX": "kubernetes",

@@ -20,7 +20,7 @@ from pipeline.git import GitFailed, git
 from pipeline.models.base import Message, ModelProfile, Price, Reply, Usage
 from pipeline.models.wrapping import Answering, Question
 from pipeline.store import DirStore
-from sandbox.base import Ending, Execution, PatchRejected
+from sandbox.base import NO_ENV, Ending, Execution, PatchRejected
 from sandbox.tree import Tree
 
 Answer = str | Exception | Callable[[Sequence[Message]], str]
@@ -99,9 +99,15 @@ class SubprocessSandbox:
     """Every run that was asked for: what, with which diffs."""
 
     async def run_script(
-        self, script: str, *, diffs: Sequence[str] = (), seconds: float | None = None
+        self,
+        script: str,
+        *,
+        diffs: Sequence[str] = (),
+        seconds: float | None = None,
+        env: Mapping[str, str] = NO_ENV,
     ) -> Execution:
-        return await self._run(("script", script), (sys.executable, "-c", script), diffs, seconds)
+        argv = (sys.executable, "-c", script)
+        return await self._run(("script", script), argv, diffs, seconds, env)
 
     async def run_command(
         self,
@@ -110,9 +116,10 @@ class SubprocessSandbox:
         diffs: Sequence[str] = (),
         seconds: float | None = None,
         output_bytes: int | None = None,
+        env: Mapping[str, str] = NO_ENV,
     ) -> Execution:
         program = sys.executable if argv[0] == "python" else argv[0]
-        return await self._run(tuple(argv), (program, *argv[1:]), diffs, seconds)
+        return await self._run(tuple(argv), (program, *argv[1:]), diffs, seconds, env)
 
     async def _run(
         self,
@@ -120,14 +127,17 @@ class SubprocessSandbox:
         argv: Sequence[str],
         diffs: Sequence[str],
         seconds: float | None,
+        env: Mapping[str, str],
     ) -> Execution:
         self.runs.append((what, tuple(diffs)))
-        key = (what, tuple(diffs))
+        key = (what, tuple(diffs), tuple(env.items()))
         if key not in self.results:
-            self.results[key] = await self._really(argv, diffs, seconds or 100)
+            self.results[key] = await self._really(argv, diffs, seconds or 100, env)
         return self.results[key]
 
-    async def _really(self, argv: Sequence[str], diffs: Sequence[str], seconds: float) -> Execution:
+    async def _really(
+        self, argv: Sequence[str], diffs: Sequence[str], seconds: float, env: Mapping[str, str]
+    ) -> Execution:
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
             with self.tree.tar.open() as data, tarfile.open(fileobj=data) as tar:
@@ -140,10 +150,12 @@ class SubprocessSandbox:
                     await git(None, "apply", "-", input=diff.encode(), cwd=root)
                 except GitFailed as failed:
                     raise PatchRejected(failed.words) from failed
-            return await _execute(argv, root, seconds)
+            return await _execute(argv, root, seconds, env)
 
 
-async def _execute(argv: Sequence[str], root: Path, seconds: float) -> Execution:
+async def _execute(
+    argv: Sequence[str], root: Path, seconds: float, env: Mapping[str, str]
+) -> Execution:
     process = await asyncio.create_subprocess_exec(
         *argv,
         cwd=root,
@@ -151,6 +163,8 @@ async def _execute(argv: Sequence[str], root: Path, seconds: float) -> Execution
             "PATH": "/usr/bin:/bin",
             "PYTHONPATH": str(root),
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # ours take a second to load
+            "PYTHONHASHSEED": "0",
+            **env,
         },
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,

@@ -15,7 +15,6 @@ from pipeline.selection.verdict import Verdict
 from pipeline.solve import Models, Solver
 from pipeline.store import DirStore
 from pipeline.types import Candidate, Issue, NoFix, Patch, Selection, TestScript
-from sandbox.base import Execution
 from tests.machines.shop import (
     ABSOLUTE_EDIT,
     APPROVE,
@@ -33,7 +32,7 @@ from tests.machines.shop import (
     sample,
     script,
 )
-from tests.machines.standins import Answer, ScriptedModel, SubprocessSandbox
+from tests.machines.standins import Answer, ScriptedModel
 
 ABSOLUTE = "return abs(result)"
 SUMMED = "return sum(prices)"
@@ -226,31 +225,16 @@ async def test_what_does_not_fail_on_the_unedited_code_votes_only_when_asked_to(
     assert counted.evidence.standings[2].passes == 3
 
 
-class Unsteady(SubprocessSandbox):
-    """A script that mentions the moon fails every second time with an edit."""
-
-    async def run_script(self, script: str, **more: object) -> Execution:
-        run = await super().run_script(script, **more)  # pyright: ignore[reportArgumentType]
-        asked = sum(what == ("script", script) and bool(diffs) for what, diffs in self.runs)
-        if "moon" in script and more.get("diffs") and asked % 2 == 0:
-            return run.model_copy(update={"exit_code": 1})
-        return run
-
-
 @pytest.mark.parametrize("repeats", [0, 2])
 async def test_flaky_tests_are_found_by_repetition_and_have_no_vote(
     shop: Shop, repeats: int
 ) -> None:
-    moon = script("total([1, 2]) == 3  # moon")
+    sun = script("total([1, 2]) == 3 and hash('sun') % 2 == 0")  # with seed 0 it is, with 1 not
     answers = {**COMMON, **sample(0, GOOD_EDIT, APPROVE), **sample(1, OTHER_GOOD_EDIT, APPROVE)}
-    answers |= {"testing/1": [moon, APPROVE], "selecting": ["Hm."]}
-    unsteady = Unsteady(shop.sandbox.tree, shop.sandbox.results)
-    selection, _ = await chosen_by(
-        Shop(shop.codebase, unsteady, shop.folder), "evidence", answers,
-        samples=2, repeat_tests=repeats,
-    )  # fmt: skip
+    answers |= {"testing/1": [sun, APPROVE], "selecting": ["Hm."]}
+    selection, _ = await chosen_by(shop, "evidence", answers, samples=2, repeat_tests=repeats)
     table = selection.evidence.votes
-    assert [("moon" in table.tests[t].text) for t in table.flaky] == [True] * bool(repeats)
+    assert [("sun" in table.tests[t].text) for t in table.flaky] == [True] * bool(repeats)
     assert selection.evidence.standings[0].passes <= len(table.tests) - len(table.flaky)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.regression.running import GRACE_SECONDS
 from pipeline.types import Selection
-from sandbox.base import Execution
+from sandbox.base import NO_ENV, Execution
 from tests.machines.shop import APPROVE, FILES, GOOD_EDIT, ISSUE, Shop, open_shop, simple
 from tests.machines.standins import Answer, ScriptedModel, SubprocessSandbox
 
@@ -22,10 +22,15 @@ class Timed(SubprocessSandbox):
     commands: set[float | None]
 
     async def run_script(
-        self, script: str, *, diffs: Sequence[str] = (), seconds: float | None = None
+        self,
+        script: str,
+        *,
+        diffs: Sequence[str] = (),
+        seconds: float | None = None,
+        env: Mapping[str, str] = NO_ENV,
     ) -> Execution:
         self.scripts.add(seconds)
-        return await super().run_script(script, diffs=diffs, seconds=seconds)
+        return await super().run_script(script, diffs=diffs, seconds=seconds, env=env)
 
     async def run_command(
         self,
@@ -34,10 +39,11 @@ class Timed(SubprocessSandbox):
         diffs: Sequence[str] = (),
         seconds: float | None = None,
         output_bytes: int | None = None,
+        env: Mapping[str, str] = NO_ENV,
     ) -> Execution:
         self.commands.add(seconds)
         return await super().run_command(
-            argv, diffs=diffs, seconds=seconds, output_bytes=output_bytes
+            argv, diffs=diffs, seconds=seconds, output_bytes=output_bytes, env=env
         )
 
 

@@ -46,6 +46,7 @@ ROWS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
         ),
     ),
     "two workers, one run": (
+        ("failures/test_workers.py", "test_two_workers_never_have_the_same_run"),
         ("intake/test_worker.py", "test_two_workers_never_have_the_same_run"),
     ),
     "GitHub 502 after creating the PR": (
@@ -53,7 +54,7 @@ ROWS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
         ("publishing/test_once.py", "test_a_lost_answer_makes_nothing_twice"),
     ),
     "token expired mid-run": (
-        ("publishing/test_outcomes.py", "test_a_token_that_expires_on_the_way_is_renewed"),
+        ("failures/test_workers.py", "test_a_token_that_expires_on_the_way_is_renewed"),
     ),
     "model 529 for ten minutes": (
         ("failures/test_model.py", "test_a_model_that_is_overloaded_for_ten_minutes"),

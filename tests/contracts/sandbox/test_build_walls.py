@@ -178,6 +178,19 @@ async def test_a_build_that_fills_the_disk_is_ended_and_told(
     assert containers_of(daemon, run_id) == []
 
 
+async def test_one_file_of_a_build_stops_at_the_limit_of_the_disk(
+    ca_bundle: Path | None, tmp_path: Path, run_id: str
+) -> None:
+    """However fast it grows, and though the step ends before anybody has looked."""
+    engine = DockerEngine(ca_bundle=ca_bundle, owner=OWNER, build_disk_mb=30)
+    tree = make_tree(tmp_path, {"a.py": ""})
+    fill = "head -c 900000000 /dev/zero > /tmp/f || { stat -c %s /tmp/f; exit 1; }"
+    with pytest.raises(EnvironmentFailed, match="wrote more than 30 MB") as failed:
+        await engine.prepare(tree, setup=[fill], run_id=run_id, scope=run_id)
+    assert failed.value.log.split()[-1] == "31000000"
+    await engine.close()
+
+
 async def test_a_dockerfile_sees_no_secret_and_nothing_of_the_host(
     trusted: DockerEngine, tmp_path: Path, run_id: str
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeline.together import together
-from sandbox.base import Ending, Sandbox, SandboxUnavailable
+from sandbox.base import NO_ENV, Ending, Sandbox, SandboxUnavailable, another_time
 from sandbox.docker import DockerEngine, DockerSandbox
 from tests.contracts.sandbox.test_diffs import FIX
 from tests.docker import PACKAGE
@@ -80,6 +80,34 @@ print([p for p in ("/tmp/left", "left", "/dev/shm/left") if os.path.exists(p)], 
     assert run.output == "[] 2\n"
 
 
+async def test_the_base_stays_bit_identical_whatever_is_done_to_it(sandbox: DockerSandbox) -> None:
+    digest = """
+import hashlib, os
+found = hashlib.sha256()
+for folder, folders, names in os.walk("."):
+    folders.sort()
+    for name in sorted(names) + folders:
+        path = os.path.join(folder, name)
+        facts = os.lstat(path)
+        data = open(path, "rb").read() if name in names else b""
+        found.update(repr((path, facts.st_mode, facts.st_mtime_ns, data)).encode())
+print(found.hexdigest(), "")
+"""
+    before = await sandbox.run_script(digest)
+    ruin = await sandbox.run_script("""
+import os, shutil
+for name in os.listdir("."):
+    if os.path.isdir(name): shutil.rmtree(name)
+    else: open(name, "a").write("x"); os.chmod(name, 0o777); os.utime(name, (1, 1))
+open("new", "w").write("x")
+print(sorted(os.listdir(".")))
+""")
+    assert "'new'" in ruin.output
+    after = await sandbox.run_script(digest + "# once more\n")
+    assert before.passed
+    assert after.output == before.output
+
+
 async def test_compiled_files_of_the_image_are_still_valid(sandbox: DockerSandbox) -> None:
     run = await sandbox.run_command(["python", "-v", "-c", "import shop.total"])
     assert "matches /testbed/src/shop/total.py" in run.output
@@ -100,12 +128,47 @@ async def test_the_middle_of_long_output_is_cut_with_a_sentence(sandbox: DockerS
     assert "[... 8809 bytes of output left out here ...]" in run.output
 
 
+async def test_processor_time_and_memory_are_told_of_all_that_ran(sandbox: DockerSandbox) -> None:
+    """Those that the program did not wait for, too."""
+    burn = "import time; held = b'x' * 60_000_000\nwhile time.process_time() < 0.4: pass\n"
+    run = await sandbox.run_script(f"""
+import subprocess, sys, time
+left = subprocess.Popen([sys.executable, "-c", {burn!r} +
+    "print(1, flush=True); time.sleep(60)"], stdout=subprocess.PIPE)
+left.stdout.readline()
+""")
+    assert run.exit_code == 0
+    assert run.cpu_seconds is not None
+    assert run.peak_memory_mb is not None
+    assert 0.35 < run.cpu_seconds < 5
+    assert 57 < run.peak_memory_mb < 200
+    idle = await sandbox.run_script("pass")
+    assert idle.cpu_seconds is not None
+    assert idle.cpu_seconds < run.cpu_seconds
+
+
 async def test_the_same_script_on_the_same_diffs_runs_once(sandbox: DockerSandbox) -> None:
     script = "import time; print(time.time_ns())"
     first, second = await together(sandbox.run_script(script) for _ in range(2))
     third = await sandbox.run_script(script)
     other = await sandbox.run_script(script + " ")
     assert first.output == second.output == third.output != other.output
+
+
+async def test_another_environment_is_another_run_and_reaches_the_program(
+    sandbox: DockerSandbox,
+) -> None:
+    script = "import os, time; print(os.environ['PYTHONHASHSEED'], time.time_ns())"
+    first, again, other = await together(
+        sandbox.run_script(script, env=env) for env in (NO_ENV, NO_ENV, another_time(2))
+    )
+    assert first.output == again.output
+    assert (first.output[0], other.output[0]) == ("0", "2")
+    said = await sandbox.run_command(
+        ["python", "-c", "import os; print(os.environ['COLOUR'], os.environ['HOME'])"],
+        env={"COLOUR": "pale blue; id"},
+    )
+    assert said.output == "pale blue; id /tmp\n"
 
 
 async def test_commands_run_every_time(sandbox: DockerSandbox) -> None:

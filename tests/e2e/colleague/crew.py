@@ -44,6 +44,7 @@ from sandbox.base import Ending, Execution, Sandbox
 from tests.e2e.publishing.office import Decided
 from tests.e2e.publishing.test_use_once import Passing
 from tests.hub import ref_of, settings_for
+from tests.phone import unreadable
 from tests.unit.bot_publish.samples import ACCOUNTS, SHOP
 
 SECONDS = 120
@@ -120,6 +121,7 @@ class Crew:
             hub.webhook_url = f"{server}/webhook"
             yield cls(hub, redis, settings, data)
             hub.webhook_url = None
+            assert unreadable(hub) == {}
             assert [d for d in hub.deliveries if d.status is None or d.status >= 300] == []
 
     def worker(self, find: FindLabelled | None = None) -> Worker:

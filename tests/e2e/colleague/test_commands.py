@@ -69,8 +69,14 @@ async def test_talk_is_left_alone(crew: Crew, told: str) -> None:
 
 
 async def test_a_bots_comment_is_no_command_and_neither_is_our_own(crew: Crew) -> None:
-    issue = await crew.issue(crew.shop())
-    await crew.say(issue, "/capuchin fix", by=crew.hub.bot.login)
+    repo = crew.shop(config="trust: ['renovate-bot', write]\n")
+    issue = await crew.issue(repo)
+    other = crew.hub.add_user("renovate-bot")
+    other.type = "Bot"
+    repo.grant(other.login, "write")
+    for bot in (crew.hub.bot, other):
+        comment = await crew.say(issue, "/capuchin fix", by=bot.login)
+        assert faces(comment) == []
     await crew.settle()
     assert await crew.runs.last_readable(ref_of(issue.repo), issue.number) is None
 

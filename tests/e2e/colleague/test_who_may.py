@@ -6,10 +6,14 @@ from datetime import timedelta
 
 import pytest
 
+from bot import replies
+from bot.refusal import refuse
 from bot.types import RunStatus
+from pipeline.together import together
 from tests.e2e.colleague.conftest import CrewUp
 from tests.e2e.colleague.crew import Crew, faces
 from tests.e2e.publishing.office import Office
+from tests.hub import ref_of
 
 
 @pytest.mark.parametrize(
@@ -50,6 +54,23 @@ async def test_a_refusal_is_said_once_a_day_and_person(crew: Crew) -> None:
         "Thank you, @mallory",
         "Thank you, @tina",
     ]
+    elsewhere = await crew.issue(issue.repo)
+    comment = await crew.say(elsewhere, "/capuchin fix", by="mallory")
+    await crew.label(elsewhere, by="tina")
+    await crew.settle()
+    assert (crew.said(elsewhere), faces(comment)) == ([], ["confused"])
+    assert (elsewhere.labels, crew.workshop.jobs) == ([], [])
+
+
+async def test_a_comment_and_a_label_at_the_same_moment_are_refused_once(crew: Crew) -> None:
+    issue = await crew.issue(crew.shop())
+    text = replies.refused("mallory", ("write",))
+    async with crew.github.repository(ref_of(issue.repo)) as repo:
+        await together(
+            refuse(crew.runs, repo, issue.number, "mallory", text, wish=wish)
+            for wish in ("a label", "a comment", "another")
+        )
+    assert len(crew.said(issue)) == 1
 
 
 async def test_a_github_that_does_not_say_who_may_is_asked_again_and_nothing_is_done(

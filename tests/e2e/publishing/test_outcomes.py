@@ -238,14 +238,6 @@ async def test_a_resumed_run_keeps_the_commit_it_began_from(office: Office, hub:
     assert repo.branches() == ["capuchin/issue-1-total-subtracts", "main"]
 
 
-async def test_a_token_that_expires_on_the_way_is_renewed(office: Office, hub: LocalHub) -> None:
-    repo, issue = await office.prepare()
-    lease = await office.die_after(2, await office.lease(repo, issue))
-    hub.expire_tokens()
-    run = await office.do_patiently(lease)
-    assert run.status is RunStatus.OPENED_PULL_REQUEST
-
-
 async def test_a_damaged_mirror_is_thrown_away_and_the_run_goes_on(office: Office) -> None:
     repo, issue = await office.prepare()
     lease = await office.die_after(2, await office.lease(repo, issue))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from bot.tend.record import Records
 from bot.types import Mode, RunStatus
 from bot.workshop import Job, Say
 from pipeline.solve import OUTCOME_KEY, Solved
-from sandbox.base import Execution, Sandbox
+from sandbox.base import NO_ENV, Execution, Sandbox
 from tests.e2e.publishing.office import Decided, Office
 from tests.hub import ref_of
 from tests.unit.bot_publish.samples import PASSES, a_selection
@@ -26,7 +26,12 @@ class Passing:
     """A sandbox in which everything passes."""
 
     async def run_script(
-        self, script: str, *, diffs: Sequence[str] = (), seconds: float | None = None
+        self,
+        script: str,
+        *,
+        diffs: Sequence[str] = (),
+        seconds: float | None = None,
+        env: Mapping[str, str] = NO_ENV,
     ) -> Execution:
         raise AssertionError((script, diffs, seconds))
 
@@ -37,6 +42,7 @@ class Passing:
         diffs: Sequence[str] = (),
         seconds: float | None = None,
         output_bytes: int | None = None,
+        env: Mapping[str, str] = NO_ENV,
     ) -> Execution:
         assert argv[0] == "python", (diffs, seconds, output_bytes)
         return PASSES

@@ -23,7 +23,7 @@ TELLS: Final = frozenset({"status", "help", "fxi"})
 async def problems(world: World, history: History) -> list[str]:
     """Everything that is not as it must be, as sentences."""
     runs = await world.ended()
-    found = list(world.faults)
+    found = [*world.faults, *world.workers.faults, *world.bugs.found]
     if await world.runs.active() or await world.inbox.waiting():
         found.append("something is still under way")
     found += world.hub.unexpected
@@ -154,7 +154,10 @@ def _forgotten_command(
     if said.who != "alice":
         if began:
             yield f"{name} began a run"
-        if not holds(said.issue, "capuchin:refus", world):
+        heard = f"capuchin:refused login={said.who} "
+        repo = said.issue.repo
+        once = [*repo.issues.values(), *(i for i in history.gone if i.repo is repo)]
+        if not any(holds(each, heard, world) for each in once):
             yield f"{name} was not refused"
         return
     halted = any(i is said.issue and at >= said.at for i, at in history.halted)

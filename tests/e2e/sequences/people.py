@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TypeVar
 
 from bot.localhub import Issue
@@ -19,6 +20,11 @@ T = TypeVar("T")
 def picked(some: Sequence[T], act: Act) -> T | None:
     """The one that the act is about, of however many there are."""
     return some[act.pick % len(some)] if some else None
+
+
+def latest(issue: Issue) -> datetime:
+    """When the latest thing happened on the issue, by GitHub's clock: ours has gone on since."""
+    return issue.timeline[-1].at
 
 
 class People:
@@ -41,20 +47,21 @@ class People:
             return  # GitHub lets no stranger
         await self.hub.add_label(issue, label, act.who)
         guid = self.hub.deliveries[-1].guid
-        put = Labelled(issue, guid, label, act.who, now(), on_closed=issue.state != "open")
+        closed = issue.state != "open"
+        put = Labelled(issue, guid, label, act.who, latest(issue), on_closed=closed)
         self.history.labelled.append(put)
 
     async def unlabel(self, act: Act) -> None:
         issue, label = self.world.issues[act.issue], "capuchin" + act.word
         if label in issue.labels and act.who != "mallory" and not self._gone(issue):
             await self.hub.remove_label(issue, label, act.who)
-            self.history.unlabelled.append((issue, now()))
+            self.history.unlabelled.append((issue, latest(issue)))
 
     async def close(self, act: Act) -> None:
         issue = self.world.issues[act.issue]
         if issue.state == "open" and not self._gone(issue):
             await self.hub.close_issue(issue, "bob")
-            self.history.halted.append((issue, now()))
+            self.history.halted.append((issue, latest(issue)))
 
     async def reopen(self, act: Act) -> None:
         issue = self.world.issues[act.issue]
@@ -66,9 +73,9 @@ class People:
         if self._gone(issue):
             return
         comment = await self.hub.comment(issue, f"/capuchin {act.word}", act.who)
-        self.history.said.append(Said(issue, comment, act.word, act.who, now()))
+        self.history.said.append(Said(issue, comment, act.word, act.who, comment.created_at))
         if act.word == "stop" and act.who == "alice":
-            self.history.halted.append((issue, now()))
+            self.history.halted.append((issue, comment.created_at))
 
     async def edit_comment(self, act: Act) -> None:
         said = picked([s for s in self.history.said if not s.deleted], act)

@@ -58,13 +58,13 @@ class Player(People):
         world.collect()
         while world.pending:
             await world.deliver(world.pending.pop())
-        for run_id in list(world.at_work):
-            if run_id in world.at_work:
-                await world.finish(run_id)
+        for run_id in list(world.workers.at_work):
+            if run_id in world.workers.at_work:
+                await world.workers.finish(run_id)
         for _ in range(await world.inbox.waiting()):
             await world.command()
-        for run in await world.idle():
-            await world.begin(run)
+        for run in await world.workers.idle():
+            await world.workers.begin(run)
 
     # The network
 
@@ -112,29 +112,29 @@ class Player(People):
     # Workers
 
     async def begin(self, act: Act) -> None:
-        run = picked(await self.world.idle(), act)
+        run = picked(await self.world.workers.idle(), act)
         if run is not None:
-            await self.world.begin(run)
+            await self.world.workers.begin(run)
 
     async def finish(self, act: Act) -> None:
-        run_id = picked(list(self.world.at_work), act)
+        run_id = picked(list(self.world.workers.at_work), act)
         if run_id is not None:
-            await self.world.finish(run_id)
+            await self.world.workers.finish(run_id)
 
     async def kill(self, act: Act) -> None:
-        run_id = picked(list(self.world.at_work), act)
+        run_id = picked(list(self.world.workers.at_work), act)
         if run_id is not None:
-            await self.world.kill(run_id)
+            await self.world.workers.kill(run_id)
 
     async def hand_over(self, act: Act) -> None:
-        run_id = picked(list(self.world.at_work), act)
+        run_id = picked(list(self.world.workers.at_work), act)
         if run_id is not None:
-            await self.world.hand_over(run_id)
+            await self.world.workers.hand_over(run_id)
 
     async def die(self, act: Act) -> None:
-        run = picked(await self.world.idle(), act)
+        run = picked(await self.world.workers.idle(), act)
         if run is not None:
-            await self.world.begin_and_die(run, 1 + act.pick)
+            await self.world.workers.begin_and_die(run, 1 + act.pick)
 
     async def command(self, act: Act) -> None:
         await self.world.command()

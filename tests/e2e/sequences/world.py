@@ -11,14 +11,13 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 from uuid import uuid4
 
 import httpx
 import time_machine
 from redis.asyncio import Redis
 
-from bot.attempt import Attempt, Stopping
 from bot.clerk import Clerk, Office
 from bot.commands.desk import VERBS, Desk
 from bot.cursors import Cursors
@@ -26,8 +25,7 @@ from bot.errors import TryLater
 from bot.github.facts import Cursor
 from bot.inbox import Inbox, Item
 from bot.labelled import find_labelled
-from bot.lease import Lease
-from bot.localhub import Exchange, Issue, LocalHub, Repo
+from bot.localhub import Issue, LocalHub, Repo
 from bot.localhub.faults import Faults, RateLimit
 from bot.localhub.state import Pull
 from bot.localhub.webhooks import Delivery
@@ -36,35 +34,24 @@ from bot.redis_client import Outage
 from bot.runs import Runs
 from bot.server import create_app
 from bot.settings import Settings
-from bot.solve_issue import SolveIssue
 from bot.sweep import Sweep
 from bot.tend.record import Records
-from bot.tend.work import TendPull, by_mode
 from bot.triggers import Names
 from bot.types import Run, now
 from pipeline.types import NoFix
+from tests.e2e.sequences.bugs import Bugs
+from tests.e2e.sequences.death import Death
 from tests.e2e.sequences.direct import KeptMirrors, NearApp
 from tests.e2e.sequences.gated import Gated
 from tests.e2e.sequences.plan import ISSUES
+from tests.e2e.sequences.quick_git import QuickRepo
+from tests.e2e.sequences.workers import Workers
 from tests.hub import ref_of, settings_for
 from tests.unit.bot_publish.samples import SHOP, a_selection
 
-LONG: Final = 3600.0
-"""Seconds of a lease: it ends when the sequence says so."""
-ASK_SECONDS: Final = 0.03
-"""How often a run is asked whether it is to stop; the sequence waits for the answer."""
 START: Final = datetime(2026, 5, 1, 8, tzinfo=UTC)
 REPOS: Final = ("acme/shop", "globex/shop")
 """Two installations."""
-
-
-class AtWork(NamedTuple):
-    """A worker that has a run."""
-
-    lease: Lease
-    task: asyncio.Task[None]
-
-
 MOST_LEFT: Final = 100
 """Requests that a limit leaves us, at most."""
 
@@ -81,12 +68,11 @@ class World:
         self.workshop = Gated(settings)
         self.github = NearApp(settings, hub)
         self.mirrors = KeptMirrors(data)
-        self.solve = SolveIssue(settings, self.github, self.mirrors, self.workshop)
-        tend = TendPull(settings, self.github, self.mirrors, self.workshop)
-        self.work = by_mode(self.solve, tend)
-        self.give_up = by_mode(self.solve.give_up, tend.give_up)
-        ending = self.solve.ending
-        self.stopping = Stopping(ending.holds, by_mode(ending.stopped, tend.give_up))
+        self.bugs = Bugs()
+        self.death = Death()
+        self.workers = Workers(
+            settings, self.runs, self.github, self.mirrors, self.workshop, self.death
+        )
         nudges = Nudges(redis, self.runs.keys)
         self.office = Office(self.runs, nudges)
         outage = Outage()
@@ -99,15 +85,12 @@ class World:
         self.issues: list[Issue] = []
         self.merged: set[str] = set()
         """Repositories whose default branch has moved."""
-        self.at_work: dict[str, AtWork] = {}
         self.pending: list[Delivery] = []
         self.delivered: list[Delivery] = []
         self.faults: list[str] = []
         """What was seen on the way and must not be."""
         self._heard = 0
-        self._dies_after: int | None = None
-        self._victim: asyncio.Task[None] | None = None
-        hub.on_exchange = self._exchanged
+        hub.on_exchange = self.death.exchanged
         self._clock: time_machine.Traveller
         self._server: httpx.AsyncClient
 
@@ -138,10 +121,12 @@ class World:
                         transport=httpx.ASGITransport(app), base_url="http://bot"
                     ) as world._server,
                 ):
-                    yield world
+                    with world.bugs.noted():
+                        yield world
 
     def _shop(self, name: str) -> Repo:
         repo = self.hub.add_repo(name, {"shop.py": SHOP, "tests/test_x.py": "x = 1\n"})
+        repo.git = QuickRepo(repo.git.path)
         for login, role in (("alice", "write"), ("tina", "triage")):
             self.hub.add_user(login)
             repo.grant(login, role)
@@ -155,6 +140,8 @@ class World:
         self.hub.requests.clear()
         self._heard = 0
         self.pending, self.delivered, self.faults = [], [], []
+        self.workers.faults.clear()
+        self.bugs.found.clear()
         await self._forgotten()
         no_fix = NoFix(reason="no reproduction", learnt=())
         self.workshop.answer = a_selection() if fixes else no_fix
@@ -211,8 +198,8 @@ class World:
                 self.passes(seconds / 3)
                 await self.sweep()
                 await self.command()
-                for run in await self.idle():
-                    await self.begin(run)
+                for run in await self.workers.idle():
+                    await self.workers.begin(run)
         self.hub.faults.down = False
 
     def collect(self) -> None:
@@ -226,59 +213,7 @@ class World:
         )
         if answer.status_code not in (200, 202, 204):
             self.faults.append(f"{delivery.event} was answered {answer.status_code}")
-        await self._stopped()
-
-    async def begin(self, run: Run) -> None:
-        """A worker takes the run up; it works until the pipeline is to answer."""
-        lease = await self.runs.acquire(run.id, worker=uuid4().hex, seconds=LONG)
-        if lease is None:
-            return
-        others = [each.lease.run for each in self.at_work.values()]
-        if any((o.repo, o.issue) == (run.repo, run.issue) for o in others):
-            self.faults.append(f"two runs of #{run.issue} at once")
-        attempt = Attempt(
-            lease,
-            self.runs,
-            work=self.work,
-            give_up=self.give_up,
-            patience_seconds=self.settings.patience_seconds,
-            stopping=self.stopping,
-            ask_seconds=ASK_SECONDS,
-        )
-        self.workshop.came.clear()
-        task = asyncio.create_task(attempt.go())
-        self.at_work[run.id] = AtWork(lease, task)
-        await self._until_quiet(run.id)
-
-    async def idle(self) -> list[Run]:
-        return sorted([run async for run in self.runs.idle()], key=lambda run: run.created_at)
-
-    async def finish(self, run_id: str) -> None:
-        """The pipeline answers; the worker ends."""
-        self.workshop.gates[run_id].set()
-        await self._ended(run_id)
-
-    async def kill(self, run_id: str) -> None:
-        """The worker is gone, as its machine is; its lease runs out."""
-        at_work = self.at_work[run_id]
-        at_work.lease.lost = True  # so that it hands nothing back
-        at_work.task.cancel()
-        await self._ended(run_id)
-        await self.redis.delete(self.runs.keys.lease(run_id))
-
-    async def hand_over(self, run_id: str) -> None:
-        """The worker is told to end, as by a deploy."""
-        self.at_work[run_id].task.cancel()
-        await self._ended(run_id)
-
-    async def begin_and_die(self, run: Run, effect: int) -> None:
-        """A worker that dies as soon as GitHub has answered its `effect`th effect."""
-        self._dies_after = effect
-        await self.begin(run)
-        if run.id in self.workshop.gates:
-            await self.finish(run.id)
-        self._dies_after = None
-        await self.redis.delete(self.runs.keys.lease(run.id))
+        await self.workers.stopped()
 
     async def command(self, dies_after: int | None = None) -> None:
         """Carry out the command whose turn it is, as far as its clerk lives."""
@@ -287,13 +222,13 @@ class World:
         item = await self.inbox.take()
         if item is not None:
             await self._carried_out(item, dies_after)
-            await self._stopped()
+            await self.workers.stopped()
 
     async def sweep(self) -> None:
         """Look for what no webhook told."""
         with suppress(TryLater):  # as the worker does; the next look finds the rest
             await self._sweep.look(self._find)
-        await self._stopped()
+        await self.workers.stopped()
 
     async def look_after(self) -> None:
         """The time has come for all our pull requests to be looked after."""
@@ -303,51 +238,11 @@ class World:
 
     async def _carried_out(self, item: Item, dies_after: int | None) -> None:
         task = asyncio.create_task(self.clerk.do(item))
-        self._dies_after, self._victim = dies_after, task
-        await asyncio.wait([task])
-        self._dies_after = self._victim = None
+        with self.death.after(dies_after or 0, task.cancel):  # 0: never
+            await asyncio.wait([task])
 
     def _find(self, cursors: Cursors):
         return find_labelled(self.github, Names.of(self.settings), cursors)
-
-    async def _until_quiet(self, run_id: str) -> None:
-        """The worker waits for the pipeline, or has ended."""
-        task = self.at_work[run_id].task
-        came = asyncio.create_task(self.workshop.came.wait())
-        self._victim = task
-        await asyncio.wait([task, came], return_when=asyncio.FIRST_COMPLETED)
-        came.cancel()
-        if task.done():
-            await self._ended(run_id)
-
-    async def _ended(self, run_id: str) -> None:
-        task = self.at_work.pop(run_id).task
-        self._victim = task
-        await asyncio.wait([task])
-        self._victim = None
-        if not task.cancelled() and (error := task.exception()) is not None:
-            raise error
-
-    async def _stopped(self) -> None:
-        """What was asked to stop has heard of it."""
-        for run_id, at_work in list(self.at_work.items()):
-            if at_work.lease.run.told:  # too late for it
-                continue
-            while not at_work.task.done() and await self.runs.stop_of(run_id):
-                await asyncio.sleep(0.005)
-            if at_work.task.done():
-                await self._ended(run_id)
-
-    def _exchanged(self, exchange: Exchange) -> None:
-        read = exchange.method == "GET" or exchange.path.endswith(("/access_tokens", "upload-pack"))
-        if read or self._dies_after is None:
-            return
-        self._dies_after -= 1
-        if self._dies_after == 0 and self._victim is not None:
-            with suppress(StopIteration):
-                victim = next(w for w in self.at_work.values() if w.task is self._victim)
-                victim.lease.lost = True
-            self._victim.cancel()
 
     async def ended(self) -> list[Run]:
         """The runs of this sequence that are over, by when they were asked for."""

@@ -11,6 +11,9 @@ from bot.commands.grammar import Command, nearest, parse
     ("text", "verb", "words"),
     [
         ("/capuchin fix", "fix", ()),
+        ("/capuchin cancel", "stop", ()),
+        ("@capuchin approve", "fix", ()),
+        ("/capuchin dry-run", "plan", ()),
         ("@capuchin fix", "fix", ()),
         ("@capuchin[bot] fix", "fix", ()),
         ("/Capuchin FIX", "fix", ()),

@@ -8,16 +8,24 @@ from types import ModuleType
 
 import pytest
 
-from bot import choosing_replies, comments, config_told, evidence, replies
+from bot import (
+    choosing_replies,
+    comments,
+    config_proposal,
+    config_told,
+    evidence,
+    replies,
+    verdict_text,
+)
 from bot.choosing_replies import Held
 from bot.commands.desk import VERBS
-from bot.config_layers import LayerProblem
+from bot.config_layers import Effective, Layer, LayerProblem, combined
 from bot.duplicates import Signs
 from bot.github.facts import LinkedPull
 from bot.hearing import Heard
 from bot.progress import Progress
 from bot.quota import Limit
-from bot.repo_config import ConfigProblem
+from bot.repo_config import CANDIDATES, ConfigProblem
 from bot.tend import words
 from bot.types import Failure, Mode, RunStatus, Stop, StopReason, Wait, changed
 from pipeline.estimate import Estimate
@@ -27,7 +35,8 @@ from pipeline.verify import Verification
 from sandbox.base import Ending, Execution
 from tests import phone
 from tests.snapshots import assert_snapshot
-from tests.unit.bot_publish.samples import ACCOUNTS, BREAKS, FAILS, PASSES, a_run, a_selection
+from tests.unit.bot_publish import bodies_of_edits as edits
+from tests.unit.bot_publish.samples import BREAKS, FAILS, PASSES, a_run, a_selection
 
 Bodies = Mapping[str, str]
 
@@ -51,6 +60,13 @@ def stopped(why: StopReason, by: str = "alice") -> str:
     return comments.stopped(changed(RUN, stop=Stop(by=by, why=why)))
 
 
+def effective(organisation: str, repository: str) -> Effective:
+    layers = [("acme/.github: .github/capuchin.yml", organisation), (CANDIDATES[0], repository)]
+    found = combined([Layer(source, text) for source, text in layers])
+    assert isinstance(found, Effective)
+    return found
+
+
 STATUS: Bodies = {
     "queued": comments.queued(RUN, Wait(place=3, seconds=1500)),
     "started": comments.started(RUN),
@@ -58,6 +74,7 @@ STATUS: Bodies = {
         RUN, Progress(doing="Writing 10 tests.", files=12, tests=1, edits=3, dollars=0.5)
     ),
     "waiting": comments.waiting(RUN, Failure.MODEL_UNAVAILABLE),
+    "kept away": replies.opted_out(RUN, "capuchin:disabled"),
     "edited since": replies.edited_since(RUN),
     "a dry run begins": comments.started(changed(RUN, mode=Mode.PLAN)),
     "judging begins": comments.started(changed(RUN, mode=Mode.JUDGE, pulls=(12, 34))),
@@ -109,6 +126,11 @@ ANSWERS: Bodies = {
     "explain: failed": replies.explained(
         changed(RUN, status=RunStatus.FAILED, failure=Failure.MODEL_UNAVAILABLE), None
     ),
+    "config": config_told.as_comment(effective("samples: 3", "draft: true")),
+    "config: no file": config_told.as_comment(effective("", "")),
+    "config propose: done": config_proposal.proposed(12),
+    "config propose: there is one": config_proposal.there_already(CANDIDATES[0]),
+    "config propose: no branch": config_proposal.no_branch(),
     "config: invalid": replies.config_invalid(
         LayerProblem(".github/capuchin.yml", ConfigProblem(line=3, column=1, message="Is it?"))
     ),
@@ -176,16 +198,15 @@ CHECKS: Bodies = {
     ),
 }
 
-READ = changed(a_run(), not_read=replies.not_read(Heard(strangers=2, late=1, edited=True)))
-PULLS: Bodies = {"pull request": evidence.body(READ, CHOSEN, ACCOUNTS)}
-
 GROUPS: Mapping[str, Bodies] = {
     "bodies_status": STATUS,
     "bodies_answers": ANSWERS,
     "bodies_refusals": REFUSALS,
     "bodies_follow_up": TENDED,
     "bodies_checks": CHECKS,
-    "bodies_pull_request": PULLS,
+    "bodies_pull_request": edits.PULLS,
+    "bodies_verdict": {**edits.VERDICTS, **edits.NOT_USED},
+    "bodies_commits": edits.COMMITS,
 }
 
 
@@ -213,14 +234,32 @@ def test_the_rule_for_phones_notices() -> None:
 INNER = {
     "status_marker", "request_marker", "reply_marker", "refusal_marker", "note_marker",
     "answer_marker", "in_status", "failure_reason", "no_fix_reason", "runners_up", "used_up",
-    "not_read", "waits_for",
+    "not_read", "waits_for", "verdict_of", "account_of", "proof_of", "answered_by", "cost",
+    "model_name", "price_notes",
+    # For a terminal, an editor and the README.
+    "as_lines", "schema", "table", "description",
+    # A file, which its own test reads.
+    "file_text", "marker_of",
 }  # fmt: skip
 """What only other texts are made of."""
 
 
-@pytest.mark.parametrize("module", [comments, replies, choosing_replies, words])
+@pytest.mark.parametrize(
+    "module",
+    [
+        comments,
+        replies,
+        choosing_replies,
+        words,
+        verdict_text,
+        evidence,
+        config_told,
+        config_proposal,
+    ],
+)
 def test_no_text_is_left_out_above(module: ModuleType) -> None:
-    source = inspect.getsource(inspect.getmodule(test_no_text_is_left_out_above) or module)
+    here = inspect.getmodule(test_no_text_is_left_out_above) or module
+    source = inspect.getsource(here) + inspect.getsource(edits)
     every = {
         name
         for name, function in inspect.getmembers(module, inspect.isfunction)

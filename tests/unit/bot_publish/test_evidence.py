@@ -82,8 +82,8 @@ def test_files_that_were_left_out_are_not_all_said_to_be_too_large() -> None:
     context = Context(files=(), dropped=("a.py", "b.py"))
     proof = chosen.evidence.model_copy(update={"context": context})
     body = evidence.body(a_run(), chosen.model_copy(update={"evidence": proof}), ACCOUNTS)
-    assert "2 files that may matter were not shown to the model" in body
-    assert "they did not fit, or seemed to matter less" in body
+    assert "Not shown to the model that wrote the edit: 2 files that may matter" in body
+    assert "but did not fit, or seemed to matter less" in body
 
 
 def test_a_part_of_a_long_suite_is_said_to_be_one() -> None:

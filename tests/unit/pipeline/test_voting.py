@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from pipeline.selection.orders import ordered, shortlist
 from pipeline.selection.voting import reporting, vote
 from pipeline.store import DirStore
 from pipeline.types import Candidate, Patch, TestScript, VoteTable
-from sandbox.base import Execution
+from sandbox.base import NO_ENV, Execution
 
 Asked = list[tuple[str, tuple[str, ...]]]
 
@@ -26,7 +26,12 @@ class TableSandbox:
     most_running: int = 0
 
     async def run_script(
-        self, script: str, *, diffs: Sequence[str] = (), seconds: float | None = None
+        self,
+        script: str,
+        *,
+        diffs: Sequence[str] = (),
+        seconds: float | None = None,
+        env: Mapping[str, str] = NO_ENV,
     ) -> Execution:
         self.asked.append((script, tuple(diffs)))
         self.running += 1
@@ -43,6 +48,7 @@ class TableSandbox:
         diffs: Sequence[str] = (),
         seconds: float | None = None,
         output_bytes: int | None = None,
+        env: Mapping[str, str] = NO_ENV,
     ) -> Execution:
         raise AssertionError("no command is run for votes")
 
