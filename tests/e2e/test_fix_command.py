@@ -84,7 +84,7 @@ async def test_a_fix_leaves_its_patch_test_report_and_bundle(
     assert "def test_total_adds" in (desk.out / "reproduction_test.py").read_text()
     text = (desk.out / "report.md").read_text()
     assert text.startswith("# Make total() add\n")
-    assert "I wrote 2 edits and 1 test, and ran every test on every edit." in text
+    assert "I wrote 2 edits and 1 test, and every test was run on every edit." in text
     assert "It passes the one test that votes; the other edit differs from it" in text
     assert "commit" not in text, "none was made"
     assert local_git.git(desk.repo, "status", "--porcelain") == ""
