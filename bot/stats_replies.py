@@ -49,7 +49,7 @@ class Stats(NamedTuple):
     begins: datetime | None
     """When the oldest run that is in our records ended; None: they hold none."""
     runs: Mapping[RunStatus, int]
-    """Of those that were to fix something, how many ended how."""
+    """Of those meant to fix something, how many ended how."""
     others: int
     """Other runs: plans, comparisons, exchanged edits, paid follow-ups."""
     dollars: float
@@ -68,7 +68,7 @@ def told(stats: Stats) -> str:
     said = [f"**My work in this repository, the last {days}.** {_reach(stats)}"]
     if stats.runs:
         rows = [_ended(status, count) for status, count in _grouped(stats.runs)]
-        said.append(_listed(f"Of {count_of(sum(stats.runs.values()), 'run')} that were to fix "
+        said.append(_listed(f"Of {count_of(sum(stats.runs.values()), 'run')} meant to fix "
                             "an issue:", rows))  # fmt: skip
     if stats.pulls.total:
         said += _of_pulls(stats.pulls)
@@ -138,20 +138,21 @@ def _places(pulls: Pulls) -> str:
         return ""
     said: list[str] = []
     if pulls.first_choice:
-        said.append(f"my first choice in {pulls.first_choice}")
+        said.append(f"{pulls.first_choice} held my first choice")
     if pulls.swapped:
-        said.append(f"another of my edits, put in by `use`, in {pulls.swapped}")
+        said.append(f"{pulls.swapped} another of my edits (`use`)")
     unknown = pulls.merged - pulls.first_choice - pulls.swapped
     if unknown:
-        said.append(f"in {unknown} I do not know any more which")
-    return f"What was merged was {'; '.join(said)}."
+        said.append(f"{unknown} one that my records do not tell")
+    return f"Of the merged, {', '.join(said)}."
 
 
 def _by_people(pulls: Pulls) -> str:
     if not pulls.looked_at:
         return ""
     which = "the" if pulls.looked_at == pulls.merged else "the latest"
-    return f"Of {which} {pulls.looked_at} merged, {pulls.by_people} had commits of other people."
+    had = pulls.by_people or "none"
+    return f"Of {which} {pulls.looked_at} merged, {had} had commits of other people."
 
 
 def _left_out(pulls: Pulls) -> str:
@@ -167,7 +168,7 @@ def _cost(stats: Stats) -> str:
     recorded, merged = stats.pulls.recorded, stats.pulls.merged
     said = f"It cost ${stats.dollars:.2f} at list prices by my records"
     if stats.others:
-        said += f", {count_of(stats.others, 'other run')} among it"
+        said += f", {count_of(stats.others, 'other run')} (plans, follow-ups) among it"
     if recorded:
         which = "merged one" if recorded == merged else f"of the {recorded} merged ones they hold"
         said += f": ${stats.dollars / recorded:.2f} for each {which}"

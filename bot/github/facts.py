@@ -171,9 +171,8 @@ class PullRequestFacts(Fact):
 class CommitFacts(Fact):
     sha: str
     message: str = Field(default="", validation_alias=AliasPath("commit", "message"))
-    author: str = Field(default="", validation_alias=AliasPath("author", "login"))
-    """Login; empty where GitHub knows no account of that address."""
     author_type: str = Field(default="User", validation_alias=AliasPath("author", "type"))
+    """Of a person too where GitHub knows no account of that address."""
     author_email: str = Field(default="", validation_alias=AliasPath("commit", "author", "email"))
     committed_at: datetime = Field(validation_alias=AliasPath("commit", "committer", "date"))
     parents: Annotated[tuple[str, ...], _each("sha")] = ()
