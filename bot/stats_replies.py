@@ -74,9 +74,8 @@ def told(stats: Stats) -> str:
         said += _of_pulls(stats.pulls)
     else:
         said.append("I opened no pull request here in that time.")
-    if stats.dollars:
-        said.append(_cost(stats))
-    return "\n\n".join(said)
+    said += [_cost(stats), _left_out(stats.pulls)]
+    return "\n\n".join(one for one in said if one)
 
 
 def _reach(stats: Stats) -> str:
@@ -118,9 +117,7 @@ def _of_pulls(pulls: Pulls) -> list[str]:
         merged += f", of which {pulls.reverted} reverted since"
     rows = [merged, f"{pulls.closed} closed without a merge", f"{pulls.open} open"]
     said = [_listed(f"Of {count_of(pulls.total, 'pull request')} of mine:", rows)]
-    rates = _rates(pulls)
-    details = [rates, _places(pulls), _by_people(pulls), _left_out(pulls)]
-    return said + [one for one in details if one]
+    return [*said, _rates(pulls), _places(pulls), _by_people(pulls)]
 
 
 def _rates(pulls: Pulls) -> str:
@@ -165,6 +162,8 @@ def _left_out(pulls: Pulls) -> str:
 
 
 def _cost(stats: Stats) -> str:
+    if not stats.dollars:
+        return ""
     recorded, merged = stats.pulls.recorded, stats.pulls.merged
     said = f"It cost ${stats.dollars:.2f} at list prices by my records"
     if stats.others:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from bot.github import pulls, repository, wire
 from bot.localhub import Issue, Repo
 from bot.localhub.state import Pull
 from bot.types import RunStatus
@@ -78,3 +81,24 @@ async def test_where_nothing_was_done_it_says_so_and_no_days_are_asked_back(crew
     await crew.say(issue, "/capuchin stats", by="mallory")
     await crew.settle()
     assert crew.said(issue)[-1].startswith("Thank you, @mallory. I only start for people")
+
+
+async def test_of_more_than_it_reads_it_asks_for_its_own_and_says_so(
+    crew: Crew, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repo = crew.shop(config=CONFIG)
+    issue = await asked(crew, repo)
+    for number in range(2):
+        await crew.hub.commit(repo, f"work-{number}", {"x.py": "x = 1\n"}, "Work", "alice")
+        await crew.hub.open_pull(repo, f"work-{number}", "Work", "alice")
+    await crew.hub.merge(repo.pulls[0], "alice")
+    for number in range(2):
+        await crew.hub.commit(repo, "main", {"x.py": f"x = {number}\n"}, "More work", "alice")
+    for module in (wire, pulls, repository):
+        monkeypatch.setattr(module, "PER_PAGE", 2)
+    monkeypatch.setattr(pulls, "LISTED_PAGES", 1)
+    monkeypatch.setattr(repository, "HISTORY_PAGES", 1)
+    said = await stats(crew, issue)
+    assert "Of 1 pull request of mine:\n\n- 1 merged\n" in said
+    assert "of the older pull requests I looked only at those in my records" in said
+    assert "I looked for reverts among the latest commits only" in said
