@@ -119,7 +119,7 @@ BIG = STATS._replace(
     others=4,
     pulls=stats_replies.Pulls(
         open=2, merged=40, closed=10, reverted=4, recorded=38, first_choice=35, swapped=3,
-        looked_at=30, by_people=6, not_all_pulls=True, not_all_commits=True,
+        looked_at=20, by_people=6, not_all_pulls=True, not_all_commits=True,
     ),
 )  # fmt: skip
 
