@@ -51,7 +51,7 @@ redis.call('DEL', KEYS[1])
 redis.call('SREM', KEYS[3], ARGV[4])
 local time = tonumber(ARGV[6])
 if ARGV[10] ~= '' then
-  redis.call('ZADD', KEYS[8], time, ARGV[10])
+  redis.call('ZADD', KEYS[8], ARGV[13], ARGV[10])
   redis.call('ZREMRANGEBYSCORE', KEYS[8], '-inf', time - ARGV[11])
   redis.call('ZREMRANGEBYRANK', KEYS[8], 0, -1 - ARGV[12])
   redis.call('EXPIRE', KEYS[8], ARGV[11])
@@ -194,6 +194,7 @@ class Lease:
                 entry_of(run),
                 OUTCOME_SECONDS,
                 MOST_OUTCOMES,
+                f"{(run.finished_at or now()).timestamp():.3f}",
             ],
         )
         self.run = run
