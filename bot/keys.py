@@ -19,6 +19,7 @@
 | `runs:ended` | sorted set of the ids of finished runs, by when they ended | 30 days |
 | `runs:seconds` | how long the last of them took, the latest first | |
 | `runs:totals` | how many ended in which way, and what they spent | |
+| `runs:of:{owner}/{repo}` | sorted set of its runs' ends, JSON; score: when | 365 days |
 | `sweep:queue` | the turn of one worker to tell those who wait their place | the interval |
 | `orders` | sorted set of the ids of commands that are not carried out; score: when to try next | |
 | `order:{id}` | a command of a comment, JSON | 3 days |
@@ -90,6 +91,9 @@ class Keys:
 
     def pulls(self, repo: RepoRef) -> str:
         return f"{self.prefix}pulls:{repo.full_name.lower()}"
+
+    def outcomes(self, repo: RepoRef) -> str:
+        return f"{self.prefix}runs:of:{repo.full_name.lower()}"
 
     def quota(self, of: str, day: str) -> str:
         return f"{self.prefix}quota:{of.lower()}:{day}"

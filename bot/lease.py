@@ -12,6 +12,7 @@ from redis.asyncio import Redis
 
 from bot.errors import LeaseLost
 from bot.keys import RECORD_SECONDS, Keys
+from bot.outcomes import MOST_OUTCOMES, OUTCOME_SECONDS, entry_of
 from bot.redis_client import UNREACHABLE, run_script
 from bot.steps import Steps
 from bot.types import Run, RunStatus, now
@@ -49,6 +50,12 @@ redis.call('SET', KEYS[2], ARGV[2], 'EX', ARGV[3])
 redis.call('DEL', KEYS[1])
 redis.call('SREM', KEYS[3], ARGV[4])
 local time = tonumber(ARGV[6])
+if ARGV[10] ~= '' then
+  redis.call('ZADD', KEYS[8], ARGV[13], ARGV[10])
+  redis.call('ZREMRANGEBYSCORE', KEYS[8], '-inf', time - ARGV[11])
+  redis.call('ZREMRANGEBYRANK', KEYS[8], 0, -1 - ARGV[12])
+  redis.call('EXPIRE', KEYS[8], ARGV[11])
+end
 redis.call('ZADD', KEYS[5], time, ARGV[4])
 redis.call('ZREMRANGEBYSCORE', KEYS[5], '-inf', time - ARGV[3])
 redis.call('HINCRBY', KEYS[6], 'ended ' .. ARGV[5], 1)
@@ -177,8 +184,18 @@ class Lease:
                 keys.ended,
                 keys.totals,
                 keys.seconds,
+                keys.outcomes(run.repo),
             ],
-            [run.model_dump_json(), RECORD_SECONDS, run.id, *_totals(run)],
+            [
+                run.model_dump_json(),
+                RECORD_SECONDS,
+                run.id,
+                *_totals(run),
+                entry_of(run),
+                OUTCOME_SECONDS,
+                MOST_OUTCOMES,
+                f"{(run.finished_at or now()).timestamp():.3f}",
+            ],
         )
         self.run = run
 

@@ -64,10 +64,9 @@ def _taken(judged: Judged) -> str:
     if verdict.suite is None:
         problem = prose(verdict.suite_problem, 300)
         return f"{said}\n\nThe repository's own tests could not be run with it. {problem}".rstrip()
-    passing = count_of(len(verdict.suite.before.passed), "test")
-    return (
-        f"{said}\n\nIt breaks none of the repository's own tests: {passing} ran with it as without."
-    )
+    after = len(verdict.suite.after.passed)
+    own = f"Of the repository's own tests, {after:,} {'passes' if after == 1 else 'pass'} with it"
+    return f"{said}\n\n{own}, and none fails that passes without it."
 
 
 def _refused(no: NoFix) -> str:

@@ -12,6 +12,7 @@ from bot import replies
 from bot.clerk import Later, Office
 from bot.commands.choosing import judge, use
 from bot.commands.grammar import nearest
+from bot.commands.stats import stats
 from bot.commands.telling import config, explain, show_help, status
 from bot.commands.verbs import Bench, Verb
 from bot.commands.working import WAIT_SECONDS, beginning, begun, fix, stop, stopped
@@ -60,6 +61,12 @@ VERBS: Final[Mapping[str, Verb]] = {
     "stop": Verb("Stop working on it, now.", stop, places=CONVERSATIONS),
     "status": Verb("How it stands.", status, places=CONVERSATIONS),
     "explain": Verb("Why the latest run ended as it did.", explain, places=CONVERSATIONS),
+    "stats": Verb(
+        "What came of my work in this repository: merged, closed, reverted, at what cost.",
+        stats,
+        words="[days]",
+        places=EVERYWHERE,
+    ),
     "config": Verb(
         "The settings that are in force here; `propose`: a pull request with a file of them.",
         config,

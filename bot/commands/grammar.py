@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Final
 
 from bot.types import Frozen
@@ -62,7 +62,13 @@ def parse(text: str, name: str) -> Command | None:
     return Command(verb=verb, words=tuple(words[1:]), by_slash=found["slash"] is not None)
 
 
-def nearest(verb: str, verbs: Iterable[str]) -> str | None:
-    """The verb that was probably meant, or None when none is near."""
+def nearest(verb: str, verbs: Collection[str]) -> str | None:
+    """The verb that was probably meant, or None when none is near.
+
+    Letters in another order are nearest: `stauts` is `status`, though `stats` is as like it.
+    """
+    turned = [one for one in verbs if sorted(one) == sorted(verb)]
+    if turned:
+        return turned[0]
     close = difflib.get_close_matches(verb, sorted(verbs), n=1, cutoff=NEAR)
     return close[0] if close else None

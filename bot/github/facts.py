@@ -157,6 +157,8 @@ class PullRequestFacts(Fact):
     body: str | None = None
     author: str = Field(default="ghost", validation_alias=AliasPath("user", "login"))
     merged_at: datetime | None = None
+    merge_commit_sha: str | None = None
+    """Once it is merged: of what that made on the base branch."""
     base_branch: str = Field(default="", validation_alias=AliasPath("base", "ref"))
     head_branch: str = Field(validation_alias=AliasPath("head", "ref"))
     head_sha: str = Field(validation_alias=AliasPath("head", "sha"))
@@ -164,6 +166,16 @@ class PullRequestFacts(Fact):
     labels: Annotated[tuple[str, ...], _each("name")] = ()
     created_at: datetime | None = None
     updated_at: datetime | None = None
+
+
+class CommitFacts(Fact):
+    sha: str
+    message: str = Field(default="", validation_alias=AliasPath("commit", "message"))
+    author_type: str = Field(default="User", validation_alias=AliasPath("author", "type"))
+    """Of a person too where GitHub knows no account of that address."""
+    author_email: str = Field(default="", validation_alias=AliasPath("commit", "author", "email"))
+    committed_at: datetime = Field(validation_alias=AliasPath("commit", "committer", "date"))
+    parents: Annotated[tuple[str, ...], _each("sha")] = ()
 
 
 class ReviewFacts(Fact):

@@ -9,6 +9,7 @@ from typing import Final
 from bot.github.errors import Forbidden, NotFound, Unprocessable
 from bot.github.facts import (
     CommentFacts,
+    CommitFacts,
     Cursor,
     LineCommentFacts,
     PullRequestFacts,
@@ -17,9 +18,12 @@ from bot.github.facts import (
 from bot.github.reactions import Reactions
 from bot.github.scope import Scope
 from bot.github.touched import touched
+from bot.github.wire import PER_PAGE
 
 COMMENT_PAGES: Final = 5
 """At most 500 comments or reviews of a pull request are read."""
+LISTED_PAGES: Final = 5
+"""At most 500 pull requests of a repository are looked through."""
 READY: Final = (
     "mutation($id: ID!) { markPullRequestReadyForReview(input: {pullRequestId: $id}) "
     "{ pullRequest { isDraft } } }"
@@ -102,6 +106,24 @@ class Pulls:
         docs.github.com/graphql/reference/mutations#markpullrequestreadyforreview
         """
         await self._scope.graphql(READY, {"id": node_id})
+
+    async def since(self, moment: datetime) -> tuple[list[PullRequestFacts], bool]:
+        """Everybody's opened since, newest first; whether there may be more than are read."""
+        listed = self._scope.pages(
+            "pulls", limit=LISTED_PAGES, state="all", sort="created", direction="desc"
+        )
+        found: list[PullRequestFacts] = []
+        async for item in listed:
+            one = PullRequestFacts.model_validate(item)
+            if one.created_at is not None and one.created_at < moment:
+                return found, False
+            found.append(one)
+        return found, len(found) == LISTED_PAGES * PER_PAGE
+
+    async def commits(self, number: int) -> list[CommitFacts]:
+        """Those on its branch, oldest first; GitHub tells at most 250."""
+        listed = self._scope.pages("pulls", number, "commits", limit=3)
+        return [CommitFacts.model_validate(item) async for item in listed]
 
     async def reviews(self, number: int) -> AsyncIterator[ReviewFacts]:
         """Oldest first."""

@@ -6,15 +6,20 @@ import base64
 import binascii
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
 
 from bot.github.checks import Checks
 from bot.github.errors import Forbidden, NotFound, Unprocessable
-from bot.github.facts import FileFacts, RepositoryFacts
+from bot.github.facts import CommitFacts, FileFacts, RepositoryFacts
 from bot.github.issues import Issues
 from bot.github.pulls import Pulls
 from bot.github.scope import Scope
+from bot.github.wire import PER_PAGE
 from bot.types import RepoRef
 
+HISTORY_PAGES: Final = 5
+"""At most 500 commits of a branch are read."""
 DEFAULTS_REPOSITORY = ".github"
 """Its files stand for those that the owner's other repositories do not have:
 https://docs.github.com/communities/setting-up-your-project-for-healthy-contributions"""
@@ -109,6 +114,20 @@ class Repository:
             return [str(item["commit"]["message"]) async for item in listed]
         except Unprocessable:  # GitHub's 409 for a repository without a commit
             return []
+
+    async def history(self, branch: str, since: datetime) -> tuple[list[CommitFacts], bool]:
+        """Commits made since, newest first; whether there may be more than are read.
+
+        Nothing where the branch is gone.
+        """
+        listed = self._scope.pages(
+            "commits", limit=HISTORY_PAGES, sha=branch, since=f"{since:%Y-%m-%dT%H:%M:%SZ}"
+        )
+        try:
+            found = [CommitFacts.model_validate(item) async for item in listed]
+        except (NotFound, Unprocessable):
+            return [], False
+        return found, len(found) == HISTORY_PAGES * PER_PAGE
 
     async def branch_with(
         self, branch: str, *, base: str, path: str, text: str, message: str

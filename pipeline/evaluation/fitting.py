@@ -14,14 +14,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipeline.evaluation.calibration import curve
 from pipeline.evaluation.cases import Case, Forms, case_of, records
 from pipeline.evaluation.dataset import Dataset, read_dataset
+from pipeline.evaluation.newton import Vector, minimum
+from pipeline.evaluation.signs import sign
 from pipeline.selection.clusters import best
 from pipeline.selection.confidence import (
     Fit,
@@ -50,8 +50,6 @@ PROBABILITY_PENALTY = 0.003
 FOLDS = 4
 """Parts that ranks are fitted without, when probabilities are fitted to them."""
 CHOSEN = ("share", "support", "alone", "tokens_mean", "tokens_nearest", "added", "removed", "files")
-
-Vector = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)
@@ -116,8 +114,8 @@ def fit_rank(found: Sequence[Sample], penalty: float, names: Sequence[str]) -> d
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     which = np.repeat(np.arange(len(mixed)), sizes)
     target: Vector = np.concatenate([np.array(s.right, float) / sum(s.right) for s in mixed])
-    weights: Vector = np.zeros(len(names))
-    for _ in range(25):
+
+    def slopes(weights: Vector) -> tuple[Vector, Vector]:
         score: Vector = rows @ weights
         top = np.maximum.reduceat(score, starts)[which]
         power = np.exp(score - top)
@@ -125,11 +123,9 @@ def fit_rank(found: Sequence[Sample], penalty: float, names: Sequence[str]) -> d
         slope: Vector = rows.T @ (chance - target) / len(mixed) + 2 * penalty * weights
         middle = np.add.reduceat(rows * chance[:, None], starts, axis=0)
         bend: Vector = (rows.T @ (rows * chance[:, None]) - middle.T @ middle) / len(mixed)
-        step: Vector = np.linalg.solve(bend + 2 * penalty * np.eye(len(names)), slope)
-        weights = weights - step
-        if np.abs(step).max() < 1e-7:
-            break
-    return _named(names, weights / scale)
+        return slope, bend + 2 * penalty * np.eye(len(names))
+
+    return _named(names, minimum(slopes, [sign(n) for n in names]) / scale)
 
 
 def fit_probability(
@@ -142,16 +138,14 @@ def fit_probability(
     table = table / scale
     penalty = np.full(len(names), PROBABILITY_PENALTY)
     penalty[list(names).index("bias")] = 0
-    weights = np.zeros(len(names))
-    for _ in range(50):
+
+    def slopes(weights: Vector) -> tuple[Vector, Vector]:
         chance = 1 / (1 + np.exp(-(table @ weights)))
         slope = table.T @ (chance - target) / len(target) + 2 * penalty * weights
         bend = table.T @ (table * (chance * (1 - chance))[:, None]) / len(target)
-        step = np.linalg.solve(bend + np.diag(2 * penalty + 1e-9), slope)
-        weights = weights - step
-        if np.abs(step).max() < 1e-7:
-            break
-    return _named(names, weights / scale)
+        return slope, bend + np.diag(2 * penalty + 1e-9)
+
+    return _named(names, minimum(slopes, [sign(n) for n in names]) / scale)
 
 
 def _named(names: Sequence[str], weights: Vector) -> dict[str, float]:

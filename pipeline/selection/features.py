@@ -50,7 +50,7 @@ def weigh(
     _add_sizes(rows)
     _add_support(rows, groups)
     for kind, matrix in alike.items():
-        _add_likeness(rows, groups, kind, matrix)
+        _add_likeness(rows, kind, matrix)
     known = record or [0.0] * len(forms)
     _add_record(rows, groups, known)
     whole = _whole(groups, alike, len(forms))
@@ -59,15 +59,11 @@ def weigh(
 
 
 def _add_sizes(rows: Sequence[Row]) -> None:
-    """Each size beside the middle one."""
-    if not rows:
-        return
-    added = median(row["added"] for row in rows)
-    removed = median(row["removed"] for row in rows)
-    for row in rows:
-        row["added_beyond"] = row["added"] - added
-        row["removed_beyond"] = row["removed"] - removed
-        row["unusual_size"] = abs(row["added"] - added)
+    """How far each size is beyond the middle one."""
+    for size in ("added", "removed") if rows else ():
+        middle = median(row[size] for row in rows)
+        for row in rows:
+            row[f"{size}_beyond"] = max(row[size] - middle, 0.0)
 
 
 def _add_support(rows: Sequence[Row], groups: Sequence[Cluster]) -> None:
@@ -81,21 +77,16 @@ def _add_support(rows: Sequence[Row], groups: Sequence[Cluster]) -> None:
             row["alone"] = float(group.support == 1)
 
 
-def _add_likeness(
-    rows: Sequence[Row], groups: Sequence[Cluster], kind: str, matrix: Matrix
-) -> None:
+def _add_likeness(rows: Sequence[Row], kind: str, matrix: Matrix) -> None:
     average = means(matrix)
     middle = fmean(average) if average else 0.0
     most = max(average, default=0.0)
-    for group in groups:
-        equal = set(group.members)
-        for member in group.members:
-            row = rows[member]
-            unequal = [v for other, v in enumerate(matrix[member]) if other not in equal]
-            row[f"{kind}_mean"] = average[member]
-            row[f"{kind}_beyond"] = average[member] - middle
-            row[f"{kind}_central"] = float(average[member] >= most - 1e-9)
-            row[f"{kind}_nearest"] = max(unequal, default=0.0)
+    for member, row in enumerate(rows):
+        others = matrix[member][:member] + matrix[member][member + 1 :]
+        row[f"{kind}_mean"] = average[member]
+        row[f"{kind}_beyond"] = average[member] - middle
+        row[f"{kind}_central"] = float(average[member] >= most - 1e-9)
+        row[f"{kind}_nearest"] = max(others, default=0.0)
 
 
 def _add_record(rows: Sequence[Row], groups: Sequence[Cluster], record: Sequence[float]) -> None:

@@ -16,7 +16,7 @@ _LONGEST_ISSUE = 100_000
 
 @dataclass(frozen=True)
 class Shape:
-    """Sizes are natural logarithms of one more than a count; the rest is 0 or 1 or a share."""
+    """Sizes are natural logarithms of one more than a count; the rest is 0 or 1."""
 
     added: float
     removed: float
@@ -28,15 +28,13 @@ class Shape:
     tests: float
     """Tests come with the edit."""
     aside: float
-    """How many tests, documents and left scripts come with it."""
+    """Tests, documents or left scripts come with it; thirty count as one."""
     definition: float
     imports: float
     guard: float
     """It asks for a type or attribute, or catches what is raised."""
     raises: float
     prints: float
-    named: float
-    """The share of the names it adds that the issue has too."""
     file_named: float
     """A file that it changes is named in the issue."""
     place_named: float
@@ -54,7 +52,6 @@ def shape(form: Form, words: frozenset[str]) -> Shape:
     added = [token for change in found for token in change.added]
     removed = [token for change in found for token in change.removed]
     come, gone = set(added), set(removed)
-    names = {token for token in come if _WORD.fullmatch(token)}
     stems = {file.path.rpartition("/")[2].partition(".")[0] for file in form.files}
     return Shape(
         added=math.log1p(len(added)),
@@ -65,13 +62,12 @@ def shape(form: Form, words: frozenset[str]) -> Shape:
         removes_only=float(not added),
         new_file=float(any(file.change.startswith("new") for file in form.files)),
         tests=float(any(is_test(path) for path in form.aside)),
-        aside=math.log1p(len(form.aside)),
+        aside=float(bool(form.aside)),
         definition=float(_more("def", added, removed)),
         imports=float("import" in come),
         guard=float(bool(come & {"isinstance", "hasattr", "getattr", "try"})),
         raises=float("raise" in come and "raise" not in gone),
         prints=float("print" in come),
-        named=len(names & words) / max(len(names), 1),
         file_named=float(bool(stems & words)),
         place_named=float(any(place.name in words for place in form.places if place.name)),
     )

@@ -117,6 +117,17 @@ async def test_the_best_of_diffs_and_branches_is_chosen_by_a_given_test_without_
     assert "right" in capsys.readouterr().out
 
 
+async def test_a_needless_large_file_does_not_win_over_two_equal_small_edits(desk: Desk) -> None:
+    large = "".join(f"def unused_{n}(x):\n    return x + {n}\n" for n in range(25_000))
+    desk.branch("padded", {"shop/till.py": RIGHT, "shop/more.py": large})
+    desk.branch("small", {"shop/till.py": RIGHT})
+    desk.branch("equal", {"shop/till.py": RIGHT + "\n# Adds up.\n"})
+    edits = [word for name in ("padded", "small", "equal") for word in ("--branch", name)]
+    test = ("--test", desk.file("T.py", SCRIPT))
+    assert await desk.select(*edits, *test, "--out", str(desk.out)) == local_run.FIXED
+    assert desk.report()["title"] == "small"
+
+
 async def test_edits_bring_their_own_tests_and_an_honest_no_has_its_exit_code(desk: Desk) -> None:
     desk.branch("claims", {"shop/till.py": NOT_RIGHT, "tests/test_total.py": TEST_FILE})
     desk.branch("other", {"shop/till.py": NOT_RIGHT + "\n# Done.\n"})

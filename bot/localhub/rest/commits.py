@@ -12,7 +12,7 @@ from bot.localhub.git_types import Commit
 from bot.localhub.rest.call import Answer, Call, operation, paginate
 from bot.localhub.rest.repositories import REPO
 from bot.localhub.shapes import gitdata as shapes
-from bot.localhub.state import User
+from bot.localhub.state import User, stamp
 
 if TYPE_CHECKING:
     from bot.localhub.hub import LocalHub
@@ -37,7 +37,8 @@ async def list_commits(call: Call) -> Answer:
         raise not_found()
     path = call.query.get("path", "")
     log = await asyncio.to_thread(lambda: git.log(rev, path=path, limit=1000))
-    return paginate(call, [_commit(call, one) for one in log])
+    since = call.query.get("since", "")
+    return paginate(call, [_commit(call, one) for one in log if since <= stamp(one.committer.at)])
 
 
 async def show(call: Call) -> Answer:

@@ -96,6 +96,10 @@ async def test_the_history_is_listed_whole_by_path_and_by_branch(world: World) -
     assert [one["commit"]["message"] for one in listed] == ["Fix it", "Initial commit"]
     assert len((await world.call("GET", "~/commits", sha="fix", path="README.md")).json()) == 1
     assert (await world.call("GET", "~/commits", sha="nothing")).status_code == 404
+    newest = listed[0]["commit"]["committer"]["date"]
+    dated = (await world.call("GET", "~/commits", sha="fix", since=newest)).json()
+    assert dated[0]["commit"]["message"] == "Fix it"
+    assert (await world.call("GET", "~/commits", since="2999-01-01T00:00:00Z")).json() == []
 
 
 async def test_a_commit_shows_its_files_or_its_id(world: World) -> None:

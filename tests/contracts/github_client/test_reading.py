@@ -235,3 +235,25 @@ async def test_a_later_look_finds_what_has_changed_and_is_free_where_nothing_has
     assert left - hub.limit.remaining <= 1  # the list of repositories
     await hub.close_issue(new, "alice")
     assert (await found(app, cursors))[-1] == (new.number, True, ("capuchin",))
+
+
+async def test_what_was_opened_and_committed_since_is_read(
+    repo: Repository, hub: LocalHub, shop: Repo
+) -> None:
+    await hub.commit(shop, "fix", {"shop.py": "fixed\n"}, "Fix it", "alice")
+    made = await hub.open_pull(shop, "fix", "Fix", "alice")
+    before = made.created_at - timedelta(days=1)
+    later = made.created_at + timedelta(days=1)
+    found, more = await repo.pulls.since(before)
+    assert ([one.number for one in found], more) == ([made.number], False)
+    assert await repo.pulls.since(later) == ([], False)
+    (commit,) = await repo.pulls.commits(made.number)
+    assert (commit.sha, commit.message) == (made.head_sha, "Fix it")
+    assert (commit.author_type, commit.author_email) == ("User", "owner@example.com")
+    assert len(commit.parents) == 1
+    assert await repo.history("nothing", before) == ([], False)
+    assert await repo.history("fix", later) == ([], False)
+    await hub.merge(made, "alice")
+    (merged,), _ = await repo.pulls.since(before)
+    history, more = await repo.history("main", before)
+    assert (history[0].sha, more) == (merged.merge_commit_sha, False)

@@ -33,7 +33,7 @@ async def test_help_lists_what_can_be_said_and_nothing_else(crew: Crew) -> None:
     await crew.settle()
     (said,) = crew.said(issue)
     verbs = ("fix", "retry", "plan", "judge #12 #34", "use 2", "stop", "status", "explain")
-    for verb in (*verbs, "config", "help"):
+    for verb in (*verbs, "stats", "config", "help"):
         assert f"`/capuchin {verb}" in said
 
 

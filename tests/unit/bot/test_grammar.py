@@ -78,7 +78,8 @@ def test_a_very_long_line_is_read_in_no_time_and_cut() -> None:
 
 
 def test_the_nearest_verb() -> None:
-    verbs = ("fix", "status", "stop")
+    verbs = ("fix", "stats", "status", "stop")
     assert nearest("stauts", verbs) == "status"
+    assert nearest("stat", verbs) == "stats"
     assert nearest("fixx", verbs) == "fix"
     assert nearest("thanks", verbs) is None

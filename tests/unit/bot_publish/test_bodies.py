@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from types import ModuleType
 
 import pytest
@@ -15,6 +16,7 @@ from bot import (
     config_told,
     evidence,
     replies,
+    stats_replies,
     verdict_text,
 )
 from bot.choosing_replies import Held
@@ -102,6 +104,26 @@ STATUS: Bodies = {
        for failure in Failure},
 }  # fmt: skip
 
+NO_PULLS = stats_replies.Pulls()
+STATS = stats_replies.Stats(
+    days=90,
+    since=datetime(2026, 1, 2, tzinfo=UTC),
+    begins=datetime(2025, 11, 5, tzinfo=UTC),
+    runs={RunStatus.OPENED_PULL_REQUEST: 5, RunStatus.NO_FIX: 3, RunStatus.FAILED: 1,
+          RunStatus.STOPPED: 1, RunStatus.REFUSED: 1, RunStatus.ASKED_BACK: 1},
+    others=0,
+    dollars=12.5,
+    pulls=stats_replies.Pulls(open=1, merged=3, closed=1, recorded=3, first_choice=3, looked_at=3),
+)  # fmt: skip
+BIG = STATS._replace(
+    begins=datetime(2026, 2, 3, tzinfo=UTC),
+    others=4,
+    pulls=stats_replies.Pulls(
+        open=2, merged=40, closed=10, reverted=4, recorded=38, first_choice=35, swapped=3,
+        looked_at=20, by_people=6, not_all_pulls=True, not_all_commits=True,
+    ),
+)  # fmt: skip
+
 ANSWERS: Bodies = {
     "help": replies.helped(
         "capuchin",
@@ -128,6 +150,12 @@ ANSWERS: Bodies = {
         changed(RUN, status=RunStatus.FAILED, failure=Failure.MODEL_UNAVAILABLE), None
     ),
     "config": config_told.as_comment(effective("samples: 3", "draft: true")),
+    "stats": stats_replies.told(STATS),
+    "stats: the records do not reach": stats_replies.told(BIG),
+    "stats: nothing": stats_replies.told(
+        STATS._replace(days=1, begins=None, runs={}, others=0, dollars=0.0, pulls=NO_PULLS)
+    ),
+    "stats: what days": stats_replies.how_many_days("capuchin", 365),
     "config: no file": config_told.as_comment(effective("", "")),
     "config propose: done": config_proposal.proposed(12),
     "config propose: there is one": config_proposal.there_already(CANDIDATES[0]),
@@ -264,6 +292,7 @@ INNER = {
         evidence,
         config_told,
         config_proposal,
+        stats_replies,
     ],
 )
 def test_no_text_is_left_out_above(module: ModuleType) -> None:

@@ -1,0 +1,60 @@
+"""How a repository's runs ended: each is kept once, and only for so long."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from bot.errors import LeaseLost
+from bot.lease import Lease
+from bot.outcomes import OUTCOME_SECONDS, Ended, Known, known
+from bot.runs import Runs
+from bot.types import Mode, RepoRef, RunStatus, changed, now
+
+REPO = RepoRef(owner="acme", name="shop", installation=1)
+
+
+async def taken(runs: Runs, issue: int, mode: Mode = Mode.FIX) -> Lease:
+    asked = await runs.create(REPO, issue, asked_by="ann", delivery=f"guid-{issue}", mode=mode)
+    lease = await runs.acquire(asked.run_id, worker="w", seconds=20)
+    assert lease is not None
+    return lease
+
+
+async def ended(runs: Runs, days: int = 90) -> Known:
+    return await known(runs.redis, runs.keys, REPO, now() - timedelta(days=days))
+
+
+async def test_a_run_is_kept_once_and_what_cost_and_did_nothing_not_at_all(runs: Runs) -> None:
+    lease = await taken(runs, 7)
+    done = changed(
+        lease.run, status=RunStatus.OPENED_PULL_REQUEST, pull_request=12, dollars=0.5
+    )  # fmt: skip
+    await lease.finish(done)
+    with pytest.raises(LeaseLost):  # as after a crash, or when the answer was lost
+        await lease.finish(done)
+    for issue, dollars in ((12, 0.0), (13, 0.25)):
+        tending = await taken(runs, issue, Mode.TEND)
+        await tending.finish(changed(tending.run, status=RunStatus.TENDED, dollars=dollars))
+        tended = tending.run.id
+    found = await ended(runs)
+    assert found.ended == [
+        Ended(run=done.id, status=done.status, mode=Mode.FIX, pull=12, candidate=1, dollars=0.5),
+        Ended(run=tended, status=RunStatus.TENDED, mode=Mode.TEND, pull=13, dollars=0.25),
+    ]
+    assert found.begins is not None
+
+
+async def test_it_is_kept_for_a_year_and_counted_from_the_asked_day_on(runs: Runs) -> None:
+    for issue, days in ((1, 400), (2, 200), (3, 1)):
+        lease = await taken(runs, issue)
+        at = now() - timedelta(days=days)
+        await lease.finish(changed(lease.run, status=RunStatus.FAILED, finished_at=at))
+    assert [len((await ended(runs, days)).ended) for days in (2, 300, 500)] == [1, 2, 2]
+    begins = (await ended(runs, 2)).begins
+    assert begins is not None
+    assert (now() - begins).days == 200
+    await runs.redis.zadd(runs.keys.outcomes(REPO), {b'{"of": "a newer one"}': 2e9})
+    assert len((await ended(runs)).ended) == 1
+    assert 0 < await runs.redis.ttl(runs.keys.outcomes(REPO)) <= OUTCOME_SECONDS
