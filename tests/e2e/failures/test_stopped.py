@@ -27,11 +27,12 @@ WORDS = {
     "label": "I stopped, since the label was taken off",
     "close": "I stopped, since the issue was closed",
     "command": "I stopped, as asked",
+    "disabled": "I stopped, since the label `capuchin:disabled` was put on",
 }
 
 
 async def test_a_stop_ends_calls_and_executions_within_seconds(standing: Standing) -> None:
-    """Three runs at once, each with an execution and a call under way, stopped in three ways."""
+    """Runs at once, each with an execution and a call under way, each stopped in its own way."""
     fields = {"worker_runs": len(WORDS), "sandbox_parallel": len(WORDS)}
     async with standing(shop.answers(*UNDER_WAY), **fields) as bot:
         repo = bot.add_repo()
@@ -42,6 +43,7 @@ async def test_a_stop_ends_calls_and_executions_within_seconds(standing: Standin
             await bot.hub.remove_label(issues["label"], bot.settings.label, MAINTAINER)
             await bot.hub.close_issue(issues["close"], MAINTAINER)
             await bot.hub.comment(issues["command"], "/capuchin stop", MAINTAINER)
+            await bot.hub.add_label(issues["disabled"], "capuchin:disabled", MAINTAINER)
             await until(lambda: nothing_runs(bot), LONG - 10)
             await until(lambda: hung_up(bot, len(WORDS)), LONG - 10)
         assert len(bot.llm.requests) == asked
@@ -53,7 +55,7 @@ async def test_a_stop_ends_calls_and_executions_within_seconds(standing: Standin
             assert WORDS[how] in comment.body
             assert f"I had spent ${run.dollars:.2f} at list prices." in comment.body
             assert run.dollars > 0
-            assert issue.labels == []
+            assert issue.labels == (["capuchin:disabled"] if how == "disabled" else [])
         assert (repo.branches(), repo.pulls) == (["main"], [])
 
 
