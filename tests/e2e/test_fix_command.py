@@ -102,6 +102,18 @@ async def test_a_fix_leaves_its_patch_test_report_and_bundle(
     assert local_git.git(desk.repo, "status", "--porcelain") == ""
 
 
+async def test_where_code_was_sent_is_named_unless_it_is_certain_to_be_ones_own(desk: Desk) -> None:
+    desk.commit(shop.FILES)
+    url = desk.settings.anthropic_base_url.replace("127.0.0.1", "127.1")  # leads there, by a name
+    named = desk.settings.model_copy(update={"anthropic_base_url": url})
+    assert await desk.fix(settings=named) == local_run.FIXED
+    assert json.loads((desk.out / "report.json").read_text())["code_sent_to"] == ["127.1"]
+    assert "\n\nCode was sent to `127.1`.\n" in (desk.out / "report.md").read_text()
+    declared = named.model_copy(update={"own_hosts": "vllm, 127.1"})
+    assert await desk.fix(settings=declared) == local_run.FIXED
+    assert json.loads((desk.out / "report.json").read_text())["code_sent_to"] == []
+
+
 async def test_what_tests_tried_to_reach_is_told(desk: Desk) -> None:
     desk.llm.recording = shop.answers(Answer(call="testing", turn=0, reply=REACHES))
     desk.commit(shop.FILES)
