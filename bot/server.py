@@ -180,7 +180,8 @@ def create_app(settings: Settings) -> FastAPI:
     async def health() -> dict[str, str]:
         return {"status": "ok"}
 
-    app = FastAPI(title="Capuchin", lifespan=lifespan, openapi_url=None)
+    # A redirect to the path without its slash goes to whatever host the request names.
+    app = FastAPI(title="Capuchin", lifespan=lifespan, openapi_url=None, redirect_slashes=False)
     app.add_api_route("/webhook", intake.webhook, methods=["POST"], response_model=None)
     app.add_api_route("/healthz", health)
     app.add_api_route("/readyz", intake.ready, response_model=None)

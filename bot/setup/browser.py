@@ -64,7 +64,9 @@ class Journey:
 
     def app(self) -> Starlette:
         """The two pages."""
-        return Starlette(routes=[Route("/", self._begin), Route("/created", self._created)])
+        app = Starlette(routes=[Route("/", self._begin), Route("/created", self._created)])
+        app.router.redirect_slashes = False  # it sends to whatever host the request names
+        return app
 
     async def _begin(self, request: Request) -> Response:
         del request
