@@ -134,7 +134,9 @@ class Runs:
             await self.redis.expire(key, RECORD_SECONDS)
 
     async def was_answered(self, wish: Start) -> bool:
-        """Whether that label is dealt with, as far as its delivery does not tell."""
+        """Whether that label is dealt with, by this delivery or another."""
+        if await self.redis.exists(self.keys.delivery(wish.delivery)):
+            return True
         put_on, key = PutOn.of(wish), self.keys.answered(wish.repo, wish.issue)
         if put_on is None:
             return False

@@ -35,6 +35,16 @@ FOUND: Final = {
         Act("finish"),
         Act("sweep"),
     ),
+    "a label that is told again during another run was answered": (
+        label(":dry-run"),
+        TOLD,
+        Act("begin"),
+        Act("finish"),
+        say("fix"),
+        TOLD,
+        Act("command"),
+        Act("redeliver"),
+    ),
     "another label off does not drop the label that waits": (
         label(),
         TOLD,
