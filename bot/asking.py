@@ -19,7 +19,7 @@ async def ask(wish: Start, runs: Runs, inbox: Inbox) -> Asked:
         if await runs.was_answered(wish):
             return Asked(Outcome.REPEATED, under_way.id)
         await inbox.put(wish)
-        await runs.answered(wish)
+        await runs.answered(wish, under_way.id)
         return Asked(Outcome.RUNNING, under_way.id)
     return await runs.start(wish)
 

@@ -126,8 +126,9 @@ class Runs:
             asked_at=wish.at,
         )
 
-    async def answered(self, wish: Start) -> None:
-        """Remember that the label is dealt with, whatever else brings the news of it."""
+    async def answered(self, wish: Start, run_id: str) -> None:
+        """Remember that the label is dealt with, whatever brings the news of it again."""
+        await self.redis.set(self.keys.delivery(wish.delivery), run_id, ex=DELIVERY_SECONDS)
         put_on, key = PutOn.of(wish), self.keys.answered(wish.repo, wish.issue)
         if put_on is not None:
             await cast(Awaitable[int], self.redis.hset(key, put_on.kept_as, str(put_on.until)))

@@ -45,6 +45,15 @@ FOUND: Final = {
         Act("command"),
         Act("redeliver"),
     ),
+    "a label that waited is not told again when its turn has come": (
+        label(),
+        TOLD,
+        Act("begin"),
+        label(":auto", seconds=30),
+        TOLD,
+        Act("finish"),
+        Act("redeliver", pick=1),
+    ),
     "another label off does not drop the label that waits": (
         label(),
         TOLD,
