@@ -49,7 +49,7 @@ FOUR_SAMPLES: dict[str, list[Answer]] = {
     **sample(1, "Only words.", COMMENTED_EDIT, APPROVE, test=WEAK_SCRIPT),
     **sample(2, LONGER_GOOD_EDIT, APPROVE),
     **sample(3, WRONG_EDIT, edit("not there", "x"), APPROVE),
-    "selecting": [SHARP_SCRIPT, "<choice>7</choice>", "It is the third.\n<choice>3</choice>"],
+    "selecting": [SHARP_SCRIPT, "<choice>7</choice>", "It is the second.\n<choice>2</choice>"],
 }
 
 
@@ -78,7 +78,7 @@ async def test_four_samples_end_in_the_edit_that_the_selection_machine_chose(sho
     votes = selection.evidence.votes
     assert selection.decided_by == "model"
     assert selection.evidence.selection_rounds == 1
-    assert selection.evidence.finalists == (2, 0, 1)
+    assert selection.evidence.finalists == (2, 1, 0)
     assert selection.candidate == votes.candidates[1]
     assert "+        result += price" in selection.candidate.patch.diff
     assert [votes.votes(c) for c in range(4)] == [2, 2, 2, 0]
