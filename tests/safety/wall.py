@@ -90,15 +90,7 @@ ENDLESS: Final = """\
 """
 DROP: Final = "    kernel.drop_capabilities()\n"
 FILTERED: Final = "    kernel.install_filter(walls.filter)\n"
-LAST_WORD: Final = "    os._exit(code if code >= 0 else 128 - code)\n"
 NO_HANDLER: Final = "    signal.signal(signal.SIGINT, signal.SIG_DFL)\n"
-WAIT_FOR_ALL: Final = """\
-    try:
-        while True:
-            os.wait()
-    except ChildProcessError:
-        pass
-"""
 OLD_CALLS: Final = (
     PROFILE,
     '"SCMP_ARCH_X86_64", "subArchitectures": []',

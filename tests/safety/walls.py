@@ -30,7 +30,6 @@ from tests.safety.wall import (
     HOST_GIT,
     INODES,
     INSIDE,
-    LAST_WORD,
     LINKS,
     LOOKS,
     NAMESPACES,
@@ -45,7 +44,6 @@ from tests.safety.wall import (
     SHARE,
     SIGNALLED,
     STUBBORN,
-    WAIT_FOR_ALL,
     WORLD,
     Wall,
     allowed,
@@ -158,13 +156,13 @@ WALLS: Final = (
     Wall(
         "wall clock",
         "cold",
-        ((DIALOGUE, "self.ready_at + seconds if", "self.ready_at + seconds + 5 if"),),
+        ((DIALOGUE, "self.ready_at + seconds if", "self.ready_at + seconds + 30 if"),),
         STUBBORN,
     ),
     Wall(
         "end of a container with its program",
         "cold",
-        ((ENTRY, LAST_WORD, WAIT_FOR_ALL + LAST_WORD),),
+        ((ENTRY, "os.kill(-1, signal.SIGKILL)", "pass"),),
         DAEMONS,
     ),
     Wall(
