@@ -6,9 +6,9 @@ How runs ended and what they cost is in our records, what became of pull request
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final, TypeVar
+from typing import Final
 
 from bot import stats_replies as replies
 from bot.clerk import Later
@@ -19,9 +19,7 @@ from bot.github.repository import Identity, Repository
 from bot.outcomes import OUTCOME_DAYS, Ended, known
 from bot.reverts import reverted
 from bot.types import Mode, now
-from pipeline.together import together
-
-T = TypeVar("T")
+from pipeline.bounded import bounded
 
 USUAL_DAYS: Final = 90
 MOST_ASKED: Final = 20
@@ -80,7 +78,7 @@ async def _pulls(repo: Repository, ended: Sequence[Ended], since: datetime) -> r
     place = {one.pull: one.candidate for one in ended if one.pull and one.candidate}
     places = [place.get(one.number, 0) for one in merged]
     read = merged[:MOST_READ]
-    branches = await _each(repo.pulls.commits, [one.number for one in read])
+    branches = await bounded(AT_ONCE, (repo.pulls.commits(one.number) for one in read))
     return replies.Pulls(
         open=open_,
         merged=len(merged),
@@ -101,7 +99,8 @@ async def _others(
 ) -> list[PullRequestFacts]:
     """Pull requests that runs opened and that no list reached, newest first."""
     numbers = {one.pull for one in ended if one.pull and one.candidate} - seen
-    asked = await _each(repo.pulls.get, sorted(numbers, reverse=True)[:MOST_ASKED])
+    latest = sorted(numbers, reverse=True)[:MOST_ASKED]
+    asked = await bounded(AT_ONCE, (repo.pulls.get(number) for number in latest))
     return [one for one in asked if one is not None]
 
 
@@ -120,13 +119,6 @@ async def _after(
         found += listed
         too_many = too_many or more
     return found, too_many
-
-
-async def _each(ask: Callable[[int], Coroutine[Any, Any, T]], numbers: Sequence[int]) -> list[T]:
-    found: list[T] = []
-    for first in range(0, len(numbers), AT_ONCE):
-        found += await together(ask(one) for one in numbers[first : first + AT_ONCE])
-    return found
 
 
 def _is_ours(pull: PullRequestFacts, us: Identity) -> bool:
