@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from bot import comments, replies
-from bot.admission import Refused
+from bot.admission import Refused, begun
 from bot.errors import TryLater
 from bot.github.app import GitHubApp
 from bot.github.errors import GitHubError, GitHubUnavailable, NotFound
@@ -71,7 +71,7 @@ class Ending:
         too late, and is told so.
         """
         run = changed(run, status=RunStatus.STOPPED)
-        if _unbegun(run) and run.stop is not None and run.stop.why is StopReason.DISABLED:
+        if not begun(run) and run.stop is not None and run.stop.why is StopReason.DISABLED:
             label = run.stop.label
             return await self._over(run, lease, lambda r: replies.opted_out(r, label))
         return await self._over(run, lease, comments.stopped)
@@ -170,8 +170,4 @@ async def _opened(run: Run, repo: Repository) -> PullRequestFacts | None:
 
 def _silent(run: Run) -> bool:
     kept_away = run.stop is not None and run.stop.why is StopReason.DISABLED
-    return run.status is RunStatus.STOPPED and _unbegun(run) and not kept_away
-
-
-def _unbegun(run: Run) -> bool:
-    return run.comment_id is None and not run.base_commit
+    return run.status is RunStatus.STOPPED and not begun(run) and not kept_away
