@@ -100,6 +100,17 @@ class Payload(BaseModel):
         )
 
 
+class _Label(BaseModel):
+    name: str
+
+
+class AboutLabel(Payload):
+    """What is put on, or taken off."""
+
+    label: _Label | None = None
+    """GitHub's schema lets it be left out, as of a label that is gone meanwhile."""
+
+
 class _Action(BaseModel):
     action: str
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from pydantic import BaseModel, Field
 
-from bot.events.base import Account, Event, Happened, Ignored, Payload, Reader, read
+from bot.events.base import AboutLabel, Account, Event, Happened, Ignored, Payload, Reader, read
 from bot.types import IssueVersion
 
 NAME: Final = "issues"
@@ -65,17 +65,12 @@ class IssuePart(BaseModel):
         return IssueVersion(title=self.title, body=self.body or "", at=self.updated_at)
 
 
-class _Label(BaseModel):
-    name: str
-
-
 class _AboutIssue(Payload):
     issue: IssuePart
 
 
-class _AboutLabel(_AboutIssue):
-    label: _Label | None = None
-    """GitHub's schema lets it be left out, as of a label that is gone meanwhile."""
+class _AboutLabel(AboutLabel, _AboutIssue):
+    pass
 
 
 class _AboutAssignee(_AboutIssue):

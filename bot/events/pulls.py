@@ -7,7 +7,7 @@ from typing import Final
 
 from pydantic import BaseModel, Field
 
-from bot.events.base import Event, Happened, Ignored, Payload, Reader, read
+from bot.events.base import AboutLabel, Event, Happened, Ignored, Payload, Reader, read
 
 NAME: Final = "pull_request"
 
@@ -49,16 +49,12 @@ class _Pull(BaseModel):
     head: _Head
 
 
-class _Label(BaseModel):
-    name: str
-
-
 class _AboutPull(Payload):
     pull_request: _Pull
 
 
-class _AboutLabel(_AboutPull):
-    label: _Label | None = None
+class _AboutLabel(AboutLabel, _AboutPull):
+    pass
 
 
 def _pushed(delivery: str, body: bytes) -> Event:
