@@ -11,23 +11,17 @@ from dataclasses import dataclass
 
 import httpx
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.setup.browser import LARGEST_CODE, Journey
+from tests.fuzz import QUICK
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=30)
 HOSTILE = st.binary(max_size=30).map(lambda raw: "".join(f"%{byte:02x}" for byte in raw))
 PATHS = st.sampled_from(["/", "/created", "/created/", "//", "/x"]) | HOSTILE.map("/".__add__)
 QUERIES = HOSTILE | st.dictionaries(st.sampled_from(["state", "code", "x"]), WORDS, max_size=3).map(
     lambda words: str(httpx.QueryParams(words))
-)
-QUICK = settings(
-    max_examples=150,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.server import create_app
 from bot.settings import Settings
 from tests.e2e.intake.harness import labeled, sign
+from tests.fuzz import QUICK
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=20)
 JSON = st.recursive(
@@ -34,13 +35,6 @@ PATHS = HOSTILE | st.sampled_from(
     ["/", "/webhook", "/healthz", "/readyz", "/metrics", "/runs", "/runs/" + "0" * 32,
      "/schema/capuchin.json"]
 )  # fmt: skip
-QUICK = settings(
-    max_examples=150,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
 
 
 def _near_miss(keys: list[str], value: Any, more: dict[str, Any]) -> dict[str, Any]:
