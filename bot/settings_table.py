@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from bot import config_told
+from bot.repo_config import schema
 from bot.settings import Settings, variable
 
 BEGIN = "<!-- settings: made by `python -m bot.settings_table README.md`; a test compares -->"
@@ -36,7 +36,7 @@ def filled(text: str) -> str:
     Raises:
         ValueError: a mark is missing.
     """
-    return _between(_between(text, BEGIN, table(), END), KEYS_BEGIN, config_told.table(), KEYS_END)
+    return _between(_between(text, BEGIN, table(), END), KEYS_BEGIN, schema.table(), KEYS_END)
 
 
 def _between(text: str, begin: str, inside: str, end: str) -> str:

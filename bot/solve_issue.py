@@ -5,35 +5,36 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 
-from bot import comments, replies
-from bot.admission import Admitted, Refused, admitted
-from bot.answer import Found, answer_to
-from bot.checkout import Checkout, Mirrors
-from bot.ending import Ending
+from bot.admission.check import Admitted, Refused, admitted
+from bot.admission.comment_filter import Listener, as_asked, edited_since
+from bot.comments import replies
+from bot.comments import status as comments
 from bot.errors import TryLater
+from bot.failures import Ended, judged
+from bot.git.mirrors import Checkout, Mirrors
+from bot.git.remote import Remote
 from bot.github.app import GitHubApp
 from bot.github.errors import Forbidden
 from bot.github.repository import Repository
-from bot.hearing import Listener, as_asked, edited_since
-from bot.issue_text import issue_text
-from bot.judge_pulls import judge_pulls
-from bot.keys import ISSUE_KEY
-from bot.lease import Lease
 from bot.links import run_page
-from bot.progress import WatchedStore
-from bot.publish import Answer, publish
-from bot.remote import Remote
-from bot.runs import VERSION_KEY
-from bot.scene import Scene
+from bot.publish.prepare import Found, answer_to
+from bot.publish.publish import Answer, publish
+from bot.runner.runner import Outcome, Planned, Workshop
+from bot.runs.context import Scene
+from bot.runs.finish import Ending
+from bot.runs.judge import judge_pulls
+from bot.runs.register_pull import keep, prepare
+from bot.runs.status_comment import Status, tidied
+from bot.runs.use_candidate import use_candidate
 from bot.settings import Settings
-from bot.status import Status, tidied
-from bot.store import RedisStore
-from bot.tend.keep import keep, prepare
-from bot.trouble import Ended, judged
+from bot.storage.checkpoints import RedisStore
+from bot.storage.keys import ISSUE_KEY
+from bot.storage.lease import Lease
+from bot.storage.progress import WatchedStore
+from bot.storage.runs import VERSION_KEY
 from bot.types import IssueVersion, Mode, Run, RunStatus, changed
-from bot.use_candidate import use_candidate
-from bot.workshop import Outcome, Planned, Workshop
-from pipeline.git import GitFailed
+from bot.visible_text import issue_text
+from pipeline.codebase.git import GitFailed
 from pipeline.types import Issue, NoFix, Selection
 
 

@@ -14,15 +14,15 @@ from uuid import uuid4
 
 from redis.asyncio import Redis
 
-from bot.attempt import UNTOLD, Attempt, GiveUp, Stopping, Work
-from bot.clerk import CarryOut, Clerk, Office
-from bot.inbox import Inbox
-from bot.queue import Listener, Nudges
-from bot.redis_client import UNREACHABLE, Outage, open_redis
-from bot.runs import Runs
+from bot.queue.attempt import UNTOLD, Attempt, GiveUp, Stopping, Work
+from bot.queue.consumer import CarryOut, Clerk, Office
+from bot.queue.inbox import Inbox
+from bot.queue.nudges import Listener, Nudges
+from bot.queue.position import Announce
+from bot.queue.sweep import CleanUp, FindLabelled, Sweep
 from bot.settings import Settings
-from bot.sweep import CleanUp, FindLabelled, Sweep
-from bot.waiting import Announce
+from bot.storage.client import UNREACHABLE, Outage, open_redis
+from bot.storage.runs import Runs
 
 logger = logging.getLogger(__name__)
 

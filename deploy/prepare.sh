@@ -67,7 +67,7 @@ command -v redis-server >/dev/null 2>&1 || install redis-server
 # `docker top`, which tests ask what still runs, is `ps` on the daemon's machine.
 command -v ps >/dev/null 2>&1 || install procps
 
-docker_answers() { .venv/bin/python -m sandbox.ping >build/docker.log 2>&1; }
+docker_answers() { .venv/bin/python -m sandbox.docker.ping >build/docker.log 2>&1; }
 
 start_docker() {
     if [ -d /run/systemd/system ]; then
@@ -90,8 +90,8 @@ if ! docker_answers; then
 fi
 
 # --- The sandbox's base image -------------------------------------------------------------------
-if ! .venv/bin/python -m sandbox.base_image --check 2>/dev/null; then
+if ! .venv/bin/python -m sandbox.docker.base_image --check 2>/dev/null; then
     command -v debootstrap >/dev/null 2>&1 || [ ! -x /usr/bin/apt-get ] ||
         install debootstrap debian-archive-keyring
-    .venv/bin/python -m sandbox.base_image >&2 || exit 1
+    .venv/bin/python -m sandbox.docker.base_image >&2 || exit 1
 fi

@@ -17,7 +17,7 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel, Field
 
-from pipeline import learnt
+from pipeline import reasons
 from pipeline.errors import BudgetSpent, Ceiling
 from pipeline.models.base import ContextTooLong, Message, Model, ModelRefused, Usage
 from pipeline.replies import Malformed
@@ -174,7 +174,7 @@ async def drive_on_budget(machine: Machine[S], kind: type[S], store: Store, key:
         return state.model_copy(
             update={
                 "phase": Phase.OUT_OF_BUDGET,
-                "ceiling": learnt.budget(spent),
+                "ceiling": reasons.budget(spent),
                 "reached": spent.of,
             }
         )

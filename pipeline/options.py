@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 SelectionMethod = Literal[
     "evidence", "voting", "model", "top3", "machine", "exec", "orm_exec", "ast_voting", "dev_search"
 ]
-"""The ways of choosing among edits; `pipeline.selection.orders` and `choosing` say what each is."""
+"""The ways of choosing among edits; `pipeline.selection.methods` says what each is."""
 
 
 class Options(BaseModel):

@@ -8,21 +8,21 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from pipeline import honest_no
-from pipeline.bounded import bounded
-from pipeline.brought_tests import given_test
-from pipeline.codebase import Codebase
-from pipeline.conventions import detect
-from pipeline.foreign import Adopted, ForeignEdit, adopt
+from pipeline.codebase.commit import Codebase
+from pipeline.codebase.conventions import detect
+from pipeline.concurrency import bounded
+from pipeline.edits.external import Adopted, ForeignEdit, adopt
+from pipeline.edits.external_tests import given_test
 from pipeline.generation.testing import TestingMachine, TestingState
 from pipeline.machine import Phase, drive_on_budget
 from pipeline.models.base import Model
 from pipeline.models.likelihood import Reward
 from pipeline.options import Options
-from pipeline.selection.choosing import Judge
+from pipeline.selection.judge import Judge
 from pipeline.selection.verdict import Judged
 from pipeline.store import Store
 from pipeline.types import Issue, NoFix, TestScript
+from pipeline.workflows import abstain
 from sandbox.base import Sandbox
 
 ADOPTED_KEY = "adopted"
@@ -158,7 +158,7 @@ def _told(judged: Judged, adopted: Adopted, least: float = 0.0) -> Choice:
     rejected = (*adopted.rejected, *table.rejected)
     judged = Judged(table.model_copy(update={"rejected": rejected}), judged.verdict)
     kept_back = judged.verdict.chosen is None or judged.verdict.confidence < least
-    return Choice(judged, honest_no.kept_back(judged, least) if kept_back else None)
+    return Choice(judged, abstain.kept_back(judged, least) if kept_back else None)
 
 
 def _red(judged: Judged) -> Judged | None:

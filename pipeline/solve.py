@@ -11,25 +11,25 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from pipeline import learnt
-from pipeline.codebase import Codebase
-from pipeline.context.finding import ContextFinder
-from pipeline.context.likeness import Meaning
+from pipeline import reasons
+from pipeline.codebase.commit import Codebase
+from pipeline.context.finder import ContextFinder
+from pipeline.context.search.embeddings import Meaning
 from pipeline.context.tokens import ESTIMATE, TokenCounter
 from pipeline.errors import BudgetSpent
-from pipeline.estimate import ESTIMATE_KEY, estimate
 from pipeline.generation.editing import EditingState
-from pipeline.honest_no import kept_back
 from pipeline.models.base import Model, ModelProfile
 from pipeline.models.likelihood import Reward
 from pipeline.options import Options
-from pipeline.plan import Plan, plan
-from pipeline.proof import Prover
-from pipeline.sampling import Sampler
-from pipeline.selection.choosing import Judge
+from pipeline.selection.judge import Judge
 from pipeline.selection.voting import earlier, vote
 from pipeline.store import Store
 from pipeline.types import Candidate, Context, Frozen, Issue, NoFix, Patch, Selection, VoteTable
+from pipeline.workflows.abstain import kept_back
+from pipeline.workflows.estimate import ESTIMATE_KEY, estimate
+from pipeline.workflows.plan import Plan, plan
+from pipeline.workflows.reproduce import Prover
+from pipeline.workflows.sampling import Sampler
 from sandbox.base import Sandbox
 
 Progress = Callable[[str, str], Awaitable[None]]
@@ -76,7 +76,7 @@ def nothing_to_solve(codebase: Codebase) -> NoFix | None:
     if not codebase.files:
         return NoFix(reason="empty repository")
     if not any(path.endswith(".py") for path in codebase.files):
-        return NoFix(reason="no source files", learnt=(learnt.NO_PYTHON,))
+        return NoFix(reason="no source files", learnt=(reasons.NO_PYTHON,))
     return None
 
 
@@ -112,7 +112,7 @@ class Solver:
         try:
             result = await self._solve(issue)
         except BudgetSpent as spent:
-            result = NoFix(reason="out of budget", learnt=(learnt.budget(spent),))
+            result = NoFix(reason="out of budget", learnt=(reasons.budget(spent),))
         # With a higher ceiling or a lower threshold, a run that is started again goes on.
         if not (
             isinstance(result, NoFix) and result.reason in ("out of budget", "not sure enough")
@@ -128,9 +128,9 @@ class Solver:
         try:
             context = await self._context(issue)
         except BudgetSpent as spent:
-            return NoFix(reason="out of budget", learnt=(learnt.budget(spent),))
+            return NoFix(reason="out of budget", learnt=(reasons.budget(spent),))
         if context is None:
-            return NoFix(reason="no relevant files", learnt=(learnt.NO_CONTEXT,))
+            return NoFix(reason="no relevant files", learnt=(reasons.NO_CONTEXT,))
         await self._say("samples", "writing a test that reproduces it")
         guess = estimate(context, self._models.solver.profile, self._options)
         return await plan(
@@ -149,7 +149,7 @@ class Solver:
         await self._say("context", f"looking through {len(self._codebase.files)} files")
         context = await self._context(issue)
         if context is None:
-            return NoFix(reason="no relevant files", learnt=(learnt.NO_CONTEXT,))
+            return NoFix(reason="no relevant files", learnt=(reasons.NO_CONTEXT,))
         await self._say("samples", await self._plan(context))
         sampler = Sampler(
             self._models.solver, self._sandbox, self._codebase, self._store, self._options
@@ -191,7 +191,7 @@ class Solver:
         try:
             return await prover.prove(issue, context, judged)
         except BudgetSpent as spent:
-            known = (learnt.budget(spent), *learnt.votes(judged.table))
+            known = (reasons.budget(spent), *reasons.votes(judged.table))
             return NoFix(reason="out of budget", learnt=known)
 
     async def _vote_on_revisions(self, table: VoteTable) -> None:

@@ -28,7 +28,7 @@ def checked_key(key: str) -> str:
 
 
 class Store(Protocol):
-    """One document a key. `DirStore` here and `bot.store.RedisStore` pass one contract suite."""
+    """One document a key. `DirStore` and the bot's `RedisStore` pass one contract suite."""
 
     async def load(self, key: str, kind: type[M]) -> M | None:
         """The document under `key`, or None when there is none or it is of an older shape.

@@ -199,7 +199,7 @@ class Standing(Frozen):
     behaves_as: int
     """The first candidate with which every test ended in the same way."""
     execution: float
-    """What the executions say for it, in log-odds (`pipeline.selection.execution`)."""
+    """What the executions say for it, in log-odds (`pipeline.selection.scoring.execution`)."""
     prior: float
     """What its text beside the others' says for it: the fitted ranking, in log-odds."""
     broken: tuple[str, ...] | None = None
@@ -278,7 +278,7 @@ class Selection(Frozen):
     candidate: Candidate
     decided_by: DecidedBy
     confidence: float
-    """The probability that the edit is right (`pipeline.selection.execution`)."""
+    """The probability that the edit is right (`pipeline.selection.scoring.execution`)."""
     evidence: Evidence
 
     @property

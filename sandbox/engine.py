@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from sandbox.leftovers import Cleaned
-from sandbox.session import DockerSandbox
+from sandbox.docker.reaper import Cleaned
+from sandbox.execution.session import DockerSandbox
 from sandbox.tree import Tree
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from bot.demo.redis import free_port
+from bot.demo.redis_server import free_port
 
 DOCKER = "/var/run/docker.sock"
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/usr/bin")

@@ -16,8 +16,8 @@ from typing import Any, cast
 import docker
 
 from sandbox.base import SandboxUnavailable
-from sandbox.base_image import image_exists
-from sandbox.daemon import connect
+from sandbox.docker.base_image import image_exists
+from sandbox.docker.client import connect
 
 START_SECONDS = 60
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import docker
 import pytest
 
-from sandbox.address import DockerAddress
-from sandbox.base_image import image_exists, obtain_root
+from sandbox.docker.address import DockerAddress
+from sandbox.docker.base_image import image_exists, obtain_root
 
 MINORS = (10, 12, 9)
 LEFT_OUT = ("test", "site-packages", "config-3", "idlelib", "tkinter", "lib2to3", "__pycache__")

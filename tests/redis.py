@@ -15,7 +15,7 @@ import pytest
 from redis import Redis as SyncRedis
 from redis.asyncio import Redis
 
-from bot.demo.redis import free_port
+from bot.demo.redis_server import free_port
 
 LEAVING_SECONDS: Final = 30
 """What Redis may take to notice that a socket was closed, on a machine that is busy."""

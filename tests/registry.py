@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from bot.demo.redis import free_port
+from bot.demo.redis_server import free_port
 
 PROGRAM = shutil.which("docker-registry")
 

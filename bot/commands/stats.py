@@ -10,16 +10,16 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from bot import stats_replies as replies
-from bot.clerk import Later
-from bot.commands.verbs import Bench
-from bot.commits import BRANCHES
-from bot.github.facts import CommitFacts, PullRequestFacts
+from bot.commands.command import Bench
+from bot.commands.reverts import reverted
+from bot.comments import stats as replies
+from bot.git.commits import BRANCHES
+from bot.github.models import CommitFacts, PullRequestFacts
 from bot.github.repository import Identity, Repository
-from bot.outcomes import OUTCOME_DAYS, Ended, known
-from bot.reverts import reverted
+from bot.queue.consumer import Later
+from bot.storage.history import OUTCOME_DAYS, Ended, known
 from bot.types import Mode, now
-from pipeline.bounded import bounded
+from pipeline.concurrency import bounded
 
 USUAL_DAYS: Final = 90
 MOST_ASKED: Final = 20
@@ -28,7 +28,7 @@ MOST_READ: Final = 20
 """Of merged pull requests whose commits are read: the latest."""
 MOST_BASES: Final = 2
 AT_ONCE: Final = 5
-"""Questions to GitHub: a command is to be over within `bot.inbox.MINE_SECONDS`."""
+"""Questions to GitHub: a command is to be over within `bot.queue.inbox.MINE_SECONDS`."""
 
 
 async def stats(bench: Bench) -> Later | None:

@@ -9,15 +9,15 @@ import time
 from contextlib import suppress
 from importlib.resources import files as resources
 
-from bot import comments
 from bot.cli import Commands, port
-from bot.demo import told
-from bot.demo.follow import followed, outcome_of
+from bot.cli.terminal import printable
+from bot.comments import status
+from bot.demo import summary
+from bot.demo.environment import MAINTAINER, REPORTER, Stage, standing
 from bot.demo.package import LICENSE, REPORTED, DemoFailed, files, source_release
-from bot.demo.stage import MAINTAINER, REPORTER, Stage, standing
-from bot.engine import engine_of
+from bot.demo.watch import followed, outcome_of
+from bot.runner.sandbox import engine_of
 from bot.settings import Settings
-from bot.terminal import printable
 from bot.types import Run, RunStatus
 from pipeline.types import NoFix, Selection
 from sandbox.base import SandboxError
@@ -99,14 +99,14 @@ async def _conclude(stage: Stage, run: Run, began: float) -> int:
     match outcome and outcome.result:
         case Selection() as chosen:
             out("\nCandidates × tests (exit 0: the test passes; 2: the issue is still there)\n\n")
-            out(told.votes(chosen.evidence.votes, chosen.candidate) + "\n\n")
-            out(told.decided(chosen) + "\n")
+            out(summary.votes(chosen.evidence.votes, chosen.candidate) + "\n\n")
+            out(summary.decided(chosen) + "\n")
         case NoFix() as honest:
-            out(f"\nNo fix: {comments.no_fix_reason(honest.reason)}\n")
+            out(f"\nNo fix: {status.no_fix_reason(honest.reason)}\n")
         case None:
-            out(f"\nThe run ended: {comments.failure_reason(run.failure, run.detail)}\n"
+            out(f"\nThe run ended: {status.failure_reason(run.failure, run.detail)}\n"
                 if run.failure else f"\nThe run ended: {run.status.value}.\n")  # fmt: skip
-    out(f"\n{told.spending(accounts)}\n\n")
+    out(f"\n{summary.spending(accounts)}\n\n")
     recorded = " of recorded answers; nothing was paid" if stage.recorded else ""
     out(f"Price at list prices: ${run.dollars:.4f}{recorded}.\n")
     out(f"Wall time: {time.monotonic() - began:.1f} s.\n")

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from bot.events.base import Event, Happened, Ignored, Payload, Reader, Who, read
 
 INSPECTED: Final = re.compile(r"config-[^ ]+-(\d{1,9})-[0-9a-f]{40,64}(?:-again-[0-9A-Za-z-]+)?")
-"""An external id as `bot.wishes.Inspect` makes it; its pull request."""
+"""An external id as `bot.triggers.requests.Inspect` makes it; its pull request."""
 
 
 class ChecksEnded(Happened):

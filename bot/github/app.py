@@ -17,8 +17,9 @@ from bot.github.errors import (
     GitHubUnavailable,
     NotFound,
 )
+from bot.github.http import Wire, is_github_com, path
 from bot.github.repository import DEFAULTS_REPOSITORY, Identity, Repository
-from bot.github.scope import Scope
+from bot.github.repository_api import Scope
 from bot.github.tokens import (
     PERMISSIONS,
     READING,
@@ -26,7 +27,6 @@ from bot.github.tokens import (
     InstallationCredential,
     mint,
 )
-from bot.github.wire import Wire, is_github_com, path
 from bot.settings import Settings
 from bot.types import RepoRef
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from bot.github.facts import AnnotationFacts, CheckRunFacts, StatusFacts
-from bot.github.scope import Scope
+from bot.github.models import AnnotationFacts, CheckRunFacts, StatusFacts
+from bot.github.repository_api import Scope
 
 TEXT_CHARACTERS: Final = 65_535
 """GitHub's limit for each text of a check run (docs.github.com/rest/checks/runs)."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 
+from bot.github.changes import touched
 from bot.github.errors import NotFound
-from bot.github.facts import (
+from bot.github.http import PER_PAGE
+from bot.github.models import (
     CommentFacts,
     Cursor,
     EditFacts,
@@ -16,9 +18,7 @@ from bot.github.facts import (
     TimelineFacts,
 )
 from bot.github.reactions import Reaction, Reactions
-from bot.github.scope import Scope
-from bot.github.touched import touched
-from bot.github.wire import PER_PAGE
+from bot.github.repository_api import Scope
 
 EDITED = (
     "query($id: ID!) { node(id: $id) { ... on Issue { lastEditedAt "

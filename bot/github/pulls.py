@@ -6,8 +6,10 @@ from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 from typing import Final
 
+from bot.github.changes import touched
 from bot.github.errors import Forbidden, NotFound, Unprocessable
-from bot.github.facts import (
+from bot.github.http import PER_PAGE
+from bot.github.models import (
     CommentFacts,
     CommitFacts,
     Cursor,
@@ -16,9 +18,7 @@ from bot.github.facts import (
     ReviewFacts,
 )
 from bot.github.reactions import Reactions
-from bot.github.scope import Scope
-from bot.github.touched import touched
-from bot.github.wire import PER_PAGE
+from bot.github.repository_api import Scope
 
 COMMENT_PAGES: Final = 5
 """At most 500 comments or reviews of a pull request are read."""

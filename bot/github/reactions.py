@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Literal
 
 from bot.github.errors import NotFound
-from bot.github.facts import ReactionFacts
-from bot.github.scope import Scope
+from bot.github.models import ReactionFacts
+from bot.github.repository_api import Scope
 
 Reaction = Literal["eyes", "rocket", "confused", "+1"]
 

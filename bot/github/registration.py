@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from bot.github.facts import Fact
-from bot.github.wire import Wire, path
+from bot.github.http import Wire, path
+from bot.github.models import Fact
 
 
 class Registered(Fact):

@@ -11,11 +11,11 @@ from typing import Final
 
 from bot.github.checks import Checks
 from bot.github.errors import Forbidden, NotFound, Unprocessable
-from bot.github.facts import CommitFacts, FileFacts, RepositoryFacts
+from bot.github.http import PER_PAGE
 from bot.github.issues import Issues
+from bot.github.models import CommitFacts, FileFacts, RepositoryFacts
 from bot.github.pulls import Pulls
-from bot.github.scope import Scope
-from bot.github.wire import PER_PAGE
+from bot.github.repository_api import Scope
 from bot.types import RepoRef
 
 HISTORY_PAGES: Final = 5

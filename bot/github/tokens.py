@@ -12,7 +12,7 @@ from typing import Any
 import jwt
 
 from bot.github.errors import Forbidden, GitHubMisconfigured, NotFound, Unprocessable
-from bot.github.wire import Wire, path
+from bot.github.http import Wire, path
 
 RENEW_SECONDS = 5 * 60.0
 """A token is renewed this long before it expires: longer than any one call takes."""

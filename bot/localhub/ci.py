@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Literal
 
-from bot.localhub import events
+from bot.localhub import webhook_payloads
 from bot.localhub.actions import checks
-from bot.localhub.shapes.gitdata import commit
+from bot.localhub.json.gitdata import commit
 from bot.localhub.state import CheckRun, CommitStatus, Pull, Repo
 
 if TYPE_CHECKING:
@@ -38,18 +38,18 @@ async def report(
     one = CommitStatus(hub.next_id(), pull.head_sha, context, state, says, by)
     repo.statuses.append(one)
     (head,) = await asyncio.to_thread(repo.git.commits, [one.sha])
-    events.about_status(hub, repo, one, commit(hub.url, repo, head, by))
+    webhook_payloads.about_status(hub, repo, one, commit(hub.url, repo, head, by))
     await hub.settled()
     return one
 
 
 async def rerun(hub: LocalHub, repo: Repo, run: CheckRun, by: str) -> None:
     """The button beside a check."""
-    events.about_check(hub, repo, run, "rerequested", hub.add_user(by))
+    webhook_payloads.about_check(hub, repo, run, "rerequested", hub.add_user(by))
     await hub.settled()
 
 
 async def rerun_all(hub: LocalHub, repo: Repo, run: CheckRun, by: str) -> None:
     """The button beside all checks of one App: of that whose `run` is one."""
-    events.about_suite(hub, repo, run.suite, "rerequested", hub.add_user(by))
+    webhook_payloads.about_suite(hub, repo, run.suite, "rerequested", hub.add_user(by))
     await hub.settled()

@@ -7,16 +7,16 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from bot.localhub import events
+from bot.localhub import webhook_payloads
 from bot.localhub.actions import comments, issues, pulls, refs
 from bot.localhub.faults import Faults, RateLimit
+from bot.localhub.git.pull_facts import facts_of
+from bot.localhub.git.seed import commit_tree
 from bot.localhub.identity import AppIdentity
-from bot.localhub.pull_facts import facts_of
+from bot.localhub.json.pulls import PullFacts
 from bot.localhub.registration import Registrations
 from bot.localhub.registry import Registry
-from bot.localhub.seed import commit_tree
 from bot.localhub.serve import create_app, serving
-from bot.localhub.shapes.pulls import PullFacts
 from bot.localhub.state import (
     Comment,
     Exchange,
@@ -100,7 +100,7 @@ class LocalHub(Registry):
 
     async def ping(self) -> None:
         """As GitHub does when the App's webhook is set up."""
-        events.ping(self)
+        webhook_payloads.ping(self)
         await self.settled()
 
     # Issues
@@ -224,9 +224,9 @@ class LocalHub(Registry):
         new = self.installation_of(repo.owner) is None
         one = self.select(repo)
         if new:
-            events.about_installation(self, one, "created", repo.owner)
+            webhook_payloads.about_installation(self, one, "created", repo.owner)
         else:
-            events.about_selection(self, one, repo.owner, [repo], [])
+            webhook_payloads.about_selection(self, one, repo.owner, [repo], [])
         await self.settled()
 
     async def uninstall(self, repo: Repo) -> None:
@@ -235,11 +235,11 @@ class LocalHub(Registry):
         if one is None:
             return
         if one.repos == [repo]:
-            events.about_installation(self, one, "deleted", repo.owner)
+            webhook_payloads.about_installation(self, one, "deleted", repo.owner)
             del self.installations[one.id]
             self.tokens.forget(one)
         else:
-            events.about_selection(self, one, repo.owner, [], [repo])
+            webhook_payloads.about_selection(self, one, repo.owner, [], [repo])
         one.repos.remove(repo)
         repo.installation = None
         await self.settled()

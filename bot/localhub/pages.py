@@ -14,7 +14,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
-from bot.localhub import git_diff
+from bot.localhub.git import diff
 from bot.localhub.markdown import render
 from bot.localhub.state import CheckRun, Issue, Pull, Repo, stamp
 
@@ -100,7 +100,7 @@ class PageDoor:
         if not isinstance(issue, Pull):
             return self._missing()
         base = await asyncio.to_thread(_base, issue)
-        text = await asyncio.to_thread(git_diff.unified, issue.repo.git, base, issue.head_sha)
+        text = await asyncio.to_thread(diff.unified, issue.repo.git, base, issue.head_sha)
         return PlainTextResponse(text, headers=self._headers)
 
     def _missing(self) -> Response:
@@ -149,7 +149,7 @@ def _state_word(issue: Issue) -> str:
 
 
 def _base(pull: Pull) -> str:
-    compared = git_diff.compare(pull.repo.git, pull.base_sha, pull.head_sha)
+    compared = diff.compare(pull.repo.git, pull.base_sha, pull.head_sha)
     return compared.merge_base or pull.base_sha
 
 
@@ -157,7 +157,7 @@ def _read(pull: Pull) -> dict[str, Any]:
     git, base = pull.repo.git, _base(pull)
     return {
         "commits": git.log(pull.head_sha, without=base)[::-1],
-        "files": git_diff.changes(git, base, pull.head_sha),
+        "files": diff.changes(git, base, pull.head_sha),
     }
 
 

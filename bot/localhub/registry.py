@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from bot.localhub.git_repo import GitRepo
+from bot.localhub.git.repo import GitRepo
+from bot.localhub.git.seed import seed, seed_folder
 from bot.localhub.identity import AppIdentity
-from bot.localhub.seed import seed, seed_folder
-from bot.localhub.shapes.repositories import DEFAULT_LABELS
+from bot.localhub.json.repositories import DEFAULT_LABELS
 from bot.localhub.state import Installation, Label, Repo, User
 
 LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})")

@@ -12,11 +12,11 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from bot.localhub.git_http import GitDoor
+from bot.localhub.git.http import GitDoor
 from bot.localhub.graphql import GraphQLDoor
 from bot.localhub.pages import PageDoor
 from bot.localhub.registration import RegistrationDoor
-from bot.localhub.rest.door import PREFIX, RestDoor
+from bot.localhub.rest.router import PREFIX, RestDoor
 
 if TYPE_CHECKING:
     from bot.localhub.hub import LocalHub

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from bot.localhub.exchange import Exchange as Exchange
-from bot.localhub.git_repo import GitRepo
+from bot.localhub.git.repo import GitRepo
 
 ROLES = ("none", "read", "triage", "write", "maintain", "admin")
 """GitHub's repository roles, weakest first."""

@@ -18,7 +18,7 @@ from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from bot.recorded.anthropic_wire import AnthropicWire
+from bot.recorded.anthropic import AnthropicWire
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 Result = dict[str, Any]

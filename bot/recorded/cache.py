@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from bot.recorded.asked import Part
+from bot.recorded.requests import Part
 from pipeline.models.base import Usage
 
 CHARACTERS_PER_TOKEN = 4

@@ -13,11 +13,11 @@ from zlib import crc32
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from bot.recorded.asked import Asked, parsed, shown
 from bot.recorded.cache import tokens
-from bot.recorded.told import named
+from bot.recorded.requests import Asked, parsed, shown
+from bot.recorded.responses import named
 from pipeline.models.base import Message
-from pipeline.models.wire import CALL_HEADER
+from pipeline.models.providers.http import CALL_HEADER
 
 LENGTH = 64
 """Numbers of a vector."""

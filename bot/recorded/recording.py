@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from bot.recorded.asked import Asked
+from bot.recorded.requests import Asked
 
 
 class RecordingError(Exception):

@@ -14,16 +14,16 @@ import uvicorn
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 
-from bot.recorded.anthropic_wire import AnthropicWire
-from bot.recorded.asked import Asked, BadQuestion, anthropic_question, chat_question
+from bot.recorded.anthropic import AnthropicWire
 from bot.recorded.batches import MessageBatches
 from bot.recorded.cache import BlockCache, PromptCache
 from bot.recorded.embeddings import embeddings_answer, embeddings_question
-from bot.recorded.openai_wire import OpenAIWire
+from bot.recorded.openai import OpenAIWire
 from bot.recorded.recording import Answer, Recording
-from bot.recorded.told import Told, Wire, anthropic_models, named, openai_models, tell
-from pipeline.models.batch_service import call_of
-from pipeline.models.wire import CALL_HEADER
+from bot.recorded.requests import Asked, BadQuestion, anthropic_question, chat_question
+from bot.recorded.responses import Told, Wire, anthropic_models, named, openai_models, tell
+from pipeline.models.batches.service import call_of
+from pipeline.models.providers.http import CALL_HEADER
 
 MODELS = ("recorded-claude-sonnet-4-6",)
 """What `GET /v1/models` lists; every other name is answered too."""

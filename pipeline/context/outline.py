@@ -9,7 +9,7 @@ from functools import cache
 
 from tree_sitter import Node, Parser
 
-from pipeline.grammars import Grammar, grammar_of
+from pipeline.codebase.grammars import Grammar, grammar_of
 
 _DEFINES = re.compile(
     r"(function|method|class|interface|enum|struct|trait|impl|module|mod|namespace|type|record|"

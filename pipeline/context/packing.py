@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from math import log
 
-from pipeline.context.pieces import Piece, pieces
+from pipeline.context.files.chunks import Piece, pieces
 from pipeline.context.tokens import estimate
 from pipeline.types import SourceFile
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
+from pipeline.bundle.read import BadBundle, read_bundle
+from pipeline.bundle.replay import KeptStore, NothingRuns, NotKept
 from pipeline.evaluation.dataset import BadData
 from pipeline.generation.editing import EditingState
 from pipeline.options import SelectionMethod
-from pipeline.replaying import KeptStore, NothingRuns, NotKept
 from pipeline.selection.verdict import Verdict
 from pipeline.selection.voting import earlier, vote
 from pipeline.types import Candidate, Context, Issue, Patch, VoteTable
-from pipeline.unbundle import BadBundle, read_bundle
 
 _BUNDLE = "run.tar.zst"
 _ISSUE = "issue.json"

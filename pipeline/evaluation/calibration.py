@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Sequence
 
-from pipeline.selection.confidence import Bin
+from pipeline.selection.scoring.confidence import Bin
 
 Point = tuple[float, float]
 """A stated probability, and the share of right edits among those chosen with it."""

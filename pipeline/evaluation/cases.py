@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pipeline.evaluation.dataset import Dataset, Instance
-from pipeline.selection.features import Evidence, weigh
-from pipeline.selection.normalise import Form, normalise
+from pipeline.selection.normalise.canonical import Form, normalise
+from pipeline.selection.scoring.features import Evidence, weigh
 
 _PRIOR = 6.0
 """Right and wrong edits that every member is credited with before its own are counted."""

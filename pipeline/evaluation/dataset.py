@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from pipeline.selection.diffs import parse
+from pipeline.edits.unified_diff import parse
 
 _SUFFIXES = (".jsonl", ".jsonl.gz")
 

@@ -1,4 +1,4 @@
-"""Fits the weights of `pipeline.selection.confidence`.
+"""Fits the weights of `pipeline.selection.scoring.confidence`.
 
     python -m pipeline.evaluation.fitting INSTANCES PREDICTIONS LABELS OUT.json
 
@@ -22,8 +22,8 @@ from pipeline.evaluation.cases import Case, Forms, case_of, records
 from pipeline.evaluation.dataset import Dataset, read_dataset
 from pipeline.evaluation.newton import Vector, minimum
 from pipeline.evaluation.signs import sign
-from pipeline.selection.clusters import best
-from pipeline.selection.confidence import (
+from pipeline.selection.scoring.clusters import best
+from pipeline.selection.scoring.confidence import (
     Fit,
     Fitted,
     Kind,
@@ -33,7 +33,7 @@ from pipeline.selection.confidence import (
     ranking,
     stakes,
 )
-from pipeline.selection.features import Evidence
+from pipeline.selection.scoring.features import Evidence
 
 SIZES = (2, 3, 5, 5, 10, 10, 20, 20)
 """How many members each random ensemble has. Twice over for ranks, once for probabilities."""

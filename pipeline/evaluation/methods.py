@@ -7,8 +7,8 @@ from statistics import fmean
 from types import MappingProxyType
 
 from pipeline.evaluation.cases import Case
-from pipeline.selection.clusters import best, means
-from pipeline.selection.confidence import choose, confidence, weights_for
+from pipeline.selection.scoring.clusters import best, means
+from pipeline.selection.scoring.confidence import choose, confidence, weights_for
 
 Method = Callable[[Case], Sequence[int]]
 """The equally preferred candidates of a case that has at least one."""

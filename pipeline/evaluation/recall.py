@@ -10,15 +10,15 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict
 
-from pipeline.codebase import Codebase
-from pipeline.context.likeness import Meaning
-from pipeline.context.prefilter import prefilter
-from pipeline.context.scan import scan
-from pipeline.context.sources import Sources
-from pipeline.context.survey import sources_of
+from pipeline.codebase.commit import Codebase
+from pipeline.codebase.git import GitFailed
+from pipeline.context.files.discover import sources_of
+from pipeline.context.files.sources import Sources
+from pipeline.context.relevance.scan import scan
+from pipeline.context.search.embeddings import Meaning
+from pipeline.context.search.prefilter import prefilter
 from pipeline.evaluation.dataset import Located
 from pipeline.evaluation.plots import Axis, lines
-from pipeline.git import GitFailed
 from pipeline.models.base import Model
 from pipeline.store import Store
 from pipeline.types import Issue

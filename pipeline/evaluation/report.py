@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
+from pipeline.codebase.text import count_of
 from pipeline.evaluation.plots import Axis, bars, lines
 from pipeline.evaluation.scoring import MethodScore, Report
-from pipeline.text import count_of
 
 _TENTHS = tuple(n / 10 for n in range(0, 11, 2))
 _PERCENTS = tuple(float(n) for n in range(0, 101, 20))

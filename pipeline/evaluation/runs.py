@@ -15,11 +15,11 @@ from pipeline.evaluation.scaling import by_revisions, by_samples, voted_by_revis
 from pipeline.evaluation.scoring import Report, assemble
 from pipeline.evaluation.statistics import percent
 from pipeline.options import SelectionMethod
-from pipeline.selection.clusters import best, medoid
-from pipeline.selection.confidence import choose, confidence, weights_for
-from pipeline.selection.contest import Contest, contest
-from pipeline.selection.normalise import normalise
-from pipeline.selection.orders import preferred
+from pipeline.selection.methods import preferred
+from pipeline.selection.normalise.canonical import normalise
+from pipeline.selection.scoring.clusters import best, medoid
+from pipeline.selection.scoring.confidence import choose, confidence, weights_for
+from pipeline.selection.scoring.standings import Contest, contest
 
 
 @dataclass(frozen=True)

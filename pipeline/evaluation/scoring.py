@@ -15,7 +15,7 @@ from pipeline.evaluation.calibration import (
     error_by_chance,
 )
 from pipeline.evaluation.statistics import gap_closed, gap_interval, interval, percent
-from pipeline.selection.confidence import Bin
+from pipeline.selection.scoring.confidence import Bin
 
 
 class _Strict(BaseModel):

@@ -7,14 +7,14 @@ from typing import Protocol
 
 from pydantic import Field
 
-from pipeline.codebase import Codebase
-from pipeline.edits import Edited, read_edit
-from pipeline.generation.direction import Direction, shown
+from pipeline.codebase.commit import Codebase
+from pipeline.codebase.syntax import syntax_errors
+from pipeline.edits.read import Edited, read_edit
+from pipeline.generation.diversity import Direction, shown
 from pipeline.machine import Attempt, Machine, State
 from pipeline.models.base import Message, Model
 from pipeline.options import Options
 from pipeline.replies import Malformed, Tag, only_tag
-from pipeline.syntax import syntax_errors
 from pipeline.together import both, together
 from pipeline.types import Candidate, Context, Issue, Patch, SuiteReport, TestScript
 from prompts import render

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pipeline.conventions import Runner
+from pipeline.codebase.conventions import Runner
 from pipeline.types import TestScript
 
 _HEAD = '''"""Runs the script that reproduces the issue: it exits with 0 when the issue is fixed."""

@@ -6,13 +6,13 @@ import re
 
 from pydantic import Field
 
-from pipeline.codebase import Codebase
-from pipeline.conventions import Conventions, Runner
-from pipeline.edit_paths import refusal
+from pipeline.codebase.commit import Codebase
+from pipeline.codebase.conventions import Conventions, Runner
+from pipeline.edits.patches import patch_of
+from pipeline.edits.paths import refusal
 from pipeline.machine import Attempt, Machine, Phase, State
 from pipeline.models.base import Model
 from pipeline.options import Options
-from pipeline.patches import patch_of
 from pipeline.replies import Malformed, tags
 from pipeline.together import together
 from pipeline.types import Frozen, Issue, Patch, Reproduction, SourceFile, TestScript

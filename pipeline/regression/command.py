@@ -9,8 +9,8 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, cast
 
-from pipeline.codebase import Codebase
-from pipeline.conventions import detect
+from pipeline.codebase.commit import Codebase
+from pipeline.codebase.conventions import detect
 from pipeline.types import Frozen
 
 Kind = Literal["pytest", "unittest", "other"]

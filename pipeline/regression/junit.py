@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element, ParseError
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
-from pipeline.regression.inside.record import stable
+from pipeline.regression.guest.record import stable
 
 MOST_TESTS = 200_000
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel, ValidationError
 
-from pipeline.alone import run_alone
+from pipeline.codebase.isolated import run_alone
 
 SECONDS = 60.0
 _SCAN = """\

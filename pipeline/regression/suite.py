@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from pipeline.bounded import bounded
-from pipeline.codebase import Codebase
-from pipeline.conventions import is_test
+from pipeline.codebase.commit import Codebase
+from pipeline.codebase.conventions import is_test
+from pipeline.codebase.text import decoded
+from pipeline.concurrency import bounded
 from pipeline.options import Options
-from pipeline.regression.choice import Choice, choose
 from pipeline.regression.command import NO_COMMAND, find_commands
-from pipeline.regression.comparing import REPEATS, compared
+from pipeline.regression.compare import REPEATS, compared
 from pipeline.regression.imports import ImportGraph
-from pipeline.regression.running import TestRun, TestRunner, Wanted
+from pipeline.regression.runner import TestRun, TestRunner, Wanted
 from pipeline.regression.scan import Scanned, scan
+from pipeline.regression.select_tests import Choice, choose
 from pipeline.regression.touched import Touched, touched_by
 from pipeline.store import Store
-from pipeline.text import decoded
 from pipeline.types import SuiteReport, SuiteRun
 from sandbox.base import Ending, Sandbox
 
@@ -58,7 +58,7 @@ class RegressionSuite:
         """The tests that matter for `diff`, without and with it; None when nothing can be told:
         there are none, or none passes without it (`problem` says which).
 
-        What seems broken is run again (`pipeline.regression.comparing`), but not when the time ran
+        What seems broken is run again (`pipeline.regression.compare`), but not when the time ran
         out with `diff`; then, tests that did not begin are not held against it, unless none did.
 
         Raises as `Sandbox.run_command`.

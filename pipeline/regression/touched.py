@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline.selection.diffs import FileDiff, Hunk, parse
+from pipeline.edits.unified_diff import FileDiff, Hunk, parse
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.selection.contest import Contest
+from pipeline.selection.scoring.standings import Contest
 from pipeline.selection.verdict import Verdict
 
 _SHOWN = 10

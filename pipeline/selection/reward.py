@@ -9,11 +9,11 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from pipeline.bounded import bounded
+from pipeline.concurrency import bounded
 from pipeline.errors import BudgetSpent
 from pipeline.models.base import ModelError
 from pipeline.models.likelihood import Likelihood, NoScore, Reward
-from pipeline.models.metered import Meter, paid
+from pipeline.models.wrappers.metered import Meter, paid
 from pipeline.store import Store
 from pipeline.types import Issue, VoteTable
 from prompts import render

@@ -6,9 +6,9 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from pipeline.bounded import bounded
-from pipeline.selection.aside import is_aside
-from pipeline.selection.diffs import parse
+from pipeline.concurrency import bounded
+from pipeline.edits.unified_diff import parse
+from pipeline.selection.normalise.irrelevant_files import is_aside
 from pipeline.store import Store
 from pipeline.types import Candidate, Frozen, Patch, Rejected, TestScript, VoteTable
 from prompts import shortened

@@ -12,18 +12,18 @@ from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from sandbox.base import EnvironmentFailed, Execution, SandboxUnavailable
-from sandbox.daemon import LABEL_OWNER, LABEL_RUN
-from sandbox.dialogue import Job
-from sandbox.docker import DockerEngine
+from sandbox.docker.client import LABEL_OWNER, LABEL_RUN
+from sandbox.docker.cold_protocol import Job
+from sandbox.docker.engine import DockerEngine
+from sandbox.docker.reaper import UNOWNED_SECONDS, Cleaned
+from sandbox.execution.cancellation import finished
+from sandbox.execution.session import DockerSandbox
+from sandbox.execution.warm_pool import Lanes, WarmAttempt
+from sandbox.execution.warm_worker import Lane, LaneDied, walls
 from sandbox.kubernetes.cluster import Cluster
 from sandbox.kubernetes.pod import OWNER, PodOptions, label_value, lane_pod
-from sandbox.lane import Lane, LaneDied, walls
-from sandbox.lanes import Lanes, WarmAttempt
-from sandbox.leftovers import UNOWNED_SECONDS, Cleaned
 from sandbox.limits import Limits
-from sandbox.session import DockerSandbox
 from sandbox.tree import Tree
-from sandbox.waiting import finished
 
 log = logging.getLogger(__name__)
 

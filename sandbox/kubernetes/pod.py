@@ -1,4 +1,4 @@
-"""What a lane asks of the cluster: one pod, with the walls of `sandbox.container` in its words."""
+"""The pod of a warm container, with the same limits as `sandbox.docker.container`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sandbox.container import OWN_MEMORY_MB, SUPERVISOR
-from sandbox.daemon import LABEL_OWNER, LABEL_RUN, UID
+from sandbox.docker.client import LABEL_OWNER, LABEL_RUN, UID
+from sandbox.docker.container import OWN_MEMORY_MB, SUPERVISOR
+from sandbox.guest.supervisor.mounts import STATE
 from sandbox.limits import Limits
-from sandbox.supervisor.world import STATE
 
 NAME: Final = "lane"
 APP: Final = "app.kubernetes.io/name"

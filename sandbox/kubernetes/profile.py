@@ -9,7 +9,7 @@ import json
 import sys
 from typing import Any
 
-from sandbox.container import lane_profile, seccomp_profile
+from sandbox.docker.container import lane_profile, seccomp_profile
 
 
 def node_profile() -> str:

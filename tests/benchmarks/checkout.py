@@ -9,10 +9,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from bot.checkout import Mirrors
+from bot.git.mirrors import Mirrors
+from bot.git.remote import Remote
 from bot.localhub import LocalHub, generate_app
-from bot.remote import Remote
-from pipeline.codebase import Codebase
+from pipeline.codebase.commit import Codebase
 from tests.benchmarks.table import Row
 
 FILES = 2_000

@@ -7,7 +7,7 @@ import statistics
 import time
 from collections.abc import Callable
 
-from pipeline.edit_match import Missing, nearest, replace_once
+from pipeline.edits.match import Missing, nearest, replace_once
 from tests.benchmarks.table import Row
 
 LINES = 20_000

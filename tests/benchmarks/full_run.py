@@ -9,22 +9,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bot.recorded.asked import Asked
 from bot.recorded.cache import MINIMUM_TOKENS, tokens
 from bot.recorded.recording import Recording
+from bot.recorded.requests import Asked
 from bot.recorded.server import RecordedServer
-from pipeline.codebase import Codebase
-from pipeline.models.anthropic import AnthropicModel
-from pipeline.models.metered import Meter, Metered
+from pipeline.codebase.commit import Codebase
 from pipeline.models.profiles import look_up
+from pipeline.models.providers.anthropic import AnthropicModel
 from pipeline.models.spec import ModelSpec
-from pipeline.models.spending import Line, table
-from pipeline.models.throttled import Throttled
+from pipeline.models.wrappers.metered import Meter, Metered
+from pipeline.models.wrappers.throttled import Throttled
 from pipeline.options import Options
 from pipeline.solve import Models, Solver
 from pipeline.store import DirStore
 from pipeline.types import Issue, NoFix, Selection
 from sandbox.base import NO_ENV, Execution
+from tests.benchmarks.spending import Line, table
 from tests.unit.pipeline.repositories import make_codebase
 
 SAMPLES, REPLIES = 10, 8

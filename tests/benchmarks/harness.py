@@ -17,8 +17,8 @@ from typing import Any, Final, cast
 
 import docker
 
-from sandbox.container import ENVIRONMENT, TREE
-from sandbox.daemon import LABEL_OWNER, LABEL_RUN, connect
+from sandbox.docker.client import LABEL_OWNER, LABEL_RUN, connect
+from sandbox.docker.container import ENVIRONMENT, TREE
 
 HARNESS: Final = "the SWE-bench harness's and CodeMonkeys' way"
 

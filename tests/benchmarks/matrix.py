@@ -18,14 +18,15 @@ import docker
 
 from bot.settings import Settings
 from sandbox.base import Execution
-from sandbox.daemon import LABEL_RUN, connect
-from sandbox.docker import DockerEngine, DockerSandbox
+from sandbox.docker.client import LABEL_RUN, connect
+from sandbox.docker.engine import DockerEngine, DockerSandbox
 from tests.benchmarks.bare import Bare
 from tests.benchmarks.harness import HARNESS, Harness
 from tests.benchmarks.release import SETUP, edits, release, unpacked
 from tests.benchmarks.session_memory import peak_of
 from tests.benchmarks.table import Row
 from tests.benchmarks.warm import PARALLEL, engine
+from tests.support.matrix import matrix
 
 TESTS = {
     "trivial": [f"print({n})" for n in range(10)],
@@ -67,7 +68,7 @@ async def timed(
     asked = [(), *((diff,) for diff in diffs)]
     begun = time.perf_counter()
     async with held.open(image, run_id="bench") as sandbox:
-        async for cell in sandbox.matrix(asked, tests):
+        async for cell in matrix(sandbox, asked, tests):
             assert isinstance(cell.run, Execution)
             assert cell.run.passed, cell
     return time.perf_counter() - begun

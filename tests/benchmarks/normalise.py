@@ -7,8 +7,8 @@ import random
 import statistics
 import time
 
-from pipeline.selection.clusters import clusters, medoid
-from pipeline.selection.normalise import normalise
+from pipeline.selection.normalise.canonical import normalise
+from pipeline.selection.scoring.clusters import clusters, medoid
 from tests.benchmarks.table import Row
 
 CANDIDATES = 100

@@ -14,11 +14,11 @@ from arq.connections import RedisSettings
 from redis.asyncio import Redis
 
 from bot import worker as ours
-from bot.demo.redis import own_redis
-from bot.lease import Lease
-from bot.queue import Nudges
-from bot.runs import Runs
+from bot.demo.redis_server import own_redis
+from bot.queue.nudges import Nudges
 from bot.settings import Settings
+from bot.storage.lease import Lease
+from bot.storage.runs import Runs
 from bot.types import RepoRef, Run, RunStatus, changed
 from tests.benchmarks.table import Row
 

@@ -8,9 +8,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from pipeline.codebase import Codebase
-from pipeline.context.reading import reading
-from pipeline.git import git
+from pipeline.codebase.commit import Codebase
+from pipeline.codebase.git import git
+from pipeline.context.search.reading_list import reading
 from pipeline.options import Options
 from pipeline.types import Issue
 from tests.benchmarks.table import Row

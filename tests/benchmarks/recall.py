@@ -12,9 +12,9 @@ from typing import Any
 
 import yaml
 
-from bot.cli_recall import measured
+from bot.cli.recall import measured
 from bot.settings import Settings
-from pipeline.git import git
+from pipeline.codebase.git import git
 from tests.benchmarks.table import Row
 
 BUGS = Path(__file__).with_name("bugs.yml")

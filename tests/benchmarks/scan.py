@@ -12,15 +12,15 @@ from contextlib import asynccontextmanager
 from os.path import commonprefix
 from pathlib import Path
 
-from bot.recorded.asked import chat_question
 from bot.recorded.cache import BlockCache
-from pipeline.codebase import Codebase
-from pipeline.context.scan import scan
-from pipeline.context.survey import sources_of
-from pipeline.git import git
-from pipeline.models.adaptive import Adaptive, Window
-from pipeline.models.build import build_model
+from bot.recorded.requests import chat_question
+from pipeline.codebase.commit import Codebase
+from pipeline.codebase.git import git
+from pipeline.context.files.discover import sources_of
+from pipeline.context.relevance.scan import scan
+from pipeline.models.factory import build_model
 from pipeline.models.spec import ModelSpec
+from pipeline.models.wrappers.adaptive import Adaptive, Window
 from pipeline.store import DirStore
 from pipeline.types import Issue
 from tests.benchmarks.release import release, unpacked

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.benchmarks.release import SETUP, edits
 from tests.benchmarks.warm import engine
+from tests.support.matrix import matrix
 from tests.trees import tree_of_directory
 
 TEST = "import sympy"
@@ -31,7 +32,7 @@ async def use(folder: Path) -> None:
     held = engine("warm")
     image = await held.prepare(tree_of_directory(folder), setup=SETUP)
     async with held.open(image, run_id="bench") as sandbox:
-        async for _ in sandbox.matrix([(), *((diff,) for diff in diffs)], [TEST]):
+        async for _ in matrix(sandbox, [(), *((diff,) for diff in diffs)], [TEST]):
             pass
     await held.close()
 

@@ -13,7 +13,7 @@ import random
 from itertools import pairwise
 from typing import NamedTuple
 
-from pipeline.generation.direction import is_informed
+from pipeline.generation.diversity import is_informed
 from pipeline.generation.stopping import enough, waves
 from pipeline.types import Candidate, Patch, TestScript, VoteTable
 from sandbox.base import Execution

@@ -7,8 +7,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.models.spending import Line, rendered
 from tests.benchmarks.full_run import replay
+from tests.benchmarks.spending import Line, rendered
 from tests.benchmarks.table import Row
 
 PAPER_DOLLARS = 2300 / 500

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sandbox.docker import DockerEngine
-from sandbox.probe import Mode
+from sandbox.docker.engine import DockerEngine
+from sandbox.execution.probe import Mode
 
 PARALLEL = 2
 

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 import httpx
 
-from bot.demo.redis import free_port, own_redis
+from bot.demo.redis_server import free_port, own_redis
 from tests.benchmarks.table import Row, percentile
 
 SECRET = "benchmark"

@@ -16,11 +16,11 @@ from typing import cast
 
 from redis.asyncio import Redis
 
-from bot.demo.follow import followed
+from bot.demo.environment import MAINTAINER, REPORTER, standing
 from bot.demo.package import files, source_release
-from bot.demo.stage import MAINTAINER, REPORTER, standing
-from bot.keys import Keys
+from bot.demo.watch import followed
 from bot.settings import Settings
+from bot.storage.keys import Keys
 from bot.types import Run, RunStatus
 from tests.benchmarks.table import Row
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bot.localhub import LocalHub, Repo
 from bot.localhub.actions.pulls import NewPull, open_pull
-from bot.localhub.git_types import Signature
+from bot.localhub.git.types import Signature
 from bot.localhub.state import Pull, now
 
 

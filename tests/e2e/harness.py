@@ -8,17 +8,17 @@ from pathlib import Path
 
 from redis.asyncio import Redis
 
-from bot.assembly import build_worker
+from bot.bootstrap import build_worker
 from bot.localhub import Issue, LocalHub, Repo
 from bot.localhub.serve import serving
 from bot.recorded.recording import Recording
 from bot.recorded.server import RecordedServer
-from bot.runs import Runs
-from bot.server import create_app
+from bot.server.app import create_app
 from bot.settings import Settings
-from bot.store import RedisStore
+from bot.storage.checkpoints import RedisStore
+from bot.storage.runs import Runs
 from bot.types import RepoRef, Run
-from sandbox.daemon import connect
+from sandbox.docker.client import connect
 from tests.docker import containers_of
 from tests.e2e import shop
 from tests.hub import ref_of, settings_for

@@ -16,11 +16,11 @@ from typing import Any, cast
 import docker
 import pytest
 
-from bot.engine import FIX, engine_of
+from bot.runner.sandbox import FIX, engine_of
 from bot.settings import Settings
 from sandbox.base import EnvironmentFailed
-from sandbox.base_image import base_reference, ensure_base_image
-from sandbox.daemon import LABEL_OWNER, LABEL_RUN
+from sandbox.docker.base_image import base_reference, ensure_base_image
+from sandbox.docker.client import LABEL_OWNER, LABEL_RUN
 from sandbox.engine import Engine
 from sandbox.kubernetes.cluster import Cluster
 from sandbox.kubernetes.pod import PodOptions, lane_pod

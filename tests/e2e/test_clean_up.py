@@ -8,10 +8,10 @@ from uuid import uuid4
 import docker
 import pytest
 
-from bot.engine import engine_of
+from bot.runner.runner import Workshop
+from bot.runner.sandbox import engine_of
 from bot.settings import Settings
-from bot.workshop import Workshop
-from sandbox.base_image import image_exists
+from sandbox.docker.base_image import image_exists
 from tests.docker import make_tree
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from bot.config_check import NAME
 from bot.localhub import Pull, Repo
 from bot.localhub.ci import rerun, rerun_all
 from bot.localhub.state import CheckRun
+from bot.runs.config_check import NAME
 from tests.e2e.forks import fork_pull
 from tests.e2e.harness import BotHarness
 from tests.snapshots import assert_snapshot

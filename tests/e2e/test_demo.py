@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from bot.demo.environment import recording
 from bot.demo.package import FILE
-from bot.demo.stage import recording
 
 NO_NETWORK = {"https_proxy": "http://127.0.0.1:9", "HTTPS_PROXY": "http://127.0.0.1:9"}
 

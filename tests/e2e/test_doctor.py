@@ -9,12 +9,12 @@ from typing import Any, cast
 import pytest
 from docker.errors import NotFound
 
-from bot.clean import clean_all
-from bot.doctor import examine
+from bot.cli.checks import examine
+from bot.cli.clean import clean_all
 from bot.settings import Settings
-from sandbox.base_image import image_exists
-from sandbox.daemon import LABEL_OWNER, LABEL_RUN, connect
-from sandbox.docker import DockerEngine
+from sandbox.docker.base_image import image_exists
+from sandbox.docker.client import LABEL_OWNER, LABEL_RUN, connect
+from sandbox.docker.engine import DockerEngine
 from tests.docker import make_tree
 from tests.e2e.harness import BotHarness
 

@@ -62,10 +62,10 @@ async def test_an_issue_of_an_enterprise_server_becomes_a_pull_request(
 
 ALLOWED = {
     "bot/settings.py": "the default of CAPUCHIN_GITHUB_URL",
-    "bot/github/wire.py": "github.com has its API at a host of its own",
+    "bot/github/http.py": "github.com has its API at a host of its own",
     "bot/github/app.py": "github.com has its noreply addresses at users.noreply.github.com",
     "bot/demo/package.py": "where the demo's bug was reported",
-    "pipeline/context/choice.py": "what files of git-lfs begin with, wherever they are",
+    "pipeline/context/files/filters.py": "what files of git-lfs begin with, wherever they are",
 }
 
 

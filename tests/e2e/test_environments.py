@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from bot import local_run
+from bot.cli import local_run
 from bot.types import Failure
 from tests.contracts.sandbox import locks
 from tests.e2e import shop

@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from bot import cli_fix, local_run
-from bot.cli import main
-from bot.engine import engine_of
+from bot.cli import fix as cli_fix
+from bot.cli import local_run, main
 from bot.recorded.recording import Answer
 from bot.recorded.server import RecordedServer
+from bot.runner.sandbox import engine_of
 from bot.settings import Settings
-from pipeline.replaying import replay
-from pipeline.unbundle import read_bundle
+from pipeline.bundle.read import read_bundle
+from pipeline.bundle.replay import replay
 from tests.e2e import shop
 from tests.e2e.harness import host_certificates
 from tests.unit.bot_publish import local_git

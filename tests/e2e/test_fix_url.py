@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bot import cli_fix, local_run
+from bot.cli import fix as cli_fix
+from bot.cli import local_run
 from bot.localhub import Issue, LocalHub, Repo
 from bot.recorded.server import RecordedServer
 from bot.settings import Settings

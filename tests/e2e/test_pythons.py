@@ -8,8 +8,8 @@ from pathlib import Path
 import docker
 import pytest
 
-from bot import local_run
-from bot.engine import engine_of
+from bot.cli import local_run
+from bot.runner.sandbox import engine_of
 from bot.settings import Settings
 from bot.types import Failure
 from tests.docker import make_tree

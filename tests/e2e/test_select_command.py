@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from bot import cli_replay, cli_select, local_run
+from bot.cli import local_run
+from bot.cli import replay as cli_replay
+from bot.cli import select as cli_select
 from bot.recorded.recording import Answer
 from bot.recorded.server import RecordedServer
 from bot.settings import Settings

@@ -16,10 +16,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from bot.cli.setup.env_file import NotKept, check_place, keep
 from bot.github.app import GitHubApp
 from bot.localhub import LocalHub
 from bot.settings import Settings, variable
-from bot.setup.keys_file import NotKept, check_place, keep
 from tests.e2e.harness import BotHarness
 
 ROOT = Path(__file__).parents[2]

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.setup.browser import LARGEST_CODE, Journey
+from bot.cli.setup.browser import LARGEST_CODE, Journey
 from tests.fuzz import QUICK
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=30)

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import httpx
 
-from pipeline.context.finding import ContextFinder
-from pipeline.context.relevance import SCHEMA
-from pipeline.models.adaptive import Adaptive, Window
+from pipeline.context.finder import ContextFinder
+from pipeline.context.relevance.reader import SCHEMA
 from pipeline.models.base import Form, Message, Reply
-from pipeline.models.build import Wanted, build_model
+from pipeline.models.factory import Wanted, build_model
 from pipeline.models.spec import ModelSpec
+from pipeline.models.wrappers.adaptive import Adaptive, Window
 from pipeline.options import Options
 from pipeline.store import DirStore
 from pipeline.types import Issue

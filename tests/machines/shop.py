@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.codebase import Codebase
+from pipeline.codebase.commit import Codebase
 from pipeline.models.base import Message
 from pipeline.options import Options
 from pipeline.solve import Models, Solver

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from pipeline.git import GitFailed, git
+from pipeline.codebase.git import GitFailed, git
 from pipeline.models.base import Message, ModelProfile, Price, Reply, Usage
-from pipeline.models.wrapping import Answering, Question
+from pipeline.models.wrappers.base import Answering, Question
 from pipeline.store import DirStore
 from sandbox.base import NO_ENV, Ending, Execution, PatchRejected
 from sandbox.tree import Tree

@@ -10,7 +10,7 @@ import pytest
 from pipeline.models.base import ModelUnavailable
 from pipeline.models.likelihood import NoScore
 from pipeline.options import Options
-from pipeline.selection.choosing import Judge
+from pipeline.selection.judge import Judge
 from pipeline.selection.verdict import Verdict
 from pipeline.solve import Models, Solver
 from pipeline.store import DirStore

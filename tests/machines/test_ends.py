@@ -12,10 +12,10 @@ from bot.recorded.server import RecordedServer
 from pipeline.generation.editing import EditingState
 from pipeline.machine import Phase
 from pipeline.models.base import Model, ModelMisconfigured, ModelUnavailable
-from pipeline.models.openai_chat import OpenAIChatModel
 from pipeline.models.profiles import look_up
+from pipeline.models.providers.openai_chat import OpenAIChatModel
 from pipeline.models.spec import ModelSpec
-from pipeline.models.throttled import Throttled
+from pipeline.models.wrappers.throttled import Throttled
 from pipeline.options import Options
 from pipeline.solve import Models, Solver
 from pipeline.store import DirStore

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.regression.running import GRACE_SECONDS
+from pipeline.regression.runner import GRACE_SECONDS
 from pipeline.types import Selection
 from sandbox.base import NO_ENV, Execution
 from tests.machines.shop import APPROVE, FILES, GOOD_EDIT, ISSUE, Shop, open_shop, simple

@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.errors import BudgetSpent
 from pipeline.models.base import ModelProfile, Price
-from pipeline.models.metered import Meter, Metered
+from pipeline.models.wrappers.metered import Meter, Metered
 from pipeline.options import Options
 from pipeline.selection.good_enough import good_enough
 from pipeline.solve import EFFECTIVE_KEY, Effective, Models, Solver

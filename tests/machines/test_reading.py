@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bot.repo_config import RepoConfig, parse
-from pipeline.context.likeness import Meaning
-from pipeline.context.served_tokens import counter_of
+from bot.repo_config.model import RepoConfig, parse
+from pipeline.context.search.embeddings import Meaning
+from pipeline.context.server_tokens import counter_of
 from pipeline.context.tokens import ESTIMATE, TokenCounter
 from pipeline.models.spec import parse_spec
 from pipeline.options import Options

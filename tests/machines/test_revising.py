@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.edits.patches import patch_of
 from pipeline.errors import BudgetSpent
 from pipeline.models.base import ModelRefused
 from pipeline.options import Options
-from pipeline.patches import patch_of
-from pipeline.revise import Revised, Task, replies_in, revise
 from pipeline.store import DirStore
 from pipeline.types import SourceFile
+from pipeline.workflows.revise import Revised, Task, replies_in, revise
 from prompts import render
 from tests.machines.shop import GOOD_EDIT, ISSUE, WRONG_EDIT, Shop
 from tests.machines.standins import Answer, ScriptedModel

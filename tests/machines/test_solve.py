@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.context.shelf import place_of
+from pipeline.context.files.cache import place_of
 from pipeline.errors import BudgetSpent
-from pipeline.estimate import ESTIMATE_KEY, Estimate
 from pipeline.models.base import (
     ContextTooLong,
     ModelProfile,
@@ -18,6 +17,7 @@ from pipeline.models.base import (
 )
 from pipeline.store import DirStore, Store
 from pipeline.types import NoFix, Selection
+from pipeline.workflows.estimate import ESTIMATE_KEY, Estimate
 from tests.machines.shop import (
     ABSOLUTE_EDIT,
     APPROVE,

@@ -8,11 +8,11 @@ from pathlib import Path
 import docker
 import pytest
 
-from sandbox.address import DockerAddress
-from sandbox.daemon import connect
-from sandbox.docker import DockerEngine, DockerSandbox
+from sandbox.docker.address import DockerAddress
+from sandbox.docker.client import connect
+from sandbox.docker.engine import DockerEngine, DockerSandbox
+from sandbox.execution.probe import Mode
 from sandbox.limits import Limits
-from sandbox.probe import Mode
 from tests.docker import (
     OWNER,
     ca_bundle,

@@ -8,8 +8,8 @@ import docker
 import pytest
 
 from sandbox.base import EnvironmentFailed
-from sandbox.docker import DockerEngine
-from sandbox.probe import Mode
+from sandbox.docker.engine import DockerEngine
+from sandbox.execution.probe import Mode
 from tests.docker import containers_of, make_tree
 
 KNOCK = """

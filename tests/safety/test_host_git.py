@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.git import git
+from pipeline.codebase.git import git
 
 HOOKS = ("reference-transaction", "post-index-change", "post-rewrite", "pre-push", "fsmonitor")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox.docker import DockerSandbox
+from sandbox.docker.engine import DockerSandbox
 from tests.own_docker import OwnDaemon
 
 

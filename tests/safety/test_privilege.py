@@ -8,8 +8,8 @@ import platform
 import pytest
 
 from sandbox.base import Ending
-from sandbox.docker import DockerSandbox
-from sandbox.supervisor.filter import FORBIDDEN
+from sandbox.docker.engine import DockerSandbox
+from sandbox.guest.supervisor.seccomp import FORBIDDEN
 from tests.own_docker import OwnDaemon
 
 ATTEMPT = """

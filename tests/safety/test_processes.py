@@ -7,7 +7,7 @@ import time
 import pytest
 
 from sandbox.base import Ending, SandboxUnavailable
-from sandbox.docker import DockerSandbox
+from sandbox.docker.engine import DockerSandbox
 from tests.own_docker import OwnDaemon
 
 

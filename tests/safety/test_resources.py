@@ -12,8 +12,8 @@ import pytest
 from docker.errors import DockerException
 
 from sandbox.base import Ending
-from sandbox.docker import DockerEngine, DockerSandbox
-from sandbox.probe import Mode
+from sandbox.docker.engine import DockerEngine, DockerSandbox
+from sandbox.execution.probe import Mode
 from tests.docker import until_started
 from tests.own_docker import OwnDaemon
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sandbox.base import PatchRejected
-from sandbox.docker import DockerSandbox
+from sandbox.docker.engine import DockerSandbox
 from tests.contracts.sandbox.test_diffs import FIX
 from tests.own_docker import OwnDaemon
 

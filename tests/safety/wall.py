@@ -6,20 +6,20 @@ import platform
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from sandbox.supervisor.filter import FORBIDDEN
+from sandbox.guest.supervisor.seccomp import FORBIDDEN
 
-INSIDE: Final = "sandbox/supervisor/inside.py"
-WORLD: Final = "sandbox/supervisor/world.py"
-SERVE: Final = "sandbox/supervisor/serve.py"
-WATCH: Final = "sandbox/supervisor/watch.py"
-FILTER: Final = "sandbox/supervisor/filter.py"
-CONTAINER: Final = "sandbox/container.py"
-ATTEMPT: Final = "sandbox/attempt.py"
-DIALOGUE: Final = "sandbox/dialogue.py"
-PROFILE: Final = "sandbox/image/seccomp.json"
-ENTRY: Final = "sandbox/image/entry.py"
-DOCKERFILE: Final = "sandbox/image/Dockerfile"
-HOST_GIT: Final = "pipeline/git.py"
+INSIDE: Final = "sandbox/guest/supervisor/process.py"
+WORLD: Final = "sandbox/guest/supervisor/mounts.py"
+SERVE: Final = "sandbox/guest/supervisor/serve.py"
+WATCH: Final = "sandbox/guest/supervisor/watch.py"
+FILTER: Final = "sandbox/guest/supervisor/seccomp.py"
+CONTAINER: Final = "sandbox/docker/container.py"
+ATTEMPT: Final = "sandbox/docker/cold_execution.py"
+DIALOGUE: Final = "sandbox/docker/cold_protocol.py"
+PROFILE: Final = "sandbox/guest/image/seccomp.json"
+ENTRY: Final = "sandbox/guest/image/entry.py"
+DOCKERFILE: Final = "sandbox/guest/image/Dockerfile"
+HOST_GIT: Final = "pipeline/codebase/git.py"
 
 Change = tuple[str, str, str]
 """File, what stands there exactly once or more, what stands there instead."""

@@ -211,7 +211,7 @@ WALLS: Final = (
         "warm",
         (
             (
-                "sandbox/build_options.py",
+                "sandbox/environment/options.py",
                 "found = {**PROGRAM_ENVIRONMENT,",
                 'found = {**__import__("os").environ, **PROGRAM_ENVIRONMENT,',
             ),
@@ -221,7 +221,7 @@ WALLS: Final = (
     Wall(
         "metadata address in a build",
         "warm",
-        (("sandbox/build_network.py", 'yield f"container:{container}"', "yield network"),),
+        (("sandbox/docker/build_network.py", 'yield f"container:{container}"', "yield network"),),
         ("test_building.py::test_a_build_cannot_reach_the_clouds_metadata",),
     ),
     Wall(

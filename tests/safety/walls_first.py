@@ -71,7 +71,7 @@ FIRST: Final = (
     Wall(
         "size of a world's disk",
         "warm",
-        (("sandbox/supervisor/serve.py", "size={setting['disk_mb']}m", "size=2048m"),),
+        (("sandbox/guest/supervisor/serve.py", "size={setting['disk_mb']}m", "size=2048m"),),
         DISKS,
     ),
     Wall("inodes of /dev/shm", "warm", ((WORLD, "nr_inodes=10000", "nr_inodes=20000"),), INODES),
@@ -114,7 +114,7 @@ FIRST: Final = (
     Wall(
         "git of an edit sees no repository",
         "warm",
-        (("sandbox/supervisor/edit.py", '    "GIT_DIR": "/nonexistent",\n', ""),),
+        (("sandbox/guest/supervisor/apply_edit.py", '    "GIT_DIR": "/nonexistent",\n', ""),),
         FILTERS,
     ),
     Wall("read-only rest", "warm", ((CONTAINER, "read_only=True", "read_only=False"),), WRITES),

@@ -22,9 +22,9 @@ from typing import Any, Final, cast
 
 import docker
 
-from sandbox.base_image import recipe_files
-from sandbox.daemon import connect
-from sandbox.docker import DockerEngine
+from sandbox.docker.base_image import recipe_files
+from sandbox.docker.client import connect
+from sandbox.docker.engine import DockerEngine
 from tests.docker import prepare_package
 from tests.safety.wall import Wall
 from tests.safety.walls import WALLS
@@ -84,7 +84,7 @@ def image_places() -> dict[str, str]:
     """Path in the project to path in an image, of all that is ours there."""
     found: dict[str, str] = {}
     for name in recipe_files():
-        inside = name if name.startswith("sandbox/") else f"sandbox/image/{name}"
+        inside = name if name.startswith("sandbox/") else f"sandbox/guest/image/{name}"
         found[inside] = f"/opt/capuchin/{name}"
     return found
 

@@ -13,11 +13,11 @@ from typing import cast
 
 from pipeline.store import DirStore
 from pipeline.together import together
-from sandbox.address import DockerAddress
 from sandbox.base import Execution, SandboxUnavailable
-from sandbox.docker import DockerEngine
+from sandbox.docker.address import DockerAddress
+from sandbox.docker.engine import DockerEngine
+from sandbox.execution.probe import Mode
 from sandbox.limits import Limits
-from sandbox.probe import Mode
 
 EDITS, TESTS = 20, 10
 OWNER = "soak"

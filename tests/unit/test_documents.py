@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 from bot.cli import COMMANDS
-from bot.commands.desk import VERBS
+from bot.commands.dispatch import VERBS
 from bot.events import READERS
 from bot.github.tokens import PERMISSIONS
 from bot.localhub import generate_app

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from bot.settings import Settings, variable
-from sandbox.daemon import LABEL_OWNER, LABEL_RUN
+from sandbox.docker.client import LABEL_OWNER, LABEL_RUN
 from sandbox.kubernetes.engine import NEEDED
 from sandbox.kubernetes.pod import SECCOMP, PodOptions, lane_pod
 from sandbox.kubernetes.profile import node_profile

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
-from bot.localhub import events
+from bot.localhub import webhook_payloads
 from bot.localhub.errors import Refusal
 from bot.localhub.state import CheckRun, CheckSuite, Repo, User, now
 
@@ -33,9 +33,9 @@ def create(hub: LocalHub, repo: Repo, sha: str, asked: Json, by: User) -> CheckR
     if suite not in repo.check_suites:
         repo.check_suites.append(suite)
     repo.check_runs.append(run)
-    events.about_check(hub, repo, run, "created", by)
+    webhook_payloads.about_check(hub, repo, run, "created", by)
     if run.status == "completed":
-        events.about_check(hub, repo, run, "completed", by)
+        webhook_payloads.about_check(hub, repo, run, "completed", by)
     return run
 
 
@@ -47,7 +47,7 @@ def foreign(hub: LocalHub, repo: Repo, sha: str, app: str, asked: Json, by: User
     repo.check_suites.append(suite)
     repo.check_runs.append(run)
     if run.status == "completed":
-        events.about_suite(hub, repo, suite, "completed", by)
+        webhook_payloads.about_suite(hub, repo, suite, "completed", by)
     return run
 
 
@@ -57,7 +57,7 @@ def update(hub: LocalHub, repo: Repo, run: CheckRun, asked: Json, by: User) -> N
     _apply(run, asked)
     run.suite.updated_at = now()
     if run.status == "completed" and before != "completed":
-        events.about_check(hub, repo, run, "completed", by)
+        webhook_payloads.about_check(hub, repo, run, "completed", by)
 
 
 def _apply(run: CheckRun, asked: Json) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bot.localhub import events
+from bot.localhub import webhook_payloads
 from bot.localhub.actions.issues import check_body
 from bot.localhub.errors import Refusal, invalid
-from bot.localhub.shapes import issues as shapes
+from bot.localhub.json import issues as shapes
 from bot.localhub.state import Comment, Issue, Reaction, User, now
 
 if TYPE_CHECKING:
@@ -71,4 +71,4 @@ def _emit(hub: LocalHub, comment: Comment, action: str, by: User, **more: object
         "comment": shapes.comment(hub.url, comment),
         **more,
     }
-    events.emit(hub, "issue_comment", comment.issue.repo, by, payload)
+    webhook_payloads.emit(hub, "issue_comment", comment.issue.repo, by, payload)

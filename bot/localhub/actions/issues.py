@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal
 
-from bot.localhub import events
+from bot.localhub import webhook_payloads
 from bot.localhub.errors import Refusal, custom, invalid
-from bot.localhub.shapes import issues as shapes
-from bot.localhub.shapes import people, repositories
+from bot.localhub.json import issues as shapes
+from bot.localhub.json import people, repositories
 from bot.localhub.state import Issue, Repo, User, now
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def open_issue(
     issue = Issue(hub.next_id(), repo.last_number, repo, title, body, by)
     repo.issues[issue.number] = issue
     issue.happened(by, "opened this")
-    events.about_issue(hub, issue, "opened", by)
+    webhook_payloads.about_issue(hub, issue, "opened", by)
     add_labels(hub, issue, labels, by)
     for user in assignees:
         assign(hub, issue, user, by)
@@ -69,7 +69,7 @@ def edit(hub: LocalHub, issue: Issue, by: User, title: str | None, body: str | N
         issue.body = body
     if changes:
         issue.happened(by, f"edited the {' and the '.join(changes)}")
-        events.about_issue(hub, issue, "edited", by, changes=changes)
+        webhook_payloads.about_issue(hub, issue, "edited", by, changes=changes)
 
 
 def close(hub: LocalHub, issue: Issue, by: User, reason: str = "completed") -> None:
@@ -79,7 +79,7 @@ def close(hub: LocalHub, issue: Issue, by: User, reason: str = "completed") -> N
     issue.state, issue.state_reason = "closed", reason
     issue.closed_at, issue.closed_by = now(), by
     issue.happened(by, "closed this")
-    events.about_issue(hub, issue, "closed", by)
+    webhook_payloads.about_issue(hub, issue, "closed", by)
 
 
 def reopen(hub: LocalHub, issue: Issue, by: User) -> None:
@@ -89,7 +89,7 @@ def reopen(hub: LocalHub, issue: Issue, by: User) -> None:
     issue.state, issue.state_reason = "open", "reopened"
     issue.closed_at, issue.closed_by = None, None
     issue.happened(by, "reopened this")
-    events.about_issue(hub, issue, "reopened", by)
+    webhook_payloads.about_issue(hub, issue, "reopened", by)
 
 
 def set_state(
@@ -113,7 +113,7 @@ def add_labels(hub: LocalHub, issue: Issue, names: Iterable[str], by: User) -> N
         issue.labels.append(label.name)
         issue.happened(by, f"added the label {label.name}", event="labeled", label=label.name)
         shape = repositories.label(hub.url, issue.repo, label)
-        events.about_issue(hub, issue, "labeled", by, label=shape)
+        webhook_payloads.about_issue(hub, issue, "labeled", by, label=shape)
 
 
 def remove_label(hub: LocalHub, issue: Issue, name: str, by: User) -> None:
@@ -124,7 +124,7 @@ def remove_label(hub: LocalHub, issue: Issue, name: str, by: User) -> None:
     issue.labels.remove(label.name)
     issue.happened(by, f"removed the label {label.name}", event="unlabeled", label=label.name)
     shape = repositories.label(hub.url, issue.repo, label)
-    events.about_issue(hub, issue, "unlabeled", by, label=shape)
+    webhook_payloads.about_issue(hub, issue, "unlabeled", by, label=shape)
 
 
 def set_labels(hub: LocalHub, issue: Issue, names: list[str], by: User) -> None:
@@ -140,7 +140,9 @@ def assign(hub: LocalHub, issue: Issue, user: User, by: User) -> None:
     if user not in issue.assignees:
         issue.assignees.append(user)
         issue.happened(by, f"assigned {user.login}")
-        events.about_issue(hub, issue, "assigned", by, assignee=people.user(hub.url, user))
+        webhook_payloads.about_issue(
+            hub, issue, "assigned", by, assignee=people.user(hub.url, user)
+        )
 
 
 def unassign(hub: LocalHub, issue: Issue, user: User, by: User) -> None:
@@ -148,14 +150,16 @@ def unassign(hub: LocalHub, issue: Issue, user: User, by: User) -> None:
     if user in issue.assignees:
         issue.assignees.remove(user)
         issue.happened(by, f"unassigned {user.login}")
-        events.about_issue(hub, issue, "unassigned", by, assignee=people.user(hub.url, user))
+        webhook_payloads.about_issue(
+            hub, issue, "unassigned", by, assignee=people.user(hub.url, user)
+        )
 
 
 def delete(hub: LocalHub, issue: Issue, by: User) -> None:
     """Gone for good; its number answers 410 from now on."""
     del issue.repo.issues[issue.number]
     issue.repo.deleted_numbers.add(issue.number)
-    events.about_issue(hub, issue, "deleted", by)
+    webhook_payloads.about_issue(hub, issue, "deleted", by)
 
 
 def transfer(hub: LocalHub, issue: Issue, to: Repo, by: User) -> Issue:
@@ -168,5 +172,5 @@ def transfer(hub: LocalHub, issue: Issue, to: Repo, by: User) -> Issue:
         "new_repository": repositories.repository(hub.url, to),
     }
     del issue.repo.issues[issue.number]
-    events.about_issue(hub, issue, "transferred", by, changes=changes)
+    webhook_payloads.about_issue(hub, issue, "transferred", by, changes=changes)
     return moved

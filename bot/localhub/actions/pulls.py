@@ -7,12 +7,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bot.localhub import events, git_diff
+from bot.localhub import webhook_payloads
 from bot.localhub.actions import issues, refs
 from bot.localhub.errors import Refusal, custom, invalid, unprocessable
-from bot.localhub.git_run import run_git
-from bot.localhub.git_types import Signature
-from bot.localhub.shapes import people, pulls
+from bot.localhub.git import diff
+from bot.localhub.git.run import run_git
+from bot.localhub.git.types import Signature
+from bot.localhub.json import people, pulls
 from bot.localhub.state import Pull, Repo, Review, ReviewComment, User, now
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ async def open_pull(hub: LocalHub, repo: Repo, asked: NewPull, by: User) -> Pull
     await asyncio.to_thread(repo.git.point, f"refs/pull/{pull.number}/head", head_sha)
     await asyncio.to_thread(hub.facts, pull)
     pull.happened(by, f"wants to merge {asked.head} into {asked.base}")
-    events.about_issue(hub, pull, "opened", by)
+    webhook_payloads.about_issue(hub, pull, "opened", by)
     return pull
 
 
@@ -89,7 +90,9 @@ def request_reviewers(hub: LocalHub, pull: Pull, users: list[User], by: User) ->
             pull.requested_reviewers.append(user)
             pull.happened(by, f"requested a review from {user.login}")
             shape = people.user(hub.url, user)
-            events.about_issue(hub, pull, "review_requested", by, requested_reviewer=shape)
+            webhook_payloads.about_issue(
+                hub, pull, "review_requested", by, requested_reviewer=shape
+            )
 
 
 def add_review(hub: LocalHub, pull: Pull, review: Review) -> None:
@@ -109,14 +112,14 @@ def add_review(hub: LocalHub, pull: Pull, review: Review) -> None:
         "review": {**shape, "state": review.state.lower()},
         "pull_request": pulls.simple(hub.url, pull),
     }
-    events.emit(hub, "pull_request_review", pull.repo, review.author, payload)
+    webhook_payloads.emit(hub, "pull_request_review", pull.repo, review.author, payload)
     for comment in review.comments:
         payload = {
             "action": "created",
             "comment": pulls.review_comment(hub.url, pull, comment),
             "pull_request": pulls.simple(hub.url, pull),
         }
-        events.emit(hub, "pull_request_review_comment", pull.repo, review.author, payload)
+        webhook_payloads.emit(hub, "pull_request_review_comment", pull.repo, review.author, payload)
 
 
 def review_comment(pull: Pull, number: int) -> ReviewComment | None:
@@ -141,7 +144,7 @@ def mark_ready(hub: LocalHub, pull: Pull, by: User) -> None:
     if pull.draft:
         pull.draft = False
         pull.happened(by, "marked this pull request as ready for review")
-        events.about_issue(hub, pull, "ready_for_review", by)
+        webhook_payloads.about_issue(hub, pull, "ready_for_review", by)
 
 
 async def merge(hub: LocalHub, pull: Pull, by: User) -> str:
@@ -179,7 +182,7 @@ def _ends(repo: Repo, asked: NewPull) -> tuple[str, str]:
             raise invalid("PullRequest", field)
     base = heads[asked.base]
     head = asked.fork[1] if asked.fork else heads[asked.head]
-    compared = git_diff.compare(repo.git, base, head)
+    compared = diff.compare(repo.git, base, head)
     if compared.merge_base is None:
         raise custom("PullRequest", f"The {asked.head} branch has no history in common with "
                      f"{asked.base}")  # fmt: skip

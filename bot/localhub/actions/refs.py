@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from bot.localhub import events
+from bot.localhub import webhook_payloads
 from bot.localhub.actions import issues
 from bot.localhub.state import Pull, Repo, User, now
 
@@ -20,23 +20,26 @@ async def moved(
 ) -> None:
     """`before` and `after` are all refs by full name, as `GitRepo.refs("")` lists them."""
     for ref in sorted(before.keys() | after.keys()):
-        old, new = before.get(ref, events.NO_COMMIT), after.get(ref, events.NO_COMMIT)
+        old, new = (
+            before.get(ref, webhook_payloads.NO_COMMIT),
+            after.get(ref, webhook_payloads.NO_COMMIT),
+        )
         if old == new or not ref.startswith((HEADS, "refs/tags/")):
             continue
         repo.pushed_at = now()
-        payload = await asyncio.to_thread(events.push, hub, repo, ref, old, new, by)
-        events.emit(hub, "push", repo, by, payload)
+        payload = await asyncio.to_thread(webhook_payloads.push, hub, repo, ref, old, new, by)
+        webhook_payloads.emit(hub, "push", repo, by, payload)
         if ref.startswith(HEADS):
             await _follow(hub, repo, ref.removeprefix(HEADS), new, by)
 
 
 async def _follow(hub: LocalHub, repo: Repo, branch: str, new: str, by: User) -> None:
     for pull in [pull for pull in repo.pulls if pull.state == "open"]:
-        if pull.base_ref == branch and new != events.NO_COMMIT:
+        if pull.base_ref == branch and new != webhook_payloads.NO_COMMIT:
             pull.base_sha = new
         if pull.head_ref != branch or pull.fork is not None:
             continue
-        if new == events.NO_COMMIT:
+        if new == webhook_payloads.NO_COMMIT:
             issues.close(hub, pull, by)
         else:
             await _synchronize(hub, pull, new, by)
@@ -47,4 +50,4 @@ async def _synchronize(hub: LocalHub, pull: Pull, new: str, by: User) -> None:
     await asyncio.to_thread(pull.repo.git.point, f"refs/pull/{pull.number}/head", new)
     await asyncio.to_thread(hub.facts, pull)
     pull.happened(by, f"pushed {new[:7]}")
-    events.about_issue(hub, pull, "synchronize", by, before=old, after=new)
+    webhook_payloads.about_issue(hub, pull, "synchronize", by, before=old, after=new)

@@ -6,8 +6,8 @@ import secrets
 from typing import Any, cast
 
 from bot.localhub.errors import Refusal, not_found
+from bot.localhub.json import people, repositories
 from bot.localhub.rest.call import Answer, Call, operation, paginate
-from bot.localhub.shapes import people, repositories
 from bot.localhub.state import Installation, Repo, stamp
 from bot.localhub.tokens import LEVELS
 

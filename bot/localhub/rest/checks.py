@@ -7,10 +7,10 @@ from typing import Any
 
 from bot.localhub.actions import checks as actions
 from bot.localhub.errors import Refusal, not_found
+from bot.localhub.json import checks as shapes
+from bot.localhub.json import people
 from bot.localhub.rest.call import Answer, Call, operation, paginate
 from bot.localhub.rest.repositories import REPO
-from bot.localhub.shapes import checks as shapes
-from bot.localhub.shapes import people
 from bot.localhub.state import CheckRun
 
 READ = "checks:read"

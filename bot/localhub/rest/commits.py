@@ -6,12 +6,12 @@ import asyncio
 import re
 from typing import TYPE_CHECKING, Any
 
-from bot.localhub import git_diff
 from bot.localhub.errors import Refusal, not_found
-from bot.localhub.git_types import Commit
+from bot.localhub.git import diff
+from bot.localhub.git.types import Commit
+from bot.localhub.json import gitdata as shapes
 from bot.localhub.rest.call import Answer, Call, operation, paginate
 from bot.localhub.rest.repositories import REPO
-from bot.localhub.shapes import gitdata as shapes
 from bot.localhub.state import User, stamp
 
 if TYPE_CHECKING:
@@ -74,14 +74,14 @@ async def compare(call: Call) -> Answer:
 
 def _compare(call: Call, base: str, head: str) -> Answer:
     git, url, repo = call.repo.git, call.hub.url, call.repo
-    compared = git_diff.compare(git, base, head)
+    compared = diff.compare(git, base, head)
     if compared.merge_base is None:
         raise Refusal(404, "No common ancestor between the two.")
     if "diff" in call.headers.get("accept", ""):
-        text = git_diff.unified(git, compared.merge_base, head).encode()
+        text = diff.unified(git, compared.merge_base, head).encode()
         return Answer(200, text, {"content-type": "application/vnd.github.diff"})
     log = git.log(head, without=base)[::-1]
-    changed = git_diff.changes(git, compared.merge_base, head)
+    changed = diff.changes(git, compared.merge_base, head)
     status = ("identical", "behind", "ahead", "diverged")[
         2 * (compared.ahead > 0) + (compared.behind > 0)
     ]
@@ -107,10 +107,10 @@ def _compare(call: Call, base: str, head: str) -> Answer:
     )
 
 
-def _since_parent(call: Call, one: Commit) -> list[git_diff.Change]:
+def _since_parent(call: Call, one: Commit) -> list[diff.Change]:
     git = call.repo.git
     parent = one.parents[0] if one.parents else git.write_tree([])
-    return git_diff.changes(git, parent, one.sha)
+    return diff.changes(git, parent, one.sha)
 
 
 def _commit(call: Call, one: Commit) -> dict[str, Any]:

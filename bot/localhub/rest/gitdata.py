@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from bot.localhub.errors import GitFailed, Refusal, not_found
-from bot.localhub.git_repo import GitRepo
-from bot.localhub.git_types import Signature
+from bot.localhub.git.repo import GitRepo
+from bot.localhub.git.types import Signature
+from bot.localhub.json import gitdata as shapes
 from bot.localhub.rest.call import Answer, Call, operation
 from bot.localhub.rest.repositories import REPO
-from bot.localhub.shapes import gitdata as shapes
 from bot.localhub.state import User, now
 
 READ = "contents:read"

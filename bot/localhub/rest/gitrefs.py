@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from bot.localhub import git_diff
 from bot.localhub.actions import refs as actions
 from bot.localhub.errors import GitFailed, Refusal, not_found
+from bot.localhub.git import diff
+from bot.localhub.json import gitdata as shapes
 from bot.localhub.rest.call import Answer, Call, operation
 from bot.localhub.rest.gitdata import GIT, READ, WRITE
-from bot.localhub.shapes import gitdata as shapes
 
 
 async def show(call: Call) -> Answer:
@@ -52,7 +52,7 @@ async def move(call: Call) -> Answer:
     if name not in before:
         raise Refusal(422, "Reference does not exist")
     await _exists(call, sha)
-    forward = await asyncio.to_thread(git_diff.is_ancestor, git, before[name], sha)
+    forward = await asyncio.to_thread(diff.is_ancestor, git, before[name], sha)
     if not forward and call.json().get("force") is not True:
         raise Refusal(422, "Update is not a fast forward")
     await _point(call, name, sha, before)

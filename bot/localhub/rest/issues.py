@@ -7,9 +7,9 @@ from typing import Any, cast
 
 from bot.localhub.actions import issues as actions
 from bot.localhub.errors import invalid
+from bot.localhub.json import issues as shapes
 from bot.localhub.rest.call import Answer, Call, operation, paginate
 from bot.localhub.rest.repositories import REPO
-from bot.localhub.shapes import issues as shapes
 from bot.localhub.state import Issue, User, stamp
 
 READ = "issues:read|pull_requests:read"

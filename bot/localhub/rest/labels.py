@@ -8,11 +8,11 @@ from typing import Any, cast
 
 from bot.localhub.actions import issues as actions
 from bot.localhub.errors import Refusal, invalid, not_found
+from bot.localhub.json import issues as shapes
+from bot.localhub.json import repositories
 from bot.localhub.rest.call import Answer, Call, operation, paginate
 from bot.localhub.rest.issues import READ, WRITE, label_names
 from bot.localhub.rest.repositories import REPO
-from bot.localhub.shapes import issues as shapes
-from bot.localhub.shapes import repositories
 from bot.localhub.state import Label
 
 

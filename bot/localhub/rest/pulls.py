@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from bot.localhub import git_diff
 from bot.localhub.actions import issues as issue_actions
 from bot.localhub.actions import pulls as actions
 from bot.localhub.errors import invalid, not_found
+from bot.localhub.git import diff
+from bot.localhub.json import gitdata
+from bot.localhub.json import pulls as shapes
 from bot.localhub.rest.call import Answer, Call, operation, paginate
 from bot.localhub.rest.commits import committer
 from bot.localhub.rest.repositories import REPO
-from bot.localhub.shapes import gitdata
-from bot.localhub.shapes import pulls as shapes
 from bot.localhub.state import Pull
 
 READ = "pull_requests:read"
@@ -118,16 +118,16 @@ async def request_reviewers(call: Call) -> Answer:
     return Answer(201, shapes.simple(call.hub.url, pull))
 
 
-def _changes(pull: Pull) -> list[git_diff.Change]:
+def _changes(pull: Pull) -> list[diff.Change]:
     git = pull.repo.git
-    compared = git_diff.compare(git, pull.base_sha, pull.head_sha)
-    return git_diff.changes(git, compared.merge_base or pull.base_sha, pull.head_sha)
+    compared = diff.compare(git, pull.base_sha, pull.head_sha)
+    return diff.changes(git, compared.merge_base or pull.base_sha, pull.head_sha)
 
 
 def _diff(pull: Pull) -> str:
     git = pull.repo.git
-    compared = git_diff.compare(git, pull.base_sha, pull.head_sha)
-    return git_diff.unified(git, compared.merge_base or pull.base_sha, pull.head_sha)
+    compared = diff.compare(git, pull.base_sha, pull.head_sha)
+    return diff.unified(git, compared.merge_base or pull.base_sha, pull.head_sha)
 
 
 ONE = REPO + "/pulls/{number}"

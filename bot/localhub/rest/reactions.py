@@ -7,12 +7,12 @@ from collections.abc import Callable
 from bot.localhub.actions import comments as actions
 from bot.localhub.actions.pulls import review_comment
 from bot.localhub.errors import Refusal, not_found
+from bot.localhub.json import issues as shapes
 from bot.localhub.rest import pulls
 from bot.localhub.rest.call import Answer, Call, Handler, Operation, operation, paginate
 from bot.localhub.rest.comments import found
 from bot.localhub.rest.issues import READ, WRITE
 from bot.localhub.rest.repositories import REPO
-from bot.localhub.shapes import issues as shapes
 from bot.localhub.state import Reaction
 
 Of = Callable[[Call], list[Reaction]]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from bot.localhub.errors import Refusal, not_found
-from bot.localhub.git_types import Entry
+from bot.localhub.git.types import Entry
+from bot.localhub.json import gitdata, repositories
 from bot.localhub.rest.call import Answer, Call, operation, paginate
-from bot.localhub.shapes import gitdata, repositories
 from bot.localhub.state import Repo
 
 REPO = "/repos/{owner}/{repo}"

@@ -6,14 +6,14 @@ import asyncio
 import re
 from typing import Any, cast
 
-from bot.localhub import git_diff
 from bot.localhub.actions import pulls as actions
 from bot.localhub.actions.issues import check_body
 from bot.localhub.errors import invalid, not_found, unprocessable
+from bot.localhub.git import diff
+from bot.localhub.json import pulls as shapes
 from bot.localhub.rest.call import Answer, Call, operation, paginate
 from bot.localhub.rest.pulls import ONE, READ, WRITE, found
 from bot.localhub.rest.repositories import REPO
-from bot.localhub.shapes import pulls as shapes
 from bot.localhub.state import Pull, Review, ReviewComment, stamp
 
 STATES = {
@@ -94,9 +94,9 @@ def _comment(
 
 def _hunks(pull: Pull) -> dict[str, str]:
     git = pull.repo.git
-    compared = git_diff.compare(git, pull.base_sha, pull.head_sha)
+    compared = diff.compare(git, pull.base_sha, pull.head_sha)
     base = compared.merge_base or pull.base_sha
-    return {one.path: one.patch for one in git_diff.changes(git, base, pull.head_sha)}
+    return {one.path: one.patch for one in diff.changes(git, base, pull.head_sha)}
 
 
 def _lines(patch: str, right: bool) -> set[int]:

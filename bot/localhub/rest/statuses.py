@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from bot.localhub.errors import not_found
+from bot.localhub.json import checks as shapes
 from bot.localhub.rest.call import Answer, Call, operation, paginate
 from bot.localhub.rest.repositories import REPO
-from bot.localhub.shapes import checks as shapes
 from bot.localhub.state import CommitStatus
 
 

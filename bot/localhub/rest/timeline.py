@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
+from bot.localhub.json import issues as shapes
 from bot.localhub.rest.call import Answer, Call, operation, paginate
 from bot.localhub.rest.issues import READ
 from bot.localhub.rest.repositories import REPO
-from bot.localhub.shapes import issues as shapes
 from bot.localhub.state import Issue
 
 

@@ -7,14 +7,14 @@ from datetime import timedelta
 import pytest
 from redis.asyncio import Redis
 
-from bot.cursors import Cursors
 from bot.github.app import GitHubApp
 from bot.github.errors import NotFound
 from bot.github.repository import Repository
-from bot.keys import Keys
-from bot.labelled import find_labelled
 from bot.localhub import LocalHub, Repo
-from bot.triggers import Names
+from bot.queue.missed_webhooks import find_labelled
+from bot.storage.cursors import Cursors
+from bot.storage.keys import Keys
+from bot.triggers.decide import Names
 from bot.types import Labelled, Mode, RepoRef, Unwanted
 from tests.hub import ref_of
 

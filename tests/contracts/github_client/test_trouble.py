@@ -168,7 +168,7 @@ async def test_no_error_holds_a_token_or_a_body(repo: Repository, hub: LocalHub)
 
 
 def test_github_com_has_its_own_api_address() -> None:
-    from bot.github.wire import api_root
+    from bot.github.http import api_root
 
     assert api_root("https://github.com/") == "https://api.github.com"
     assert api_root("https://git.acme.test") == "https://git.acme.test/api/v3"

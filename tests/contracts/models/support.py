@@ -8,10 +8,10 @@ from typing import Any, Literal, NamedTuple
 
 from bot.recorded.recording import Recording
 from bot.recorded.server import RecordedServer
-from pipeline.models.anthropic import AnthropicModel
 from pipeline.models.base import Message, ModelProfile, Reply
-from pipeline.models.openai_chat import OpenAIChatModel
 from pipeline.models.profiles import look_up
+from pipeline.models.providers.anthropic import AnthropicModel
+from pipeline.models.providers.openai_chat import OpenAIChatModel
 from pipeline.models.spec import ModelSpec
 
 Kind = Literal["anthropic", "openai"]

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.models.anthropic import AnthropicModel
 from pipeline.models.base import (
     ContextTooLong,
     ModelMisconfigured,
     ModelUnavailable,
     Usage,
 )
-from pipeline.models.metered import Meter, Metered
+from pipeline.models.providers.anthropic import AnthropicModel
+from pipeline.models.wrappers.metered import Meter, Metered
 from pipeline.store import DirStore
 from tests.contracts.models.support import KEY, assistant, profile, serving, user
 

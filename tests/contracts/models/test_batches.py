@@ -14,7 +14,6 @@ import httpx2
 import pytest
 
 from bot.recorded.server import RecordedServer
-from pipeline.models.anthropic import AnthropicModel
 from pipeline.models.base import (
     ContextTooLong,
     ModelMisconfigured,
@@ -23,11 +22,12 @@ from pipeline.models.base import (
     ModelUnavailable,
     Price,
 )
-from pipeline.models.batch_post import BATCHES_KEY, Batches
-from pipeline.models.batch_service import BatchService, Taken, call_of, name_of
-from pipeline.models.batched import Batched, Batching
-from pipeline.models.metered import Meter, Metered
-from pipeline.models.wrapping import Question
+from pipeline.models.batches.model import Batched, Batching
+from pipeline.models.batches.queue import BATCHES_KEY, Batches
+from pipeline.models.batches.service import BatchService, Taken, call_of, name_of
+from pipeline.models.providers.anthropic import AnthropicModel
+from pipeline.models.wrappers.base import Question
+from pipeline.models.wrappers.metered import Meter, Metered
 from pipeline.store import DirStore
 from pipeline.together import together
 from tests.contracts.models.support import KEY, assistant, profile, recording, user

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from pipeline.models.base import Price
-from pipeline.models.build import Wanted, build_model, profile_of
-from pipeline.models.cache_life import cache_life
+from pipeline.models.cache_lifetime import cache_life
+from pipeline.models.factory import Wanted, build_model, profile_of
 from pipeline.models.profiles import price_table
 from pipeline.models.spec import ModelSpec
 from pipeline.options import Options

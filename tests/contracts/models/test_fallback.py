@@ -19,8 +19,8 @@ from pipeline.models.base import (
     ModelRetired,
     ModelUnavailable,
 )
-from pipeline.models.fallback import REST_SECONDS, Fallback
-from pipeline.models.throttled import Throttled
+from pipeline.models.wrappers.fallback import REST_SECONDS, Fallback
+from pipeline.models.wrappers.throttled import Throttled
 from pipeline.options import Options
 from pipeline.store import DirStore
 from pipeline.types import Issue

@@ -11,14 +11,14 @@ from typing import Any
 import httpx2
 import pytest
 
-from bot.models import ModelMaker, Purpose
 from bot.recorded.recording import Recording
 from bot.recorded.server import RecordedServer
+from bot.runner.models import ModelMaker, Purpose
 from bot.settings import Settings
-from bot.steps import Steps
+from bot.storage.draining import Steps
 from pipeline.models.base import ModelError, ModelMisconfigured, ModelUnavailable
 from pipeline.models.likelihood import NoScore, Reward
-from pipeline.models.metered import Meter
+from pipeline.models.wrappers.metered import Meter
 from pipeline.options import Options
 from pipeline.selection.reward import BETA, rewards
 from pipeline.store import DirStore

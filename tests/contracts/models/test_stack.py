@@ -11,10 +11,10 @@ import pytest
 from bot.recorded.server import RecordedServer
 from pipeline.errors import BudgetSpent
 from pipeline.models.base import Model
-from pipeline.models.build import build_model
-from pipeline.models.metered import Meter, Metered
+from pipeline.models.factory import build_model
 from pipeline.models.spec import parse_spec
-from pipeline.models.throttled import Throttled
+from pipeline.models.wrappers.metered import Meter, Metered
+from pipeline.models.wrappers.throttled import Throttled
 from pipeline.store import DirStore
 from tests.contracts.models.support import KEY, recording, user
 
@@ -45,7 +45,8 @@ async def test_a_recorded_run_is_paid_at_list_prices_under_its_own_name(
 
 def test_no_sdk_is_imported_before_a_client_is_built() -> None:
     code = (
-        "import sys, bot.recorded.server, pipeline.models.build, pipeline.models.metered, "
-        "pipeline.models.throttled; sys.exit(bool({'anthropic', 'openai'} & set(sys.modules)))"
+        "import sys, bot.recorded.server, pipeline.models.factory, "
+        "pipeline.models.wrappers.metered, pipeline.models.wrappers.throttled; "
+        "sys.exit(bool({'anthropic', 'openai'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

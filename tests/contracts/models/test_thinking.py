@@ -10,7 +10,7 @@ from bot.recorded.server import RecordedServer
 from pipeline.generation.testing import TestingMachine, TestingState
 from pipeline.machine import drive
 from pipeline.models.base import Form
-from pipeline.models.build import Wanted, build_model, profile_of
+from pipeline.models.factory import Wanted, build_model, profile_of
 from pipeline.models.spec import ModelSpec, parse_spec
 from pipeline.options import Options
 from pipeline.store import DirStore

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import docker
 
-from sandbox.base_image import ensure_base_image
-from sandbox.daemon import connect
+from sandbox.docker.base_image import ensure_base_image
+from sandbox.docker.client import connect
 
 
 def test_the_base_image_is_made_once_however_many_ask(daemon: docker.APIClient) -> None:
@@ -30,7 +30,7 @@ def test_the_base_image_is_made_once_however_many_ask(daemon: docker.APIClient) 
 
 
 def test_the_command_says_ready_and_nothing_else_when_it_is() -> None:
-    argv = [sys.executable, "-m", "sandbox.base_image"]
+    argv = [sys.executable, "-m", "sandbox.docker.base_image"]
     done = subprocess.run(argv, check=True, capture_output=True, text=True)
     assert done.stdout.startswith("sandbox base image capuchin/base:")
     assert done.stdout.endswith(": ready\n")
@@ -38,7 +38,13 @@ def test_the_command_says_ready_and_nothing_else_when_it_is() -> None:
 
 
 def test_the_command_fails_with_a_sentence_when_docker_is_down(tmp_path: Path) -> None:
-    argv = [sys.executable, "-m", "sandbox.base_image", "--docker-url", f"unix://{tmp_path}/no"]
+    argv = [
+        sys.executable,
+        "-m",
+        "sandbox.docker.base_image",
+        "--docker-url",
+        f"unix://{tmp_path}/no",
+    ]
     done = subprocess.run(argv, check=False, capture_output=True, text=True)
     assert done.returncode == 1
     assert "Install and start Docker" in done.stderr

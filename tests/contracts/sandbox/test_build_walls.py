@@ -12,7 +12,7 @@ import docker
 import pytest
 
 from sandbox.base import EnvironmentFailed, SandboxUnavailable
-from sandbox.docker import DockerEngine
+from sandbox.docker.engine import DockerEngine
 from tests.docker import OWNER, PACKAGE, any_engine, containers_of, make_tree
 from tests.safety.test_building import KNOCK
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.base import PatchRejected
-from sandbox.docker import DockerSandbox
+from sandbox.docker.engine import DockerSandbox
 from tests.docker import PACKAGE
 
 FIX = """\

@@ -10,13 +10,14 @@ from typing import Literal
 import docker
 import pytest
 
-from sandbox.address import DockerAddress
 from sandbox.base import Ending, Execution, PatchRejected, SandboxUnavailable
-from sandbox.docker import DockerEngine
+from sandbox.docker.address import DockerAddress
+from sandbox.docker.engine import DockerEngine
+from sandbox.execution.probe import Mode
 from sandbox.limits import Limits
-from sandbox.probe import Mode
 from tests.docker import OWNER, PACKAGE, containers_of, make_tree
 from tests.elsewhere import behind_ssh, behind_tls, needs_sshd
+from tests.support.matrix import matrix
 
 Way = Literal["tls", "ssh"]
 FIX = """\
@@ -62,7 +63,7 @@ async def test_an_environment_is_prepared_and_used_there(
         ask = "from shop import total; print(total(1, 2))"
         cells = {
             (cell.edit, cell.test): cell.run
-            async for cell in sandbox.matrix([(), (FIX,)], [ask, "raise SystemExit(2)"])
+            async for cell in matrix(sandbox, [(), (FIX,)], [ask, "raise SystemExit(2)"])
         }
         outputs = {at: run.output for at, run in cells.items() if isinstance(run, Execution)}
         assert outputs == {(0, 0): "-1\n", (1, 0): "3\n", (0, 1): "", (1, 1): ""}

@@ -14,11 +14,11 @@ import docker
 import pytest
 from docker.errors import APIError, NotFound
 
-from sandbox.address import DockerAddress
 from sandbox.base import PatchRejected, SandboxUnavailable
-from sandbox.daemon import LABEL_OWNER, LABEL_RUN
-from sandbox.docker import DockerEngine, DockerSandbox
-from sandbox.probe import Mode
+from sandbox.docker.address import DockerAddress
+from sandbox.docker.client import LABEL_OWNER, LABEL_RUN
+from sandbox.docker.engine import DockerEngine, DockerSandbox
+from sandbox.execution.probe import Mode
 from tests.docker import OWNER, containers_of, make_tree, until_idle, until_started
 
 SLEEP = ["sleep", "1000"]
@@ -147,7 +147,7 @@ async def test_reaping_removes_our_containers_of_dead_runs_only(
 
 HOST = """
 import asyncio, sys
-from sandbox.docker import DockerEngine
+from sandbox.docker.engine import DockerEngine
 async def main():
     async with DockerEngine(mode=sys.argv[3]).open(sys.argv[1], run_id=sys.argv[2]) as sandbox:
         await sandbox.run_command(["sleep", "1000"])

@@ -12,10 +12,10 @@ import docker
 import pytest
 
 from pipeline.together import together
-from sandbox.address import DockerAddress
 from sandbox.archive import Archive
 from sandbox.base import EnvironmentFailed, SandboxUnavailable
-from sandbox.docker import DockerEngine
+from sandbox.docker.address import DockerAddress
+from sandbox.docker.engine import DockerEngine
 from sandbox.tree import Tree
 from tests.docker import PACKAGE, any_engine, containers_of, make_tree, until_started
 from tests.trees import tree_of_directory

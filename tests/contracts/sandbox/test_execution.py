@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.together import together
 from sandbox.base import NO_ENV, Ending, Sandbox, SandboxUnavailable, another_time
-from sandbox.docker import DockerEngine, DockerSandbox
+from sandbox.docker.engine import DockerEngine, DockerSandbox
 from tests.contracts.sandbox.test_diffs import FIX
 from tests.docker import PACKAGE
 

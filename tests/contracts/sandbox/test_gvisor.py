@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator, Iterator
 import docker
 import pytest
 
-from sandbox.address import DockerAddress
 from sandbox.base import Ending, SandboxUnavailable
-from sandbox.docker import DockerEngine, DockerSandbox
+from sandbox.docker.address import DockerAddress
+from sandbox.docker.engine import DockerEngine, DockerSandbox
 from sandbox.limits import Limits
 from tests.contracts.sandbox.test_execution import *  # noqa: F403 - the same tests again
 from tests.docker import OWNER, any_engine

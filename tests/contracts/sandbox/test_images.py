@@ -11,10 +11,10 @@ from typing import Any, cast
 import docker
 import pytest
 
-from sandbox.base_image import image_exists
-from sandbox.daemon import LABEL_MAKER
-from sandbox.docker import DockerEngine
-from sandbox.images import collect_bases, made_by, moment
+from sandbox.docker.base_image import image_exists
+from sandbox.docker.client import LABEL_MAKER
+from sandbox.docker.engine import DockerEngine
+from sandbox.docker.images import collect_bases, made_by, moment
 from tests.docker import make_tree
 
 SCOPE = uuid.uuid4().hex

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.base import EnvironmentFailed
-from sandbox.docker import DockerEngine
+from sandbox.docker.engine import DockerEngine
 from tests.contracts.sandbox import locks
 from tests.docker import OWNER, any_engine, make_tree
 

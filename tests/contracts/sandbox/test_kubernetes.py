@@ -20,14 +20,15 @@ from sandbox.base import (
     PatchRejected,
     SandboxUnavailable,
 )
-from sandbox.docker import DockerEngine
+from sandbox.docker.engine import DockerEngine
+from sandbox.execution.session import DockerSandbox
 from sandbox.kubernetes.cluster import Cluster
 from sandbox.kubernetes.engine import KubernetesEngine
 from sandbox.limits import Limits
-from sandbox.session import DockerSandbox
 from tests.cluster import NAMESPACE, LocalCluster
 from tests.docker import OWNER, PACKAGE, any_engine, containers_of, make_tree
 from tests.registry import own_registry
+from tests.support.matrix import matrix
 
 __all__ = ["any_engine"]
 
@@ -85,7 +86,7 @@ async def test_every_test_runs_on_every_edit(pod_sandbox: DockerSandbox) -> None
     ask = "from shop import total; print(total(1, 2))"
     tests = [ask, "raise SystemExit(2)"]
     cells = {
-        (cell.edit, cell.test): cell.run async for cell in pod_sandbox.matrix([(), (FIX,)], tests)
+        (cell.edit, cell.test): cell.run async for cell in matrix(pod_sandbox, [(), (FIX,)], tests)
     }
     seen = {
         at: (run.output, run.exit_code) for at, run in cells.items() if isinstance(run, Execution)

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from sandbox.base import Ending
-from sandbox.docker import DockerSandbox
+from sandbox.docker.engine import DockerSandbox
 
 STUBBORN = """
 import os, signal, sys, time

@@ -9,10 +9,11 @@ import docker
 import pytest
 
 from sandbox.base import Execution, PatchRejected, SandboxUnavailable
-from sandbox.docker import DockerEngine, DockerSandbox
-from sandbox.probe import Mode
+from sandbox.docker.engine import DockerEngine, DockerSandbox
+from sandbox.execution.probe import Mode
 from tests.contracts.sandbox.test_diffs import FIX
 from tests.docker import containers_of, until_idle, until_started
+from tests.support.matrix import matrix
 
 ASK = "import shop, sys; sys.exit(shop.total(1, 2) != 3)"
 NOW = "import time; print(time.time_ns())"
@@ -25,7 +26,7 @@ def output(run: Execution | PatchRejected) -> str:
 
 async def test_each_cell_is_told_once_with_its_own_edit(sandbox: DockerSandbox) -> None:
     edits = [(), (FIX,), ("nonsense",)]
-    cells = {(c.edit, c.test): c.run async for c in sandbox.matrix(edits, [ASK, NOW])}
+    cells = {(c.edit, c.test): c.run async for c in matrix(sandbox, edits, [ASK, NOW])}
     assert len(cells) == 6
     base, fixed, rejected = (cells[edit, 0] for edit in range(3))
     assert isinstance(base, Execution)
@@ -37,7 +38,7 @@ async def test_each_cell_is_told_once_with_its_own_edit(sandbox: DockerSandbox) 
 
 
 async def test_equal_pairs_run_once_and_come_together(sandbox: DockerSandbox) -> None:
-    found = [c async for c in sandbox.matrix([(), (FIX,), ()], [NOW, NOW])]
+    found = [c async for c in matrix(sandbox, [(), (FIX,), ()], [NOW, NOW])]
     texts = {(c.edit, c.test): output(c.run) for c in found}
     assert len(found) == 6
     assert len({texts[e, t] for e in (0, 2) for t in (0, 1)}) == 1
@@ -45,7 +46,7 @@ async def test_equal_pairs_run_once_and_come_together(sandbox: DockerSandbox) ->
 
 
 async def test_fast_cells_do_not_wait_for_slow_ones(sandbox: DockerSandbox) -> None:
-    async with aclosing(sandbox.matrix([()], ["import time; time.sleep(1000)", "pass"])) as cells:
+    async with aclosing(matrix(sandbox, [()], ["import time; time.sleep(1000)", "pass"])) as cells:
         first = await anext(cells)
         assert first.test == 1
 
@@ -54,7 +55,7 @@ async def test_leaving_early_stops_what_runs(
     sandbox: DockerSandbox, daemon: docker.APIClient, run_id: str, mode: Mode
 ) -> None:
     tests = ["pass", "import time; time.sleep(1000)"]
-    async with aclosing(sandbox.matrix([()], tests)) as cells:
+    async with aclosing(matrix(sandbox, [()], tests)) as cells:
         await anext(cells)
     left = containers_of(daemon, run_id)
     assert mode == "warm" or left == []
@@ -66,7 +67,7 @@ async def test_cancelling_who_iterates_stops_what_runs(
     sandbox: DockerSandbox, daemon: docker.APIClient, run_id: str
 ) -> None:
     async def iterate() -> None:
-        async with aclosing(sandbox.matrix([()], ["import time; time.sleep(1000)"])) as cells:
+        async with aclosing(matrix(sandbox, [()], ["import time; time.sleep(1000)"])) as cells:
             async for _ in cells:
                 pass
 
@@ -82,10 +83,10 @@ async def test_cancelling_who_iterates_stops_what_runs(
 async def test_a_failing_sandbox_ends_the_iteration(engine: DockerEngine) -> None:
     async with engine.open("capuchin/tree:never-made", run_id="test-gone") as sandbox:
         with pytest.raises(SandboxUnavailable):
-            async for _ in sandbox.matrix([()], ["pass", "1"]):
+            async for _ in matrix(sandbox, [()], ["pass", "1"]):
                 pass
 
 
 async def test_nothing_asked_is_nothing_told(sandbox: DockerSandbox) -> None:
-    assert [c async for c in sandbox.matrix([], ["pass"])] == []
-    assert [c async for c in sandbox.matrix([()], [])] == []
+    assert [c async for c in matrix(sandbox, [], ["pass"])] == []
+    assert [c async for c in matrix(sandbox, [()], [])] == []

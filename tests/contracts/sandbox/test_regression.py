@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipeline.regression.command import TestCommand
-from pipeline.regression.running import TestRunner, Wanted
+from pipeline.regression.runner import TestRunner, Wanted
 from pipeline.store import DirStore
 from sandbox.base import Ending
-from sandbox.docker import DockerSandbox
+from sandbox.docker.engine import DockerSandbox
 
 COMMAND = TestCommand(
     argv=("python", "-m", "pytest", "-q", "tests"), kind="pytest", source="configuration"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from sandbox.base import Ending
-from sandbox.docker import DockerSandbox
+from sandbox.docker.engine import DockerSandbox
 
 
 async def test_there_is_no_network(sandbox: DockerSandbox) -> None:

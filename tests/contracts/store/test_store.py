@@ -10,8 +10,8 @@ import pytest
 from pydantic import BaseModel
 from redis.asyncio import Redis
 
-from bot.keys import Keys
-from bot.store import EnvironmentStore, RedisStore
+from bot.storage.checkpoints import EnvironmentStore, RedisStore
+from bot.storage.keys import Keys
 from pipeline.store import SHARED, DirStore, SharingStore, Store
 from pipeline.together import together
 

@@ -12,34 +12,34 @@ from pathlib import Path
 
 from redis.asyncio import Redis
 
-from bot.attempt import Stopping
-from bot.checkout import Mirrors
-from bot.commands.desk import VERBS, Desk
-from bot.cursors import Cursors
+from bot.commands.dispatch import VERBS, Desk
+from bot.followup.run import TendPull, by_mode
+from bot.git.mirrors import Mirrors
 from bot.github.app import GitHubApp
-from bot.inbox import Inbox
-from bot.labelled import Found, find_labelled
 from bot.localhub import Comment, Issue, LocalHub, Repo
 from bot.localhub.serve import serving
 from bot.localhub.state import Pull
-from bot.runs import Runs
-from bot.server import create_app
+from bot.queue.attempt import Stopping
+from bot.queue.inbox import Inbox
+from bot.queue.missed_webhooks import Found, find_labelled
+from bot.queue.sweep import FindLabelled
+from bot.runner.runner import Job, Outcome, Planned, Say
+from bot.server.app import create_app
 from bot.settings import Settings
 from bot.solve_issue import SolveIssue
-from bot.steps import Steps
-from bot.sweep import FindLabelled
-from bot.tend.work import TendPull, by_mode
-from bot.triggers import Names
+from bot.storage.cursors import Cursors
+from bot.storage.draining import Steps
+from bot.storage.runs import Runs
+from bot.triggers.decide import Names
 from bot.types import RepoRef, Run, now
 from bot.worker import Worker
-from bot.workshop import Job, Outcome, Planned, Say
-from pipeline.estimate import Estimate
 from pipeline.models.base import Usage
-from pipeline.models.metered import Meter
-from pipeline.plan import Plan
+from pipeline.models.wrappers.metered import Meter
 from pipeline.solve import OUTCOME_KEY, Solved
 from pipeline.store import Store
 from pipeline.types import TestScript
+from pipeline.workflows.estimate import Estimate
+from pipeline.workflows.plan import Plan
 from sandbox.base import Ending, Execution, Sandbox
 from tests.e2e.publishing.office import Decided
 from tests.e2e.publishing.test_use_once import Passing

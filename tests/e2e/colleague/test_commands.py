@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.assembly import build_worker
+from bot.bootstrap import build_worker
 from bot.localhub import LocalHub
 from bot.localhub.actions.pulls import NewPull, add_review, open_pull
 from bot.localhub.state import Review, ReviewComment

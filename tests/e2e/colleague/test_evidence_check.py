@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from bot.comments import followup
+from bot.comments.followup import CHECK_NAME
 from bot.localhub import Repo
 from bot.localhub.ci import rerun, rerun_all
 from bot.localhub.state import Pull
-from bot.tend import words
-from bot.tend.words import CHECK_NAME
-from pipeline.verify import Verification
+from pipeline.workflows.verify import Verification
 from sandbox.base import Execution
 from tests.e2e.colleague.conftest import CrewUp
 from tests.e2e.colleague.crew import Crew
@@ -114,5 +114,5 @@ def test_what_people_see_of_the_check() -> None:
         before=(FAILS, FAILS.model_copy(update={"output": "<b>@alice</b> ``` #1"})),
         after=(PASSES, BREAKS),
     )
-    parts = [words.check_title(found), words.check_summary(found, "a" * 40, "main")]
-    assert_snapshot("evidence_check", "\n\n".join([*parts, words.check_text(found)]))
+    parts = [followup.check_title(found), followup.check_summary(found, "a" * 40, "main")]
+    assert_snapshot("evidence_check", "\n\n".join([*parts, followup.check_text(found)]))

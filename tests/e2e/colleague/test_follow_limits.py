@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from bot.comments.followup import CHECK_NAME
 from bot.localhub.state import CheckRun
-from bot.tend.record import Records
-from bot.tend.words import CHECK_NAME
+from bot.storage.pulls import Records
 from bot.types import now
-from pipeline.revise import Revised
 from pipeline.types import Patch
+from pipeline.workflows.revise import Revised
 from sandbox.base import SandboxUnavailable
 from tests.e2e.colleague.conftest import CrewUp
 from tests.e2e.colleague.crew import Crew

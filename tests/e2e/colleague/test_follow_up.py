@@ -7,8 +7,8 @@ import pytest
 from bot.localhub.ci import ci, report
 from bot.localhub.state import Pull
 from pipeline.models.base import ModelRefused
-from pipeline.revise import Revised
 from pipeline.types import Patch
+from pipeline.workflows.revise import Revised
 from tests.e2e.colleague.conftest import CrewUp
 from tests.e2e.colleague.crew import Crew
 from tests.e2e.colleague.test_evidence_check import opened

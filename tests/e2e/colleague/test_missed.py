@@ -10,9 +10,9 @@ from datetime import timedelta
 
 import pytest
 
-from bot.cursors import Cursors
 from bot.localhub import Issue
-from bot.tend.record import Records
+from bot.storage.cursors import Cursors
+from bot.storage.pulls import Records
 from bot.types import RunStatus
 from tests.e2e.colleague.conftest import CrewUp
 from tests.e2e.colleague.crew import Crew

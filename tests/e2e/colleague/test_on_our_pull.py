@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from pipeline.revise import Revised
 from pipeline.types import Patch
+from pipeline.workflows.revise import Revised
 from tests.e2e.colleague.conftest import CrewUp
 from tests.e2e.colleague.crew import Crew
 from tests.e2e.colleague.test_evidence_check import opened

@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 from bot.types import RunStatus
-from pipeline.revise import Revised
 from pipeline.types import Patch
+from pipeline.workflows.revise import Revised
 from tests.e2e.colleague.conftest import CrewUp
 from tests.e2e.colleague.crew import Crew
 from tests.e2e.colleague.test_evidence_check import opened

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from bot.config_check import NAME
-from bot.repo_config import RepoConfig, parse
+from bot.repo_config.model import RepoConfig, parse
+from bot.runs.config_check import NAME
 from tests.e2e.colleague.conftest import CrewUp
 from tests.e2e.colleague.crew import Crew
 

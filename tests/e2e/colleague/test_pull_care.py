@@ -6,14 +6,14 @@ from datetime import timedelta
 
 import pytest
 
-from bot.github.facts import CheckRunFacts
+from bot.followup.ready import NO_CHECKS, green
+from bot.github.models import CheckRunFacts
 from bot.localhub import Repo
 from bot.localhub.ci import ci, report
 from bot.localhub.state import Pull
-from bot.tend.ready import NO_CHECKS, green
-from bot.tend.record import Records
-from pipeline.revise import Revised
+from bot.storage.pulls import Records
 from pipeline.types import Patch
+from pipeline.workflows.revise import Revised
 from tests.e2e.colleague.conftest import CrewUp
 from tests.e2e.colleague.crew import Crew
 from tests.e2e.colleague.test_evidence_check import opened

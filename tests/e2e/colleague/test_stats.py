@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.github import pulls, repository, wire
+from bot.github import http, pulls, repository
 from bot.localhub import Issue, Repo
 from bot.localhub.state import Pull
 from bot.types import RunStatus
@@ -94,7 +94,7 @@ async def test_of_more_than_it_reads_it_asks_for_its_own_and_says_so(
     await crew.hub.merge(repo.pulls[0], "alice")
     for number in range(2):
         await crew.hub.commit(repo, "main", {"x.py": f"x = {number}\n"}, "More work", "alice")
-    for module in (wire, pulls, repository):
+    for module in (http, pulls, repository):
         monkeypatch.setattr(module, "PER_PAGE", 2)
     monkeypatch.setattr(pulls, "LISTED_PAGES", 1)
     monkeypatch.setattr(repository, "HISTORY_PAGES", 1)

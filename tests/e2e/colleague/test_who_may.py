@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from bot import replies
-from bot.refusal import refuse
+from bot.admission.refusal import refuse
+from bot.comments import replies
 from bot.types import RunStatus
 from pipeline.together import together
 from tests.e2e.colleague.conftest import CrewUp

@@ -9,7 +9,7 @@ from typing import Final
 
 import time_machine
 
-from bot.assembly import build_worker
+from bot.bootstrap import build_worker
 from bot.types import Failure, Run, now
 from bot.worker import Worker
 from tests.e2e.harness import SECONDS, BotHarness

@@ -10,13 +10,13 @@ from pathlib import Path
 import docker
 import pytest
 
-from bot.engine import engine_of
 from bot.localhub import Repo
 from bot.recorded.recording import Answer
+from bot.runner.sandbox import engine_of
 from bot.settings import Settings
 from bot.types import Failure, RunStatus, now
-from pipeline.codebase import Codebase
-from sandbox.base_image import recipe_digest
+from pipeline.codebase.commit import Codebase
+from sandbox.docker.base_image import recipe_digest
 from tests.docker import containers_of
 from tests.e2e import shop
 from tests.e2e.conftest import Standing

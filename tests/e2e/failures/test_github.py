@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.github.wire import TRIES
+from bot.github.http import TRIES
 from bot.localhub import Issue
 from bot.types import Failure, RunStatus, now
 from tests.e2e.colleague.crew import Crew

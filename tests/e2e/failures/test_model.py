@@ -7,7 +7,7 @@ from collections.abc import Generator
 import pytest
 import time_machine
 
-from bot.attempt import MAX_FRUITLESS_STARTS
+from bot.queue.attempt import MAX_FRUITLESS_STARTS
 from bot.recorded.recording import Answer
 from bot.types import Failure, RunStatus, now
 from pipeline.generation.editing import EditingState

@@ -9,7 +9,7 @@ import docker
 from bot.localhub import Issue
 from bot.recorded.recording import Answer
 from bot.types import Run, RunStatus
-from sandbox.daemon import connect
+from sandbox.docker.client import connect
 from tests.docker import containers_of, processes_of
 from tests.e2e import shop
 from tests.e2e.conftest import Standing

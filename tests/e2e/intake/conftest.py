@@ -7,9 +7,9 @@ import pytest
 from pydantic import SecretStr
 from redis.asyncio import Redis
 
-from bot.runs import Runs
-from bot.server import create_app
+from bot.server.app import create_app
 from bot.settings import Settings
+from bot.storage.runs import Runs
 from tests.e2e.intake.harness import SECRET, serving
 from tests.redis import RedisServer
 

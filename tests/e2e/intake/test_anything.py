@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.server import create_app
+from bot.server.app import create_app
 from bot.settings import Settings
 from tests.e2e.intake.harness import labeled, sign
 from tests.fuzz import QUICK

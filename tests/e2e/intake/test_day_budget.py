@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from redis.asyncio import Redis
 
-from bot.budget import DayPurse
-from bot.keys import Keys
-from bot.lease import Lease
 from bot.settings import Settings
+from bot.storage.day_budget import DayPurse
+from bot.storage.keys import Keys
+from bot.storage.lease import Lease
 from bot.types import RepoRef, Run
 from pipeline.budget import Budget, Slip, Wish
 from pipeline.errors import BudgetSpent

@@ -10,10 +10,10 @@ from uuid import UUID
 import httpx
 import pytest
 
-from bot.inbox import Inbox
-from bot.runs import Runs
-from bot.server import create_app
+from bot.queue.inbox import Inbox
+from bot.server.app import create_app
 from bot.settings import Settings
+from bot.storage.runs import Runs
 from tests.contracts.github.contract import webhook_contract
 from tests.contracts.github.samples import Payloads, broken
 from tests.e2e.intake.harness import deliver

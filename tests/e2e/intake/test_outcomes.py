@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from bot.errors import LeaseLost
-from bot.lease import Lease
-from bot.outcomes import OUTCOME_SECONDS, Ended, Known, known
-from bot.runs import Runs
+from bot.storage.history import OUTCOME_SECONDS, Ended, Known, known
+from bot.storage.lease import Lease
+from bot.storage.runs import Runs
 from bot.types import Mode, RepoRef, RunStatus, changed, now
 
 REPO = RepoRef(owner="acme", name="shop", installation=1)

@@ -12,12 +12,12 @@ import jsonschema_rs
 import pytest
 from pydantic import SecretStr
 
-from bot.lease import Lease
 from bot.links import run_page
-from bot.progress import Progress
-from bot.runs import Runs
-from bot.server import create_app
+from bot.server.app import create_app
 from bot.settings import Settings
+from bot.storage.lease import Lease
+from bot.storage.progress import Progress
+from bot.storage.runs import Runs
 from bot.types import Failure, RepoRef, Run, RunStatus, changed
 from tests.e2e.intake.harness import deliver, labeled, serving
 from tests.snapshots import assert_snapshot

@@ -8,9 +8,9 @@ import httpx
 from redis.asyncio import Redis
 
 from bot.localhub.serve import serving
-from bot.redis_client import open_redis
-from bot.server import create_app
+from bot.server.app import create_app
 from bot.settings import Settings
+from bot.storage.client import open_redis
 from tests.redis import RedisServer
 
 

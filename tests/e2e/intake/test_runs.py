@@ -6,7 +6,7 @@ import pytest
 from redis.asyncio import Redis
 
 from bot.errors import LeaseLost
-from bot.runs import Outcome, Runs
+from bot.storage.runs import Outcome, Runs
 from bot.types import RepoRef, RunStatus
 from pipeline.together import together
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from redis.asyncio import Redis
 
-from bot.server import create_app
+from bot.server.app import create_app
 from bot.settings import Settings, SettingsError
 from tests.e2e.intake.harness import deliver, labeled, serving
 from tests.redis import RedisServer

@@ -11,9 +11,9 @@ import httpx
 import pytest
 
 from bot.events import LARGEST_BYTES
-from bot.runs import Runs
-from bot.server import create_app
+from bot.server.app import create_app
 from bot.settings import Settings, SettingsError
+from bot.storage.runs import Runs
 from bot.types import RepoRef, RunStatus
 from pipeline.together import together
 from tests.e2e.intake.harness import deliver, labeled, sign

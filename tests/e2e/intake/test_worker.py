@@ -10,18 +10,18 @@ import pytest
 from pydantic import BaseModel
 from redis.asyncio import Redis
 
-from bot.attempt import Work
-from bot.cursors import Cursors
 from bot.errors import LeaseLost, TryLater
-from bot.lease import Lease
-from bot.runs import Outcome, Runs
+from bot.queue.attempt import Work
 from bot.settings import Settings
-from bot.store import RedisStore
+from bot.storage.checkpoints import RedisStore
+from bot.storage.cursors import Cursors
+from bot.storage.lease import Lease
+from bot.storage.runs import Outcome, Runs
 from bot.types import Failure, Labelled, RepoRef, Run, RunStatus, now
 from bot.worker import Worker
-from pipeline.git import GitFailed
+from pipeline.codebase.git import GitFailed
 from pipeline.models.base import Usage
-from pipeline.models.metered import Meter
+from pipeline.models.wrappers.metered import Meter
 from pipeline.together import together
 
 REPO = RepoRef(owner="acme", name="shop", installation=1)

@@ -16,9 +16,9 @@ from typing import cast
 import pytest
 from redis.asyncio import Redis
 
-from bot.queue import Nudges
-from bot.runs import Runs
+from bot.queue.nudges import Nudges
 from bot.settings import Settings
+from bot.storage.runs import Runs
 from bot.types import Failure, RepoRef, Run, RunStatus
 from tests.redis import RedisServer
 

@@ -15,10 +15,10 @@ from typing import Final, cast
 from pydantic import BaseModel
 from redis.asyncio import Redis
 
-from bot.lease import Lease
-from bot.redis_client import patiently
 from bot.settings import Settings
-from bot.store import RedisStore
+from bot.storage.checkpoints import RedisStore
+from bot.storage.client import patiently
+from bot.storage.lease import Lease
 from bot.types import Run, RunStatus
 from bot.worker import Worker
 

@@ -9,23 +9,23 @@ from pathlib import Path
 
 from redis.asyncio import Redis
 
-from bot.attempt import Work
-from bot.checkout import Mirrors
-from bot.engine import engine_of
 from bot.errors import TryLater
+from bot.git.mirrors import Mirrors
 from bot.github.app import GitHubApp
-from bot.lease import Lease
 from bot.localhub import Exchange, Issue, LocalHub, Repo
-from bot.runs import Runs
+from bot.queue.attempt import Work
+from bot.runner.runner import Evidence, Job, Outcome, Say, Workshop
+from bot.runner.sandbox import engine_of
 from bot.settings import Settings
 from bot.solve_issue import SolveIssue
-from bot.steps import Steps
+from bot.storage.draining import Steps
+from bot.storage.lease import Lease
+from bot.storage.runs import Runs
 from bot.types import Run
-from bot.workshop import Evidence, Job, Outcome, Say, Workshop
-from pipeline.revise import Revised, Task
 from pipeline.store import Store
 from pipeline.types import NoFix, Selection
-from pipeline.verify import Verification
+from pipeline.workflows.revise import Revised, Task
+from pipeline.workflows.verify import Verification
 from sandbox.base import Execution
 from tests.hub import ref_of, settings_for
 from tests.unit.bot_publish.samples import ACCOUNTS, FAILS, PASSES, SHOP, a_selection

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.localhub import LocalHub, Repo
-from bot.repo_config import ConfigProblem, parse
+from bot.repo_config.model import ConfigProblem, parse
 from tests.e2e.publishing.office import Office
 from tests.hub import ref_of
 from tests.snapshots import assert_snapshot

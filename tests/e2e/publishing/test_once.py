@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.comments import status_marker
+from bot.comments.status import status_marker
 from bot.localhub import Issue, Repo
 from bot.types import Run, RunStatus
 from tests.e2e.publishing.office import Office

@@ -9,9 +9,9 @@ import time
 
 import pytest
 
-from bot.attempt import Attempt
-from bot.lease import Lease
 from bot.localhub import Exchange, Issue, LocalHub, Repo
+from bot.queue.attempt import Attempt
+from bot.storage.lease import Lease
 from bot.types import Failure, Run, RunStatus, now
 from tests.e2e.publishing.office import Office
 

@@ -8,10 +8,10 @@ import pytest
 
 from bot.errors import LeaseLost, TryLater
 from bot.localhub import Issue, LocalHub, Repo
-from bot.store import RedisStore
+from bot.storage.checkpoints import RedisStore
 from bot.types import Failure, Run, RunStatus
 from pipeline.models.base import ModelMisconfigured, ModelRefused, ModelUnavailable
-from pipeline.models.metered import LEDGER_KEY, Ledger
+from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
 from pipeline.types import NoFix
 from sandbox.base import EnvironmentFailed, SandboxUnavailable
 from tests.e2e.publishing.office import Office

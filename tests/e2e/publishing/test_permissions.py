@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from bot.checkout import Mirrors
-from bot.config_check import check_config
+from bot.followup.run import TendPull
+from bot.git.mirrors import Mirrors
 from bot.github.tokens import PERMISSIONS
 from bot.localhub import Exchange, LocalHub
 from bot.localhub.rest.call import match
 from bot.localhub.rest.table import OPERATIONS
 from bot.localhub.tokens import LEVELS
-from bot.tend.work import TendPull
+from bot.runs.config_check import check_config
+from bot.triggers.requests import Inspect
 from bot.types import Mode
-from bot.wishes import Inspect
 from tests.e2e.publishing.office import Office
 from tests.hub import ref_of
 

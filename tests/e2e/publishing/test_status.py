@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 import pytest
 from redis.asyncio import Redis
 
-from bot import comments
-from bot.lease import Lease
+from bot.comments import status as comments
 from bot.localhub import Exchange, Issue, LocalHub, Repo
-from bot.progress import Progress
-from bot.queue import Nudges
-from bot.status import Status
+from bot.queue.nudges import Nudges
+from bot.queue.position import Waiting, announce_with
+from bot.runs.status_comment import Status
+from bot.storage.lease import Lease
+from bot.storage.progress import Progress
 from bot.types import Run, RunStatus, Wait, changed
-from bot.waiting import Waiting, announce_with
 from pipeline.types import NoFix
 from tests.e2e.publishing.office import Office
 from tests.hub import ref_of

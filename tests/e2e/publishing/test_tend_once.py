@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from bot.checkout import Mirrors
-from bot.lease import Lease
+from bot.followup.run import TendPull
+from bot.git.mirrors import Mirrors
 from bot.localhub import Repo
 from bot.localhub.state import Pull
-from bot.tend.work import TendPull
+from bot.storage.lease import Lease
 from bot.types import Mode
-from pipeline.revise import Revised
 from pipeline.types import Patch
+from pipeline.workflows.revise import Revised
 from tests.e2e.publishing.office import Office
 from tests.hub import ref_of
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from bot.checkout import Mirrors
-from bot.commits import push
+from bot.git.commits import push
+from bot.git.mirrors import Mirrors
+from bot.git.remote import Remote, RepositoryGone
 from bot.github.errors import GitHubUnavailable
 from bot.localhub import LocalHub, Repo
-from bot.remote import Remote, RepositoryGone
 
 NAME = "acme/shop"
 

@@ -10,11 +10,11 @@ import pytest
 from redis.asyncio import Redis
 
 from bot.localhub import Issue, LocalHub, Repo
+from bot.runner.runner import Job, Say
 from bot.solve_issue import SolveIssue
-from bot.store import RedisStore
-from bot.tend.record import Records
+from bot.storage.checkpoints import RedisStore
+from bot.storage.pulls import Records
 from bot.types import Mode, RunStatus
-from bot.workshop import Job, Say
 from pipeline.solve import OUTCOME_KEY, Solved
 from sandbox.base import NO_ENV, Execution, Sandbox
 from tests.e2e.publishing.office import Decided, Office

@@ -16,13 +16,13 @@ from githubkit import Response
 from githubkit.exception import RequestFailed
 from starlette.requests import Request
 
-from bot.checkout import Checkout, Mirrors
+from bot.git.mirrors import Checkout, Mirrors
+from bot.git.remote import Remote
 from bot.github.app import GitHubApp
-from bot.github.wire import Wire
+from bot.github.http import Wire
 from bot.localhub import LocalHub
 from bot.localhub.graphql import GraphQLDoor
-from bot.localhub.rest.door import PREFIX, RestDoor
-from bot.remote import Remote
+from bot.localhub.rest.router import PREFIX, RestDoor
 from bot.settings import Settings
 
 ASKED: Final = httpx.Request("GET", "http://hub")

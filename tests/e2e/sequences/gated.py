@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+from bot.runner.runner import Job, Outcome, Planned, Say
 from bot.settings import Settings
-from bot.steps import Steps
-from bot.workshop import Job, Outcome, Planned, Say
+from bot.storage.draining import Steps
 from pipeline.store import Store
 from pipeline.types import NoFix, Selection
 from tests.e2e.colleague.crew import PLAN

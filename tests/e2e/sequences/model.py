@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from bot.labels import SUFFIXES
 from bot.localhub import Issue
 from bot.localhub.state import Pull
+from bot.triggers.labels import SUFFIXES
 from bot.types import Run, RunStatus, StopReason
 from tests.e2e.sequences.history import History, Said
 from tests.e2e.sequences.model_pulls import pull_problems

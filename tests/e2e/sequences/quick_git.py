@@ -9,8 +9,8 @@ import re
 from pathlib import Path
 from typing import Final
 
-from bot.localhub.git_repo import GitRepo
-from bot.localhub.git_types import Commit, Entry
+from bot.localhub.git.repo import GitRepo
+from bot.localhub.git.types import Commit, Entry
 
 NAME: Final = re.compile(r"\w[\w-]*(/\w[\w-]*)*")
 

@@ -6,14 +6,14 @@ import asyncio
 from typing import Final, NamedTuple
 from uuid import uuid4
 
-from bot.attempt import Attempt, Stopping
-from bot.checkout import Mirrors
+from bot.followup.run import TendPull, by_mode
+from bot.git.mirrors import Mirrors
 from bot.github.app import GitHubApp
-from bot.lease import Lease
-from bot.runs import Runs
+from bot.queue.attempt import Attempt, Stopping
 from bot.settings import Settings
 from bot.solve_issue import SolveIssue
-from bot.tend.work import TendPull, by_mode
+from bot.storage.lease import Lease
+from bot.storage.runs import Runs
 from bot.types import Run
 from tests.e2e.sequences.death import Death
 from tests.e2e.sequences.gated import Gated

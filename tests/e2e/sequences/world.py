@@ -18,25 +18,25 @@ import httpx
 import time_machine
 from redis.asyncio import Redis
 
-from bot.clerk import Clerk, Office
-from bot.commands.desk import VERBS, Desk
-from bot.cursors import Cursors
+from bot.commands.dispatch import VERBS, Desk
 from bot.errors import TryLater
-from bot.github.facts import Cursor
-from bot.inbox import Inbox, Item
-from bot.labelled import find_labelled
+from bot.github.models import Cursor
 from bot.localhub import Issue, LocalHub, Repo
 from bot.localhub.faults import Faults, RateLimit
 from bot.localhub.state import Pull
 from bot.localhub.webhooks import Delivery
-from bot.queue import Nudges
-from bot.redis_client import Outage
-from bot.runs import Runs
-from bot.server import create_app
+from bot.queue.consumer import Clerk, Office
+from bot.queue.inbox import Inbox, Item
+from bot.queue.missed_webhooks import find_labelled
+from bot.queue.nudges import Nudges
+from bot.queue.sweep import Sweep
+from bot.server.app import create_app
 from bot.settings import Settings
-from bot.sweep import Sweep
-from bot.tend.record import Records
-from bot.triggers import Names
+from bot.storage.client import Outage
+from bot.storage.cursors import Cursors
+from bot.storage.pulls import Records
+from bot.storage.runs import Runs
+from bot.triggers.decide import Names
 from bot.types import Run, now
 from pipeline.types import NoFix
 from tests.e2e.sequences.bugs import Bugs

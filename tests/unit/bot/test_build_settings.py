@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bot.engine import engine_of
-from bot.repo_config import ConfigProblem, RepoConfig, parse
+from bot.repo_config.model import ConfigProblem, RepoConfig, parse
+from bot.runner.sandbox import engine_of
 from bot.settings import Settings, SettingsError
 
 

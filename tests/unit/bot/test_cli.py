@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 from bot.cli import FAILED, main
-from bot.demo.redis import free_port
+from bot.demo.redis_server import free_port
 from tests.redis import RedisServer
 
 ROOT = Path(__file__).parents[3]
@@ -145,7 +145,7 @@ def test_serve_answers_and_stops_gracefully(redis_server: RedisServer) -> None:
 def test_the_web_process_imports_nothing_heavy() -> None:
     heavy = ("githubkit", "anthropic", "openai", "docker", "jinja2", "bot.solve_issue")
     code = f"""
-import sys, bot.server, bot.cli_serve
+import sys, bot.server.app, bot.cli.serve
 found = [name for name in {heavy!r} if name in sys.modules]
 sys.exit(", ".join(found) or None)
 """

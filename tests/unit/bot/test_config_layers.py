@@ -9,9 +9,9 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from bot.config_layers import Effective, Layer, LayerProblem, combined, settings
-from bot.config_told import as_comment, as_lines, schema
-from bot.repo_config import RepoConfig
+from bot.repo_config.layers import Effective, Layer, LayerProblem, combined, settings
+from bot.repo_config.model import RepoConfig
+from bot.repo_config.schema import as_comment, as_lines, schema
 from tests.snapshots import assert_snapshot
 
 ROOT = Path(__file__).parents[3]

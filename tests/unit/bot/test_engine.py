@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bot.engine import engine_of
+from bot.runner.sandbox import engine_of
 from bot.settings import Settings, SettingsError
-from sandbox.docker import DockerEngine
+from sandbox.docker.engine import DockerEngine
 from sandbox.kubernetes.engine import KubernetesEngine
 
 

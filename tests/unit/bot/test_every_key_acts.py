@@ -8,8 +8,8 @@ from typing import Final
 
 import pytest
 
-from bot.config_layers import Effective, settings
-from bot.repo_config import RepoConfig
+from bot.repo_config.layers import Effective, settings
+from bot.repo_config.model import RepoConfig
 
 TESTS: Final = Path(__file__).parents[2]
 OUTCOMES: Final = "e2e/publishing/test_outcomes.py::"

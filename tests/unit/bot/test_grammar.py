@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.commands.grammar import Command, nearest, parse
+from bot.triggers.command_text import Command, nearest, parse
 
 
 @pytest.mark.parametrize(

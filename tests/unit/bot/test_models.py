@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from bot.evidence import cost, price_notes
-from bot.models import ModelMaker, Purpose
+from bot.comments.pull_request import cost, price_notes
 from bot.recorded.recording import Recording
 from bot.recorded.server import RecordedServer
+from bot.runner.models import ModelMaker, Purpose
 from bot.settings import Settings
-from bot.steps import Steps
+from bot.storage.draining import Steps
 from pipeline.models.base import Message, ModelMisconfigured
-from pipeline.models.metered import Meter
+from pipeline.models.wrappers.metered import Meter
 from pipeline.options import Options
 from pipeline.solve import Models
 from pipeline.store import DirStore

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bot.repo_config import ConfigProblem, RepoConfig, parse
+from bot.repo_config.model import ConfigProblem, RepoConfig, parse
 from pipeline.options import Options
 
 EXAMPLE = Path(__file__).parents[3] / "capuchin.example.yml"

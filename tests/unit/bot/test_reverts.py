@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bot.github.facts import CommitFacts, PullRequestFacts
-from bot.reverts import reverted
+from bot.commands.reverts import reverted
+from bot.github.models import CommitFacts, PullRequestFacts
 
 
 def sha(number: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from bot.steps import Steps
+from bot.storage.draining import Steps
 
 
 async def test_with_nothing_under_way_it_is_drained() -> None:

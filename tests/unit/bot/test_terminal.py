@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from bot.local_run import say
-from bot.terminal import printable
+from bot.cli.local_run import say
+from bot.cli.terminal import printable
 
 EVIL = "\x1b[2Jred\x07\r\u202e\u2028end"
 
@@ -27,7 +27,7 @@ def test_progress_holds_no_escape_sequence(capsys: pytest.CaptureFixture[str]) -
 def test_a_record_of_the_log_is_one_line_but_for_its_traceback() -> None:
     code = """
 import logging
-from bot.terminal import start_logging
+from bot.cli.terminal import start_logging
 start_logging()
 logging.warning("repository %s", "a\\nERROR forged \\x1b[31m")
 try:

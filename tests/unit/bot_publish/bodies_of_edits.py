@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bot import choosing_replies, config_proposal, evidence, judge_pulls, replies, verdict_text
-from bot.comments import NO_FIX_REASONS
+from bot.admission.comment_filter import Heard
+from bot.comments import candidates, config_proposal, followup, pull_request, replies
+from bot.comments import verdict as verdict_text
+from bot.comments.code_destinations import told
+from bot.comments.status import NO_FIX_REASONS
+from bot.git.commit_style import Manners
 from bot.github.repository import Identity
-from bot.hearing import Heard
-from bot.manners import Manners
-from bot.sent import told
-from bot.tend import words
+from bot.runner.runner import Chosen
+from bot.runs import judge
 from bot.types import Mode, changed
-from bot.workshop import Chosen
 from pipeline.select import Choice
 from pipeline.selection.verdict import Judged, Verdict
 from pipeline.types import (
@@ -54,8 +55,8 @@ TABLE = CHOSEN.evidence.votes.model_copy(
     update={
         "candidates": (foreign(0, "#12 by bob"), foreign(1, "#34 by carol")),
         "rejected": (
-            Rejected(name="#56 by dan", why=judge_pulls.CLOSED),
-            Rejected(name="#99", why=judge_pulls.NONE),
+            Rejected(name="#56 by dan", why=judge.CLOSED),
+            Rejected(name="#99", why=judge.NONE),
         ),
     }
 )
@@ -102,28 +103,28 @@ VERDICTS: Mapping[str, str] = {
     ),
     "why one is not looked at": "\n".join(
         (
-            judge_pulls.NONE,
-            judge_pulls.CLOSED,
-            judge_pulls.MERGED,
-            judge_pulls.UNRELATED,
-            judge_pulls.GONE,
-            judge_pulls.BROKEN,
+            judge.NONE,
+            judge.CLOSED,
+            judge.MERGED,
+            judge.UNRELATED,
+            judge.GONE,
+            judge.BROKEN,
         )
     ),
 }
 
 NOT_USED: Mapping[str, str] = {
-    f"use: {name}": choosing_replies.not_used(USED, why)
+    f"use: {name}": candidates.not_used(USED, why)
     for name, why in {
-        "the run is gone": choosing_replies.run_not_kept(),
-        "its edits are gone": choosing_replies.edits_not_kept(),
-        "closed": choosing_replies.not_open(12),
-        "no such edit": choosing_replies.no_such_edit(9),
-        "there already": choosing_replies.held_already(12, 2),
-        "changed since": choosing_replies.changed_since(12),
-        "a person's": choosing_replies.pushed_to(12),
-        "not to be pushed": choosing_replies.may_not_push("it changes a path that no edit may"),
-        "refused by GitHub": choosing_replies.push_refused(12),
+        "the run is gone": candidates.run_not_kept(),
+        "its edits are gone": candidates.edits_not_kept(),
+        "closed": candidates.not_open(12),
+        "no such edit": candidates.no_such_edit(9),
+        "there already": candidates.held_already(12, 2),
+        "changed since": candidates.changed_since(12),
+        "a person's": candidates.pushed_to(12),
+        "not to be pushed": candidates.may_not_push("it changes a path that no edit may"),
+        "refused by GitHub": candidates.push_refused(12),
     }.items()
 }
 
@@ -156,11 +157,11 @@ UNREACHABLE = "".join(f"curl: (6) Could not resolve host: h{n}.example.org\n" fo
 FREE = "qwen runs on a server of one's own: free."
 
 PULLS: Mapping[str, str] = {
-    "pull request": evidence.body(READ, CHOSEN, ACCOUNTS),
-    "without a suite": evidence.body(
+    "pull request": pull_request.body(READ, CHOSEN, ACCOUNTS),
+    "without a suite": pull_request.body(
         a_run(), proved(suite=None, suite_problem="No test passes."), ACCOUNTS
     ),
-    "a part of a suite, and all that can be told": evidence.body(
+    "a part of a suite, and all that can be told": pull_request.body(
         a_run(),
         proved(
             suite=SUITE,
@@ -172,13 +173,13 @@ PULLS: Mapping[str, str] = {
         ),
         [a.model_copy(update={"price_note": FREE, "model": "qwen"}) for a in ACCOUNTS],
     ),
-    "without a network, and from elsewhere": evidence.body(
+    "without a network, and from elsewhere": pull_request.body(
         a_run(),
         a_selection(output=UNREACHABLE),
         ACCOUNTS,
         sent=told(["api.example.org"], (), served=True),
     ),
-    "without a network, and of one's own": evidence.body(
+    "without a network, and of one's own": pull_request.body(
         a_run(),
         a_selection(output="gaierror: [Errno -3] Temporary failure in name resolution"),
         (LIVE,),
@@ -186,7 +187,7 @@ PULLS: Mapping[str, str] = {
     ),
     "a settings file": f"{config_proposal.title()}\n\n"
     + config_proposal.body("alice", config_proposal.marker_of("comment-1")),
-    "into a template": evidence.body(
+    "into a template": pull_request.body(
         a_run(), CHOSEN, ACCOUNTS, "## Why\n\n## What\n\n## Tests\n\n- [x] I have read it\n"
     ),
 }
@@ -199,10 +200,10 @@ def message(manners: Manners, kind: str, title: str, body: str = "") -> str:
 
 def messages(manners: Manners) -> Sequence[str]:
     return [
-        message(manners, "test", evidence.test_title(7)),
-        message(manners, "fix", evidence.title(CHOSEN, 7), evidence.change(CHOSEN)),
-        message(manners, "revert", evidence.take_back_title("alice")),
-        message(manners, "fix", words.follow_title(), "I said why."),
+        message(manners, "test", pull_request.test_title(7)),
+        message(manners, "fix", pull_request.title(CHOSEN, 7), pull_request.change(CHOSEN)),
+        message(manners, "revert", pull_request.take_back_title("alice")),
+        message(manners, "fix", followup.follow_title(), "I said why."),
     ]
 
 

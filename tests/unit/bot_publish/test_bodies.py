@@ -9,31 +9,24 @@ from types import ModuleType
 
 import pytest
 
-from bot import (
-    choosing_replies,
-    comments,
-    config_proposal,
-    config_told,
-    evidence,
-    replies,
-    stats_replies,
-    verdict_text,
-)
-from bot.choosing_replies import Held
-from bot.commands.desk import VERBS
-from bot.config_layers import Effective, Layer, LayerProblem, combined
-from bot.duplicates import Signs
-from bot.github.facts import LinkedPull
-from bot.hearing import Heard
-from bot.progress import Progress
-from bot.quota import Limit
-from bot.repo_config import CANDIDATES, ConfigProblem
-from bot.tend import words
+from bot.admission.comment_filter import Heard
+from bot.admission.existing_work import Signs
+from bot.admission.quota import Limit
+from bot.commands.dispatch import VERBS
+from bot.comments import candidates, config_proposal, followup, replies, stats, verdict
+from bot.comments import pull_request as evidence
+from bot.comments import status as comments
+from bot.comments.candidates import Held
+from bot.github.models import LinkedPull
+from bot.repo_config import schema
+from bot.repo_config.layers import Effective, Layer, LayerProblem, combined
+from bot.repo_config.model import CANDIDATES, ConfigProblem
+from bot.storage.progress import Progress
 from bot.types import Failure, Mode, RunStatus, Stop, StopReason, Wait, changed
-from pipeline.estimate import Estimate
-from pipeline.plan import Plan
 from pipeline.types import NoFix, TestScript
-from pipeline.verify import Verification
+from pipeline.workflows.estimate import Estimate
+from pipeline.workflows.plan import Plan
+from pipeline.workflows.verify import Verification
 from sandbox.base import Ending, Execution
 from tests import phone
 from tests.snapshots import assert_snapshot
@@ -90,8 +83,8 @@ STATUS: Bodies = {
         Plan(files=("shop/till.py", "shop/cart.py"), script=TestScript(text=LONG), run=SAID,
              estimate=Estimate(dollars=1.5, most=4)),
     ),
-    "used": choosing_replies.used(changed(RUN, mode=Mode.USE, candidate=2), 12, CHOSEN),
-    "not used": choosing_replies.not_used(RUN, "#12 is no longer open."),
+    "used": candidates.used(changed(RUN, mode=Mode.USE, candidate=2), 12, CHOSEN),
+    "not used": candidates.not_used(RUN, "#12 is no longer open."),
     "not judged": comments.not_judged(RUN),
     "asked back": replies.asked_back(
         RUN, Signs(locked=True, assignees=("bob",), pulls=(PULL,), branches=("7-mend",)), "capuchin"
@@ -104,8 +97,8 @@ STATUS: Bodies = {
        for failure in Failure},
 }  # fmt: skip
 
-NO_PULLS = stats_replies.Pulls()
-STATS = stats_replies.Stats(
+NO_PULLS = stats.Pulls()
+STATS = stats.Stats(
     days=90,
     since=datetime(2026, 1, 2, tzinfo=UTC),
     begins=datetime(2025, 11, 5, tzinfo=UTC),
@@ -113,12 +106,12 @@ STATS = stats_replies.Stats(
           RunStatus.STOPPED: 1, RunStatus.REFUSED: 1, RunStatus.ASKED_BACK: 1},
     others=0,
     dollars=12.5,
-    pulls=stats_replies.Pulls(open=1, merged=3, closed=1, recorded=3, first_choice=3, looked_at=3),
+    pulls=stats.Pulls(open=1, merged=3, closed=1, recorded=3, first_choice=3, looked_at=3),
 )  # fmt: skip
 BIG = STATS._replace(
     begins=datetime(2026, 2, 3, tzinfo=UTC),
     others=4,
-    pulls=stats_replies.Pulls(
+    pulls=stats.Pulls(
         open=2, merged=40, closed=10, reverted=4, recorded=38, first_choice=35, swapped=3,
         looked_at=20, by_people=6, not_all_pulls=True, not_all_commits=True,
     ),
@@ -140,34 +133,34 @@ ANSWERS: Bodies = {
     "status: working": replies.status(changed(RUN, status=RunStatus.RUNNING), 0),
     "status: over": replies.status(DONE, 0),
     "explain": replies.explained(
-        DONE, CHOSEN, choosing_replies.edits_of("capuchin", Held(CHOSEN, 12, 1))
+        DONE, CHOSEN, candidates.edits_of("capuchin", Held(CHOSEN, 12, 1))
     ),
     "explain: no fix": replies.explained(
         changed(RUN, status=RunStatus.NO_FIX), NO,
-        choosing_replies.edits_of("capuchin", Held(CHOSEN, 12, 2)),
+        candidates.edits_of("capuchin", Held(CHOSEN, 12, 2)),
     ),
     "explain: failed": replies.explained(
         changed(RUN, status=RunStatus.FAILED, failure=Failure.MODEL_UNAVAILABLE), None
     ),
-    "config": config_told.as_comment(effective("samples: 3", "draft: true")),
-    "stats": stats_replies.told(STATS),
-    "stats: the records do not reach": stats_replies.told(BIG),
-    "stats: nothing": stats_replies.told(
+    "config": schema.as_comment(effective("samples: 3", "draft: true")),
+    "stats": stats.told(STATS),
+    "stats: the records do not reach": stats.told(BIG),
+    "stats: nothing": stats.told(
         STATS._replace(days=1, begins=None, runs={}, others=0, dollars=0.0, pulls=NO_PULLS)
     ),
-    "stats: what days": stats_replies.how_many_days("capuchin", 365),
-    "config: no file": config_told.as_comment(effective("", "")),
+    "stats: what days": stats.how_many_days("capuchin", 365),
+    "config: no file": schema.as_comment(effective("", "")),
     "config propose: done": config_proposal.proposed(12),
     "config propose: there is one": config_proposal.there_already(CANDIDATES[0]),
     "config propose: no branch": config_proposal.no_branch(),
     "config: invalid": replies.config_invalid(
         LayerProblem(".github/capuchin.yml", ConfigProblem(line=3, column=1, message="Is it?"))
     ),
-    "use: which": choosing_replies.use_what("capuchin", Held(CHOSEN, 12, None)),
-    "use: nothing": choosing_replies.nothing_to_use(),
-    "use: no longer kept": choosing_replies.no_longer_kept(12),
-    "use: on the pull request": choosing_replies.told_on(7),
-    "judge: which": choosing_replies.judge_what("capuchin", 20),
+    "use: which": candidates.use_what("capuchin", Held(CHOSEN, 12, None)),
+    "use: nothing": candidates.nothing_to_use(),
+    "use: no longer kept": candidates.no_longer_kept(12),
+    "use: on the pull request": candidates.told_on(7),
+    "judge: which": candidates.judge_what("capuchin", 20),
 }  # fmt: skip
 
 REFUSALS: Bodies = {
@@ -176,38 +169,38 @@ REFUSALS: Bodies = {
     "named": replies.refused("mallory", ("carol",)),
     **{f"quota: {of}": replies.over_quota("alice", Limit(of, 20))
        for of in ("person", "repository", "installation")},
-    "quota of a reviewer": words.over_quota("alice", Limit("person", 20)),
-    "the day's ceiling, repository": words.paused("repository", "2026-01-02"),
-    "the day's ceiling, operator": words.paused("installation", "2026-01-02"),
+    "quota of a reviewer": followup.over_quota("alice", Limit("person", 20)),
+    "the day's ceiling, repository": followup.paused("repository", "2026-01-02"),
+    "the day's ceiling, operator": followup.paused("installation", "2026-01-02"),
 }  # fmt: skip
 
-MARKERS = [words.answer_marker("line-1")]
+MARKERS = [followup.answer_marker("line-1")]
 TENDED: Bodies = {
-    "answered": words.answered([("alice", "It sums now. Thanks @all.")], "abc1234", MARKERS),
-    "answered, nothing changed": words.answered([("alice", "It is meant so.")], "", MARKERS),
-    "answered, several people": words.answered(
+    "answered": followup.answered([("alice", "It sums now. Thanks @all.")], "abc1234", MARKERS),
+    "answered, nothing changed": followup.answered([("alice", "It is meant so.")], "", MARKERS),
+    "answered, several people": followup.answered(
         [("alice", "Renamed."), ("carol", "It stays.")], "abc1234", MARKERS
-    ) + words.left_out(2),
-    "not managed": words.not_managed(MARKERS, "capuchin", spent=False),
-    "out of money": words.not_managed(MARKERS, "capuchin", spent=True),
-    "handed over": words.handed_over(12),
-    "rebased": words.rebased("abc1234", words.note_marker("rebased", "x")),
-    "conflict": words.conflict("main", words.note_marker("conflict", "x")),
-    "closed with its issue": words.closed_with_issue(7, 12),
-    "retired": words.retired(30, 12),
-    "stopped by a label": words.stopped(
+    ) + followup.left_out(2),
+    "not managed": followup.not_managed(MARKERS, "capuchin", spent=False),
+    "out of money": followup.not_managed(MARKERS, "capuchin", spent=True),
+    "handed over": followup.handed_over(12),
+    "rebased": followup.rebased("abc1234", followup.note_marker("rebased", "x")),
+    "conflict": followup.conflict("main", followup.note_marker("conflict", "x")),
+    "closed with its issue": followup.closed_with_issue(7, 12),
+    "retired": followup.retired(30, 12),
+    "stopped by a label": followup.stopped(
         changed(
             RUN,
             stop=Stop(by="alice", why=StopReason.DISABLED, label="capuchin:disabled"),
             dollars=0.25,
         ),
-        words.note_marker("stopped", "x"),
+        followup.note_marker("stopped", "x"),
     ),
-    "stopped": words.stopped(
+    "stopped": followup.stopped(
         changed(RUN, stop=Stop(by="alice", why=StopReason.COMMAND), dollars=0.25),
-        words.note_marker("stopped", "x"),
+        followup.note_marker("stopped", "x"),
     ),
-    "failed": words.failed(Failure.MODEL_REFUSED, "", words.note_marker("failed", "x")),
+    "failed": followup.failed(Failure.MODEL_REFUSED, "", followup.note_marker("failed", "x")),
 }  # fmt: skip
 
 FOUND = Verification(path="tests/test_total.py", command=("python", "-m", "pytest"),
@@ -215,22 +208,23 @@ FOUND = Verification(path="tests/test_total.py", command=("python", "-m", "pytes
 
 
 def check(found: Verification) -> str:
-    parts = [words.check_title(found), words.check_summary(found, "a" * 40, "main")]
-    return "\n\n".join([*parts, words.check_text(found)])
+    parts = [followup.check_title(found), followup.check_summary(found, "a" * 40, "main")]
+    return "\n\n".join([*parts, followup.check_text(found)])
 
 
 CHECKS: Bodies = {
-    "running": f"{words.checking_title()}\n\n{words.checking_summary('tests/test_total.py', 3)}",
+    "running": f"{followup.checking_title()}\n\n"
+    f"{followup.checking_summary('tests/test_total.py', 3)}",
     "shown": check(FOUND),
     "flaky": check(FOUND.model_copy(update={"after": (PASSES, BREAKS)})),
     "passes without": check(FOUND.model_copy(update={"before": (PASSES, PASSES)})),
     "fails with": check(FOUND.model_copy(update={"after": (FAILS, FAILS)})),
-    "clash": f"{words.clash_title()}\n\n{words.clash_summary('main')}",
-    "not run": f"{words.not_checked_title()}\n\n{words.not_checked_summary()}",
-    "settings: valid": f"{config_told.checked_title(0)}\n\n"
-    + config_told.checked({".github/capuchin.yml": []}),
-    "settings: a mistake": f"{config_told.checked_title(1)}\n\n"
-    + config_told.checked(
+    "clash": f"{followup.clash_title()}\n\n{followup.clash_summary('main')}",
+    "not run": f"{followup.not_checked_title()}\n\n{followup.not_checked_summary()}",
+    "settings: valid": f"{schema.checked_title(0)}\n\n"
+    + schema.checked({".github/capuchin.yml": []}),
+    "settings: a mistake": f"{schema.checked_title(1)}\n\n"
+    + schema.checked(
         {".github/capuchin.yml": [ConfigProblem(line=3, column=1, message="There is no such.")]}
     ),
 }
@@ -286,13 +280,13 @@ INNER = {
     [
         comments,
         replies,
-        choosing_replies,
-        words,
-        verdict_text,
+        candidates,
+        followup,
+        verdict,
         evidence,
-        config_told,
+        schema,
         config_proposal,
-        stats_replies,
+        stats,
     ],
 )
 def test_no_text_is_left_out_above(module: ModuleType) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from bot.checkout import Mirrors
-from bot.remote import Remote, RepositoryEmpty, RepositoryGone
-from pipeline.git import git
+from bot.git.mirrors import Mirrors
+from bot.git.remote import Remote, RepositoryEmpty, RepositoryGone
+from pipeline.codebase.git import git
 from pipeline.together import together
 from tests.unit.bot_publish import local_git
 from tests.unit.bot_publish.samples import SHOP

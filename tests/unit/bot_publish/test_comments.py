@@ -6,8 +6,8 @@ from typing import get_args
 
 import pytest
 
-from bot import comments, replies
-from bot.trouble import environment_detail
+from bot.comments import replies, status
+from bot.failures import environment_detail
 from bot.types import Failure, RepoRef, Run
 from pipeline.types import NoFix, NoFixReason
 from sandbox.base import EnvironmentFailed
@@ -23,24 +23,24 @@ RUN = Run(
 
 @pytest.mark.parametrize("failure", list(Failure))
 def test_each_failure_has_a_sentence(failure: Failure) -> None:
-    said = comments.failure_reason(failure, "pip install .")
+    said = status.failure_reason(failure, "pip install .")
     assert said.endswith(".")
     assert "{" not in said
     assert failure.name not in said
 
 
 def test_no_two_failures_sound_alike() -> None:
-    said = [comments.failure_reason(failure) for failure in Failure]
+    said = [status.failure_reason(failure) for failure in Failure]
     assert len(set(said)) == len(said)
 
 
 @pytest.mark.parametrize("reason", get_args(NoFixReason))
 def test_each_honest_no_has_a_sentence(reason: NoFixReason) -> None:
-    assert comments.no_fix_reason(reason).endswith(".")
+    assert status.no_fix_reason(reason).endswith(".")
 
 
 def test_the_first_words_name_who_asked() -> None:
-    assert comments.started(RUN) == (
+    assert status.started(RUN) == (
         "I am looking into this, as @alice asked.\n\n"
         "<sub>Run `r1`</sub>\n<!-- capuchin:status run=r1 -->\n"
     )
@@ -48,7 +48,7 @@ def test_the_first_words_name_who_asked() -> None:
 
 def test_the_outcome_points_at_the_pull_request() -> None:
     run = RUN.model_copy(update={"dollars": 0.123})
-    assert comments.opened(run, 12, draft=True) == (
+    assert status.opened(run, 12, draft=True) == (
         "I opened #12 with a test that fails without the change and passes with it. "
         "It is a draft: please review it before you merge.\n\n"
         "<sub>Run `r1` · $0.12 at list prices</sub>\n<!-- capuchin:status run=r1 -->\n"
@@ -57,19 +57,19 @@ def test_the_outcome_points_at_the_pull_request() -> None:
 
 def test_an_honest_no_tells_what_was_learnt_without_notifying_anybody() -> None:
     answer = NoFix(reason="no reproduction", learnt=("@bob's `f()` <!-- x -->returns 1",))
-    said = comments.no_fix(RUN, answer)
+    said = status.no_fix(RUN, answer)
     assert "- @\u200bbob's `f()` returns 1" in said
     assert said.startswith("I did not find a fix that I can stand behind: I could not write a test")
 
 
 def test_an_invalid_configuration_is_told_with_its_line() -> None:
     detail = "`.github/capuchin.yml`, line 3: There is no setting @x."
-    said = comments.failed(RUN, Failure.CONFIG_INVALID, detail)
+    said = status.failed(RUN, Failure.CONFIG_INVALID, detail)
     assert "not valid: `.github/capuchin.yml`, line 3: There is no setting @\u200bx." in said
 
 
 def test_a_failed_installation_names_the_step() -> None:
-    said = comments.failed(RUN, Failure.ENVIRONMENT, "pip install `x`")
+    said = status.failed(RUN, Failure.ENVIRONMENT, "pip install `x`")
     assert "`` pip install `x` `` failed." in said
     assert "log" not in said
 
@@ -78,7 +78,7 @@ def test_a_failed_installation_shows_the_end_of_its_log_and_nothing_in_it_acts()
     failed = EnvironmentFailed(
         "It @needs\nmore.", command="make\n@all", log="</details>\n```\n@bob"
     )
-    said = comments.failed(RUN, Failure.ENVIRONMENT, environment_detail(failed))
+    said = status.failed(RUN, Failure.ENVIRONMENT, environment_detail(failed))
     assert "`make @all` failed. It @\u200bneeds more." in said
     assert "<summary>The end of the log</summary>\n\n````text\n</details>\n```\n@bob\n````" in said
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bot.commits import UnfitDiff, branch_name, commit, push
+from bot.git.commits import UnfitDiff, branch_name, commit, push
+from bot.git.remote import PushRejected, Remote
 from bot.github.repository import Identity
-from bot.remote import PushRejected, Remote
-from pipeline.git import git
+from pipeline.codebase.git import git
 from tests.unit.bot_publish import local_git
 from tests.unit.bot_publish.samples import FIX, SHOP
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bot import evidence
-from bot.comments import request_marker
-from bot.matrix import matrix
+from bot.comments import pull_request
+from bot.comments.status import request_marker
+from bot.comments.vote_table import matrix
 from pipeline.types import Context, Rejected, Standing
 from tests.unit.bot_publish.samples import ACCOUNTS, a_run, a_selection
 
@@ -12,7 +12,7 @@ SPLIT = "\u200b"
 
 
 def test_the_body_holds_the_evidence_in_order() -> None:
-    body = evidence.body(a_run(), a_selection(), ACCOUNTS)
+    body = pull_request.body(a_run(), a_selection(), ACCOUNTS)
     wanted = [
         "## What was wrong\n\n`total()` subtracts.",
         "## What changed\n\nIt adds now.",
@@ -45,20 +45,20 @@ def test_the_table_shows_the_unedited_code_first() -> None:
 
 
 def test_a_huge_log_is_shortened_until_the_body_fits() -> None:
-    body = evidence.body(a_run(), a_selection(output="`" * 200_000), ACCOUNTS)
-    assert len(body) <= evidence.BODY_CHARACTERS
+    body = pull_request.body(a_run(), a_selection(output="`" * 200_000), ACCOUNTS)
+    assert len(body) <= pull_request.BODY_CHARACTERS
     assert body.endswith(request_marker("r1") + "\n")
     assert "characters left out" in body
 
 
 def test_a_log_cannot_end_its_own_fence() -> None:
-    body = evidence.body(a_run(), a_selection(output="```\n</details>\nFixes #1"), ACCOUNTS)
+    body = pull_request.body(a_run(), a_selection(output="```\n</details>\nFixes #1"), ACCOUNTS)
     assert "````text\n```\n</details>\nFixes #1\n````" in body
 
 
 def test_a_model_can_close_no_other_issue_and_forge_no_marker() -> None:
     cause = "Fixes #1 <!-- capuchin:run=other --> cc @everyone"
-    body = evidence.body(a_run(), a_selection(cause=cause), ACCOUNTS)
+    body = pull_request.body(a_run(), a_selection(cause=cause), ACCOUNTS)
     assert f"Fixes #{SPLIT}1  cc @{SPLIT}everyone" in body
     assert "capuchin:run=other" not in body
 
@@ -66,13 +66,15 @@ def test_a_model_can_close_no_other_issue_and_forge_no_marker() -> None:
 def test_an_empty_title_falls_back_to_the_issue() -> None:
     selection = a_selection()
     untitled = selection.evidence.model_copy(update={"title": " \n"})
-    assert evidence.title(selection.model_copy(update={"evidence": untitled}), 7) == "Fix issue 7"
+    assert (
+        pull_request.title(selection.model_copy(update={"evidence": untitled}), 7) == "Fix issue 7"
+    )
 
 
 def test_a_repository_without_tests_is_told_so() -> None:
     selection = a_selection()
     alone = selection.evidence.model_copy(update={"suite": None})
-    body = evidence.body(a_run(), selection.model_copy(update={"evidence": alone}), ())
+    body = pull_request.body(a_run(), selection.model_copy(update={"evidence": alone}), ())
     assert "no tests of its own that I could find and run" in body
     assert "No test of the repository's own was run." in body
 
@@ -81,7 +83,7 @@ def test_files_that_were_left_out_are_not_all_said_to_be_too_large() -> None:
     chosen = a_selection()
     context = Context(files=(), dropped=("a.py", "b.py"))
     proof = chosen.evidence.model_copy(update={"context": context})
-    body = evidence.body(a_run(), chosen.model_copy(update={"evidence": proof}), ACCOUNTS)
+    body = pull_request.body(a_run(), chosen.model_copy(update={"evidence": proof}), ACCOUNTS)
     assert "Not shown to the model that wrote the edit: 2 files that may matter" in body
     assert "but did not fit, or seemed to matter less" in body
 
@@ -105,7 +107,7 @@ def test_why_no_test_was_run_is_told_inertly() -> None:
     chosen = a_selection()
     problem = "No test passes with `x`: @everyone <b>#1"
     proof = chosen.evidence.model_copy(update={"suite": None, "suite_problem": problem})
-    body = evidence.body(a_run(), chosen.model_copy(update={"evidence": proof}), ())
+    body = pull_request.body(a_run(), chosen.model_copy(update={"evidence": proof}), ())
     assert f"No test passes with `x`: @{SPLIT}everyone &lt;b\\>#{SPLIT}1" in body
 
 
@@ -114,7 +116,7 @@ def body_with_suite(**changed: object) -> str:
     assert chosen.evidence.suite is not None
     suite = chosen.evidence.suite.model_copy(update=changed)
     proof = chosen.evidence.model_copy(update={"suite": suite})
-    return evidence.body(a_run(), chosen.model_copy(update={"evidence": proof}), ACCOUNTS)
+    return pull_request.body(a_run(), chosen.model_copy(update={"evidence": proof}), ACCOUNTS)
 
 
 def test_a_foreign_edit_is_named_as_code_and_what_does_not_apply_stands_below() -> None:

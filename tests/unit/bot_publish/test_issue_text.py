@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bot.github.facts import CommentFacts, IssueFacts
-from bot.issue_text import COMMENTS_KEPT, DISCUSSION_CHARACTERS, issue_text, without_hidden
+from bot.github.models import CommentFacts, IssueFacts
+from bot.visible_text import COMMENTS_KEPT, DISCUSSION_CHARACTERS, issue_text, without_hidden
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 

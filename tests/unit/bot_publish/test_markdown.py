@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.comments import request_marker, status_marker
+from bot.comments.status import request_marker, status_marker
 from bot.markdown import MARK, block, code, cut, line, plain, prose
 
 SPLIT = "\u200b"

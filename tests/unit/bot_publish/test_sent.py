@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.sent import elsewhere, told
+from bot.comments.code_destinations import elsewhere, told
 from bot.settings import Settings
 from tests.unit.bot_publish.samples import ACCOUNTS
 

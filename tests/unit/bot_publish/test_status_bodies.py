@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bot import comments
-from bot.progress import Progress, WatchedStore
+from bot.comments import status
+from bot.storage.progress import Progress, WatchedStore
 from bot.types import Wait, changed
 from pipeline.models.base import Usage
-from pipeline.models.metered import LEDGER_KEY, Ledger
+from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
 from pipeline.store import DirStore, Store
 from pipeline.types import NoFix
 from tests.snapshots import assert_snapshot
@@ -20,10 +20,10 @@ PROGRESS = Progress(doing="Writing 10 tests and edits.", files=12, tests=1, edit
 
 def test_each_stage_of_a_run_reads_well_on_a_phone() -> None:
     stages = (
-        comments.queued(RUN, Wait(place=3, seconds=1500)),
-        comments.started(RUN),
-        comments.working(RUN, PROGRESS),
-        comments.no_fix(RUN, NoFix(reason="no edit", learnt=("`total()` subtracts.",))),
+        status.queued(RUN, Wait(place=3, seconds=1500)),
+        status.started(RUN),
+        status.working(RUN, PROGRESS),
+        status.no_fix(RUN, NoFix(reason="no edit", learnt=("`total()` subtracts.",))),
     )
     assert_snapshot("status_comments", "\n----\n".join(stages))
 

@@ -11,13 +11,13 @@ from typing import Any
 
 from bot.recorded.recording import Recording
 from bot.recorded.server import RecordedServer
-from pipeline.context.relevance import Verdict
-from pipeline.context.scan import Counted, scan
-from pipeline.context.survey import sources_of
+from pipeline.context.files.discover import sources_of
+from pipeline.context.relevance.reader import Verdict
+from pipeline.context.relevance.scan import Counted, scan
 from pipeline.context.tokens import ESTIMATE, TokenCounter
-from pipeline.models.adaptive import Adaptive, Window
-from pipeline.models.build import Wanted, build_model
+from pipeline.models.factory import Wanted, build_model
 from pipeline.models.spec import ModelSpec
+from pipeline.models.wrappers.adaptive import Adaptive, Window
 from pipeline.store import DirStore, Store
 from pipeline.types import Issue
 from tests.unit.pipeline.repositories import make_codebase

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bot.context_report import context_details, context_found
-from pipeline.context.finding import ContextFinder
+from bot.comments.context import context_details, context_found
+from pipeline.context.finder import ContextFinder
 from pipeline.models.base import Usage
 from pipeline.options import Options
 from pipeline.store import DirStore

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipeline.context.finding import ContextFinder
-from pipeline.context.search import MOST_RANKED
+from pipeline.context.finder import ContextFinder
+from pipeline.context.search.search import MOST_RANKED
 from pipeline.options import Options
 from pipeline.store import DirStore
 from pipeline.types import Context, Issue

@@ -9,13 +9,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from pipeline.context.relevance import Reader
-from pipeline.context.served_tokens import counter_of
+from pipeline.context.relevance.reader import Reader
+from pipeline.context.server_tokens import counter_of
 from pipeline.context.tokens import ESTIMATE, estimate
-from pipeline.models.adaptive import Adaptive, Window
 from pipeline.models.base import ModelUnavailable, Reply
 from pipeline.models.spec import parse_spec
-from pipeline.models.wrapping import Question
+from pipeline.models.wrappers.adaptive import Adaptive, Window
+from pipeline.models.wrappers.base import Question
 from pipeline.store import DirStore
 from tests.machines.standins import DyingStore, Killed
 from tests.unit.context.scouts import ISSUE, NO, YES, modules, scanned, scouted, shared_prefix

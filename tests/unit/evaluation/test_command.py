@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bot.cli import main
-from pipeline.bundle import write_bundle
+from pipeline.bundle.write import write_bundle
 from pipeline.generation.editing import EditingState
 from pipeline.options import SelectionMethod
 from pipeline.selection.verdict import Verdict

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from bot.cli import main
-from bot.cli_recall import measured
+from bot.cli.recall import measured
 from bot.settings import Settings
+from pipeline.codebase.git import git
 from pipeline.evaluation.dataset import BadData
-from pipeline.git import git
 from tests.unit.context.scouts import NO, YES, scouted
 from tests.unit.pipeline.repositories import make_repository
 from tests.unit.selection.diffs import diff_of

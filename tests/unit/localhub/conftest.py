@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bot.localhub import AppIdentity, LocalHub, Repo, generate_app
-from bot.localhub.git_run import git_environment
+from bot.localhub.git.run import git_environment
 
 
 @dataclass

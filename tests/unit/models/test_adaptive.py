@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 
-from pipeline.models.adaptive import Adaptive, Window
 from pipeline.models.base import (
     ModelProfile,
     ModelUnavailable,
@@ -14,7 +13,8 @@ from pipeline.models.base import (
     Reply,
     Usage,
 )
-from pipeline.models.wrapping import Answering, Question
+from pipeline.models.wrappers.adaptive import Adaptive, Window
+from pipeline.models.wrappers.base import Answering, Question
 from pipeline.together import together
 
 

@@ -16,9 +16,9 @@ from pipeline.models.base import (
     Usage,
 )
 from pipeline.models.destinations import UNKNOWN
-from pipeline.models.metered import LEDGER_KEY, Ledger, Meter, Metered
-from pipeline.models.throttled import Throttled
-from pipeline.models.wrapping import Answering, Question
+from pipeline.models.wrappers.base import Answering, Question
+from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger, Meter, Metered
+from pipeline.models.wrappers.throttled import Throttled
 from pipeline.store import DirStore
 from pipeline.together import together
 from pipeline.types import Account

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from bot.recorded.asked import Asked, Part
 from bot.recorded.cache import KEPT_SECONDS, PromptCache
 from bot.recorded.recording import Recording, RecordingError
+from bot.recorded.requests import Asked, Part
 from pipeline.models.base import Message, Usage
 
 

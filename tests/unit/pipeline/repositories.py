@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from pipeline.codebase import Codebase
-from pipeline.git import git
+from pipeline.codebase.commit import Codebase
+from pipeline.codebase.git import git
 
 _PERSON = {
     "GIT_AUTHOR_NAME": "A",

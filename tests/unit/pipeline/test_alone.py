@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from pipeline.alone import run_alone
+from pipeline.codebase.isolated import run_alone
 
 _TELL = "import json, os, sys; print(json.dumps([dict(os.environ), sys.stdin.read(), sys.path]))"
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from pipeline.blocked import MOST, blocked
+from pipeline.workflows.blocked_hosts import MOST, blocked
 
 SAYS = {
     "curl: (6) Could not resolve host: api.example.org": "api.example.org",

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.codebase import Codebase
-from pipeline.git import GitFailed, git
-from pipeline.patches import patch_of
+from pipeline.codebase.commit import Codebase
+from pipeline.codebase.git import GitFailed, git
+from pipeline.edits.patches import patch_of
 from sandbox.archive import Archive
 from tests.unit.pipeline.repositories import make_codebase, make_repository
 

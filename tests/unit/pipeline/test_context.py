@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.context.finding import ContextFinder
+from pipeline.context.files.discover import sources_of
+from pipeline.context.finder import ContextFinder
 from pipeline.context.packing import Room, pack
-from pipeline.context.prefilter import prefilter
 from pipeline.context.ranking import merge, read_order
-from pipeline.context.survey import sources_of
+from pipeline.context.relevance.verdict import parse
+from pipeline.context.search.prefilter import prefilter
 from pipeline.context.tokens import estimate
-from pipeline.context.verdicts import parse
 from pipeline.models.base import ContextTooLong, ModelRefused
 from pipeline.options import Options
 from pipeline.store import DirStore

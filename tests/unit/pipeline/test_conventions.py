@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.conventions import Conventions, detect, is_test
+from pipeline.codebase.conventions import Conventions, detect, is_test
 from tests.unit.pipeline.repositories import make_codebase
 
 PYTEST = "import pytest\n\ndef test_a():\n    assert True\n"

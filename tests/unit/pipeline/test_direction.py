@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.generation.direction import Finished, is_informed, told
+from pipeline.generation.diversity import Finished, is_informed, told
 from sandbox.base import Ending, Execution
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.codebase import Codebase
-from pipeline.edits import Edited, read_edit
-from pipeline.git import git
+from pipeline.codebase.commit import Codebase
+from pipeline.codebase.git import git
+from pipeline.edits.read import Edited, read_edit
 from pipeline.replies import Malformed
 from tests.unit.pipeline.corpus.cases import Case, well_formed
 from tests.unit.pipeline.corpus.files import EXECUTABLE, FILES, LINKS, NEVER_TOUCH, SUBMODULES

@@ -9,9 +9,9 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.edit_blocks import Block, parse_blocks
-from pipeline.edit_match import Ambiguous, Missing, Unchanged, nearest, replace_once
-from pipeline.edits import Edited, read_edit
+from pipeline.edits.blocks import Block, parse_blocks
+from pipeline.edits.match import Ambiguous, Missing, Unchanged, nearest, replace_once
+from pipeline.edits.read import Edited, read_edit
 from pipeline.replies import Malformed
 from tests.unit.pipeline.repositories import applied, make_codebase
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.codebase import Codebase
-from pipeline.edits import Edited, read_edit
+from pipeline.codebase.commit import Codebase
+from pipeline.edits.read import Edited, read_edit
 from pipeline.replies import Malformed
 from tests.unit.pipeline.repositories import applied, make_codebase, make_repository
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.brought_tests import given_test
-from pipeline.codebase import Codebase
-from pipeline.conventions import detect
-from pipeline.foreign import LARGEST, Adopted, ForeignEdit, adopt, diff_between
-from pipeline.git import git
+from pipeline.codebase.commit import Codebase
+from pipeline.codebase.conventions import detect
+from pipeline.codebase.git import git
+from pipeline.edits.external import LARGEST, Adopted, ForeignEdit, adopt, diff_between
+from pipeline.edits.external_tests import given_test
 from tests.unit.bot_publish import local_git
 
 FILES = {

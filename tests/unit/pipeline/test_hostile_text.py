@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 import pytest
 
-from pipeline.context.mentions import named_files
-from pipeline.context.pieces import pieces
+from pipeline.context.files.chunks import pieces
+from pipeline.context.relevance.verdict import parse as parse_verdict
+from pipeline.context.search.mentions import named_files
 from pipeline.context.tokens import estimate
-from pipeline.context.verdicts import parse as parse_verdict
-from pipeline.edit_blocks import parse_blocks
-from pipeline.edit_match import nearest, replace_once
-from pipeline.regression.printed import read_printed
+from pipeline.edits.blocks import parse_blocks
+from pipeline.edits.match import nearest, replace_once
+from pipeline.regression.console_output import read_printed
 from pipeline.replies import only_tag
 from pipeline.types import Issue, SourceFile
 

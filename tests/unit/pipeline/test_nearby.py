@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pipeline.nearby import MOST_FILES, near
+from pipeline.regression.nearby import MOST_FILES, near
 
 TESTS = {
     "tests/test_till.py": "from shop import till\n",

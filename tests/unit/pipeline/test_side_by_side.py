@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from pipeline.bounded import bounded
-from pipeline.head_start import HeadStart
+from pipeline.concurrency import bounded
 from pipeline.models.base import ModelProfile, ModelUnavailable, Price, Reply, Usage
-from pipeline.models.wrapping import Answering, Question
+from pipeline.models.wrappers.base import Answering, Question
+from pipeline.models.wrappers.cache_warmup import HeadStart
 
 
 class SlowModel(Answering):

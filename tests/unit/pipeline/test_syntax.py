@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pipeline.syntax import syntax_errors
+from pipeline.codebase.syntax import syntax_errors
 
 
 async def test_an_error_is_told_with_its_line() -> None:

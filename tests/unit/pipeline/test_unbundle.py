@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from bot import cli_replay, local_run
-from pipeline.bundle import write_bundle
-from pipeline.unbundle import LARGEST_DOCUMENT, BadBundle, read_bundle
+from bot.cli import local_run
+from bot.cli import replay as cli_replay
+from pipeline.bundle.read import LARGEST_DOCUMENT, BadBundle, read_bundle
+from pipeline.bundle.write import write_bundle
 
 
 def packed(path: Path, members: list[tuple[tarfile.TarInfo, bytes]]) -> Path:

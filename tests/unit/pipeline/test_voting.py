@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipeline.selection.contest import Contest, contest
-from pipeline.selection.orders import ordered, shortlist
+from pipeline.selection.methods import ordered, shortlist
+from pipeline.selection.scoring.standings import Contest, contest
 from pipeline.selection.voting import reporting, vote
 from pipeline.store import DirStore
 from pipeline.types import Candidate, Patch, TestScript, VoteTable

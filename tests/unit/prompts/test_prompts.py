@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from jinja2 import UndefinedError
 
-from pipeline.context.pieces import Piece, pieces
+from pipeline.context.files.chunks import Piece, pieces
 from pipeline.replies import TAGS
 from pipeline.types import Issue, SourceFile
 from prompts import FOLDER, render

@@ -6,11 +6,11 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
-from bot.models import meaning_of
 from bot.recorded.recording import Recording
 from bot.recorded.server import RecordedServer
+from bot.runner.models import meaning_of
 from bot.settings import Settings
-from pipeline.context.likeness import Meaning
+from pipeline.context.search.embeddings import Meaning
 
 
 @asynccontextmanager

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from bot.models import ModelMaker, Purpose, meaning_of
 from bot.recorded.embeddings import LENGTH
 from bot.recorded.server import RecordedServer
+from bot.runner.models import ModelMaker, Purpose, meaning_of
 from bot.settings import Settings
-from bot.steps import Steps
-from pipeline.context.likeness import parts_of
-from pipeline.context.prefilter import prefilter
-from pipeline.context.sources import Sources
-from pipeline.context.survey import sources_of
+from bot.storage.draining import Steps
+from pipeline.context.files.discover import sources_of
+from pipeline.context.files.sources import Sources
+from pipeline.context.search.embeddings import parts_of
+from pipeline.context.search.prefilter import prefilter
 from pipeline.errors import BudgetSpent
 from pipeline.models.base import ModelMisconfigured, Usage
-from pipeline.models.metered import Meter
+from pipeline.models.wrappers.metered import Meter
 from pipeline.options import Options
 from pipeline.store import DirStore
 from pipeline.types import Issue

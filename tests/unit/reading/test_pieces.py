@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.context.pieces import Piece, pieces
-from pipeline.context.survey import sources_of
+from pipeline.context.files.chunks import Piece, pieces
+from pipeline.context.files.discover import sources_of
 from pipeline.context.tokens import estimate
 from pipeline.types import SourceFile
 from tests.unit.pipeline.repositories import make_codebase

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.context.mentions import named_files
-from pipeline.context.prefilter import prefilter
-from pipeline.context.reading import reading
-from pipeline.context.survey import sources_of
+from pipeline.context.files.discover import sources_of
+from pipeline.context.search.mentions import named_files
+from pipeline.context.search.prefilter import prefilter
+from pipeline.context.search.reading_list import reading
 from pipeline.options import Options
 from pipeline.types import Issue
 from tests.unit.pipeline.repositories import make_codebase

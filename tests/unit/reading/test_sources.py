@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.codebase import Codebase
-from pipeline.context.prefilter import prefilter
-from pipeline.context.shelf import place_of
-from pipeline.context.sources import Sources
-from pipeline.context.survey import MAX_BYTES, Rules, sources_of
-from pipeline.git import git
+from pipeline.codebase.commit import Codebase
+from pipeline.codebase.git import git
+from pipeline.context.files.cache import place_of
+from pipeline.context.files.discover import MAX_BYTES, Rules, sources_of
+from pipeline.context.files.sources import Sources
+from pipeline.context.search.prefilter import prefilter
 from pipeline.together import together
 from pipeline.types import Issue
 from tests.unit.pipeline.repositories import make_codebase, make_repository

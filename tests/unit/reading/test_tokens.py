@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from bot.models import ModelMaker, Purpose
+from bot.runner.models import ModelMaker, Purpose
 from bot.settings import Settings
-from bot.steps import Steps
-from pipeline.context.finding import ContextFinder
-from pipeline.context.served_tokens import counter_of
-from pipeline.context.survey import sources_of
+from bot.storage.draining import Steps
+from pipeline.context.files.discover import sources_of
+from pipeline.context.finder import ContextFinder
+from pipeline.context.server_tokens import counter_of
 from pipeline.context.tokens import ESTIMATE, estimate, room_of, weight
-from pipeline.models.metered import Meter
 from pipeline.models.spec import ModelSpec, parse_spec
+from pipeline.models.wrappers.metered import Meter
 from pipeline.options import Options
 from pipeline.store import DirStore
 from pipeline.types import Issue

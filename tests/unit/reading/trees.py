@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from pipeline.codebase import Codebase
-from pipeline.git import git
+from pipeline.codebase.commit import Codebase
+from pipeline.codebase.git import git
 
 
 async def stream_repository(git_dir: Path, paths: Iterable[str], content: bytes) -> Codebase:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pipeline.regression.choice import choose
 from pipeline.regression.imports import ImportGraph
-from pipeline.regression.running import TestRun
+from pipeline.regression.runner import TestRun
 from pipeline.regression.scan import scan
+from pipeline.regression.select_tests import choose
 from pipeline.regression.touched import Touched, touched_by
 from pipeline.types import SuiteRun
 from sandbox.base import Execution

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.regression.printed import read_printed
+from pipeline.regression.console_output import read_printed
 
 
 def report(*lines: str, passed: int) -> str:

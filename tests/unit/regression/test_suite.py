@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pipeline.options import Options
 from pipeline.regression.command import find_commands
-from pipeline.regression.running import TestRunner, Wanted
+from pipeline.regression.runner import TestRunner, Wanted
 from pipeline.regression.suite import RegressionSuite
 from pipeline.store import DirStore, SharingStore
 from pipeline.types import SuiteReport
@@ -308,7 +308,7 @@ async def test_of_a_command_without_parts_that_never_ends_nothing_is_told(tmp_pa
 
 
 def test_what_runs_beside_the_tests_is_written_for_old_pythons() -> None:
-    folder = files("pipeline.regression.inside")
+    folder = files("pipeline.regression.guest")
     for file in folder.iterdir():
         if file.name.endswith(".py"):
             ast.parse(file.read_text(), feature_version=(3, 7))

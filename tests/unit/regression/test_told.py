@@ -8,8 +8,8 @@ import zlib
 
 from pipeline.regression.command import TestCommand
 from pipeline.regression.junit import read_junit
-from pipeline.regression.records import unpacked
-from pipeline.regression.running import TestRun, told
+from pipeline.regression.results import unpacked
+from pipeline.regression.runner import TestRun, told
 from sandbox.base import Ending, Execution
 
 MARK = "capuchin-0123"

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox.asked_python import asked_python
+from sandbox.environment.python_version import asked_python
 
 PYPROJECT = "pyproject.toml"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.image import choose_python
+from sandbox.guest.image import choose_python
 
 STAND_IN = """\
 #!/bin/sh

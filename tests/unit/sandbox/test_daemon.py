@@ -7,7 +7,7 @@ import pytest
 from docker.errors import APIError
 
 from sandbox.base import SandboxUnavailable
-from sandbox.daemon import connect, docker_errors
+from sandbox.docker.client import connect, docker_errors
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.environment import recipe_of
-from sandbox.tox_nox import nox_of, tox_of, unfolded
+from sandbox.environment.recipe import recipe_of
+from sandbox.environment.tox_nox import nox_of, tox_of, unfolded
 from tests.contracts.sandbox import locks
 from tests.docker import make_tree
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sandbox.base import EnvironmentFailed
-from sandbox.dockerfile import check
+from sandbox.environment.dockerfile import check
 
 
 def test_a_plain_one_passes_with_its_images_and_arguments_put_in() -> None:

@@ -8,9 +8,9 @@ import struct
 
 import pytest
 
-from sandbox.container import lane_profile, seccomp_profile
-from sandbox.supervisor import filter as walls
-from sandbox.supervisor.kernel import CLONE_NEWNS, CLONE_NEWUSER, SIGCHLD
+from sandbox.docker.container import lane_profile, seccomp_profile
+from sandbox.guest.supervisor import seccomp as walls
+from sandbox.guest.supervisor.kernel import CLONE_NEWNS, CLONE_NEWUSER, SIGCHLD
 
 MACHINES = ["x86_64", "aarch64"]
 

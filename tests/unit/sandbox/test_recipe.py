@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from sandbox.base import EnvironmentFailed
-from sandbox.environment import recipe_of
-from sandbox.manifests import scm_versions
+from sandbox.environment.manifests import scm_versions
+from sandbox.environment.recipe import recipe_of
 from tests.docker import make_tree
 
 EDITABLE = "pip install --editable ."

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.base import SandboxUnavailable
-from sandbox.rootfs import DEFAULT_MIRROR, as_root, mirror
+from sandbox.docker.debootstrap import DEFAULT_MIRROR, as_root, mirror
 
 DEB822 = """\
 Types: deb

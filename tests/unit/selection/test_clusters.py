@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.selection.clusters import (
+from pipeline.selection.normalise.canonical import Form, normalise
+from pipeline.selection.scoring.clusters import (
     Cluster,
     best,
     clusters,
@@ -11,8 +12,7 @@ from pipeline.selection.clusters import (
     profile,
     similarities,
 )
-from pipeline.selection.features import weigh
-from pipeline.selection.normalise import Form, normalise
+from pipeline.selection.scoring.features import weigh
 from tests.unit.selection.diffs import diff_of
 
 BASE = "def f(a):\n    return a\n"

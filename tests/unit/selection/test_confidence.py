@@ -3,7 +3,8 @@ from __future__ import annotations
 import math
 
 from pipeline.evaluation.calibration import calibration_error
-from pipeline.selection.confidence import (
+from pipeline.selection.normalise.canonical import Form, normalise
+from pipeline.selection.scoring.confidence import (
     Weights,
     choose,
     confidence,
@@ -12,8 +13,7 @@ from pipeline.selection.confidence import (
     stakes,
     weights_for,
 )
-from pipeline.selection.features import weigh
-from pipeline.selection.normalise import Form, normalise
+from pipeline.selection.scoring.features import weigh
 from tests.unit.selection.diffs import diff_of
 
 BASE = "def f(a):\n    return a\n"

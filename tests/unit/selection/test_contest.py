@@ -9,8 +9,9 @@ from typing import get_args
 import pytest
 
 from pipeline.options import SelectionMethod
-from pipeline.selection.contest import Contest, contest
-from pipeline.selection.execution import (
+from pipeline.selection.explain import passed_over
+from pipeline.selection.methods import TIE, ordered, preferred, rewarded, shortlist
+from pipeline.selection.scoring.execution import (
     ALIKE,
     BREAKS_IF_RIGHT,
     BREAKS_IF_WRONG,
@@ -21,8 +22,7 @@ from pipeline.selection.execution import (
     voters,
     weights,
 )
-from pipeline.selection.explain import passed_over
-from pipeline.selection.orders import TIE, ordered, preferred, rewarded, shortlist
+from pipeline.selection.scoring.standings import Contest, contest
 from pipeline.types import Candidate, Patch, TestScript, VoteTable
 from sandbox.base import Ending, Execution
 from tests.unit.selection.diffs import diff_of

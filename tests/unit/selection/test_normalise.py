@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from pipeline.selection.normalise import normalise
+from pipeline.selection.normalise.canonical import normalise
 from tests.unit.selection.diffs import diff_of
 
 BASE = '''\

@@ -8,9 +8,16 @@ from functools import cache
 import pytest
 
 from pipeline.evaluation.signs import sign
-from pipeline.selection.confidence import Weights, choose, log_odds, ranking, shipped, weights_for
-from pipeline.selection.features import weigh
-from pipeline.selection.normalise import Form, normalise
+from pipeline.selection.normalise.canonical import Form, normalise
+from pipeline.selection.scoring.confidence import (
+    Weights,
+    choose,
+    log_odds,
+    ranking,
+    shipped,
+    weights_for,
+)
+from pipeline.selection.scoring.features import weigh
 from tests.unit.selection.diffs import diff_of
 
 ISSUE = "total() in till.py subtracts prices instead of adding them: TypeError is raised for None"

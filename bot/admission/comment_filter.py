@@ -1,0 +1,101 @@
+"""Which comments of an issue a model may read: what those who may command said, and its reporter.
+
+Anybody can write on a public issue. What strangers write is left out, or shown as theirs; and what
+anybody without a say wrote or changed after the work was asked for is left out in any case, since
+whoever asked cannot have read it (a race between check and use).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Iterable
+from datetime import datetime
+
+from bot.admission.trust import trusted
+from bot.github.models import CommentFacts, IssueFacts
+from bot.github.repository import Repository
+from bot.repo_config.model import RepoConfig
+from bot.types import Frozen, IssueVersion
+
+
+class Heard(Frozen):
+    """How much of an issue was not read, for people to know."""
+
+    strangers: int = 0
+    """Comments left out, by people who may not command."""
+    late: int = 0
+    """Comments left out that were written or changed after the work was asked for."""
+    edited: bool = False
+    """The issue itself was; the text is that of before."""
+
+
+class Listener:
+    """Sorts the comments of one issue. Asks GitHub about each author once."""
+
+    def __init__(
+        self, repo: Repository, issue: IssueFacts, config: RepoConfig, asked_at: datetime | None
+    ) -> None:
+        self._repo = repo
+        self._reporter = issue.author.casefold()
+        self._config = config
+        self._asked_at = asked_at
+        self._known: dict[str, bool] = {}
+
+    async def heard(
+        self, comments: AsyncIterable[CommentFacts]
+    ) -> tuple[list[CommentFacts], Heard]:
+        """The comments that may be read, and the count of the others; our own are no one's loss."""
+        kept: list[CommentFacts] = []
+        strangers = late = 0
+        async for comment in comments:
+            if self._repo.issues.is_own(comment.author) or await self._trusts(comment.author):
+                kept.append(comment)
+            elif self._late(comment):
+                late += 1
+            elif comment.author.casefold() == self._reporter:
+                kept.append(comment)
+            elif self._config.untrusted_comments == "mark":
+                kept.append(comment.model_copy(update={"author": _marked(comment.author)}))
+            else:
+                strangers += 1
+        return kept, Heard(strangers=strangers, late=late)
+
+    async def _trusts(self, login: str) -> bool:
+        name = login.casefold()
+        if name not in self._known:
+            self._known[name] = await trusted(self._repo, login, self._config.trust)
+        return self._known[name]
+
+    def _late(self, comment: CommentFacts) -> bool:
+        """GitHub's clock has whole seconds: within the same one, an edit counts as late."""
+        asked = self._asked_at
+        if asked is None:
+            return False
+        edited = comment.created_at is not None and comment.updated_at > comment.created_at
+        moments: Iterable[datetime | None] = (comment.created_at, comment.updated_at)
+        return any(m > asked or (edited and m == asked) for m in moments if m is not None)
+
+
+def as_asked(issue: IssueFacts, asked: IssueVersion | None) -> tuple[IssueFacts, bool]:
+    """The issue as whoever asked has read it, and whether it was changed since.
+
+    Without that version, which only a webhook brings, it is taken as it is: see `edited_since`.
+    """
+    if asked is None or (asked.title, asked.body) == (issue.title, issue.body or ""):
+        return issue, False
+    return issue.model_copy(update={"title": asked.title, "body": asked.body}), True
+
+
+async def edited_since(repo: Repository, issue: IssueFacts, asked_at: datetime | None) -> bool:
+    """Whether the issue's own words were changed after it was asked for, which is when whoever
+    asked has read them. GitHub's clock has whole seconds: within the same one counts.
+
+    `issue` is to be read before this is asked. Raises as `Wire.send`.
+    """
+    if asked_at is None:
+        return False
+    edited = await repo.issues.edited_at(issue)
+    return edited is not None and edited >= asked_at.replace(microsecond=0)
+
+
+def _marked(login: str) -> str:
+    return f"{login}, a stranger to this repository"

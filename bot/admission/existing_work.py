@@ -1,0 +1,67 @@
+"""Signs that somebody works on an issue already. Each is a sentence's part, not a proof."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from bot.git.commits import BRANCHES
+from bot.github.models import IssueFacts, LinkedPull
+from bot.github.repository import Repository
+from bot.types import Frozen, Run
+
+CLOSES: Final = r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+"
+"""The words by which a pull request says that it ends an issue; GitHub's document "Linking a pull
+request to an issue"."""
+SHOWN: Final = 5
+
+
+class Signs(Frozen):
+    """What was seen."""
+
+    locked: bool = False
+    assignees: tuple[str, ...] = ()
+    """Logins, but neither of who asked nor of our own account."""
+    pulls: tuple[LinkedPull, ...] = ()
+    """Open ones that say that they fix the issue."""
+    branches: tuple[str, ...] = ()
+    """Named after the issue. Untrusted text."""
+
+    def __bool__(self) -> bool:
+        return bool(self.locked or self.assignees or self.pulls or self.branches)
+
+
+async def signs(repo: Repository, run: Run, issue: IssueFacts, assignee: str) -> Signs:
+    """What GitHub knows of work on the issue. `assignee` is the account that stands for us."""
+    ours = {run.asked_by.casefold(), assignee.casefold(), repo.identity.login.casefold()}
+    pulls = [
+        pull
+        async for pull in repo.issues.linked_pulls(run.issue)
+        if pull.is_open and _fixes(pull, run)
+    ]
+    heads = {pull.number for pull in pulls}
+    branches = () if heads else _named_after(run.issue, [b async for b in repo.branches()])
+    return Signs(
+        locked=issue.locked,
+        assignees=tuple(who for who in issue.assignees if who.casefold() not in ours)[:SHOWN],
+        pulls=tuple(pulls[:SHOWN]),
+        branches=branches[:SHOWN],
+    )
+
+
+def _fixes(pull: LinkedPull, run: Run) -> bool:
+    here = re.escape(run.repo.full_name)
+    target = rf"(?:(?:{here})?#|https?://\S+/{here}/issues/){run.issue}\b"
+    said = f"{pull.title}\n{pull.body or ''}"
+    return pull.repository.lower() in ("", run.repo.full_name.lower()) and bool(
+        re.search(CLOSES + target, said, re.I)
+    )
+
+
+def _named_after(number: int, branches: Sequence[str]) -> tuple[str, ...]:
+    """`12-slug` is what GitHub's own button makes; the others are habits."""
+    word = re.compile(
+        rf"(?:.*/)?(?:{number}-[a-z]|(?:issue|fix|bug|gh|hotfix)[-_/#]?{number}(?!\d))", re.I
+    )
+    return tuple(b for b in branches if word.match(b) and not b.startswith(BRANCHES))

@@ -1,0 +1,92 @@
+"""The command line. Each command is a module with `register(subparsers)`, imported when asked for.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no fix, 4 out of budget.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.metadata import version
+from typing import Final, TypeAlias
+
+from bot.settings import SettingsError
+
+COMMANDS: Final[Mapping[str, str]] = {
+    "demo": "bot.demo.command",
+    "serve": "bot.cli.serve",
+    "worker": "bot.cli.worker",
+    "fix": "bot.cli.fix",
+    "select": "bot.cli.select",
+    "replay": "bot.cli.replay",
+    "evaluate": "bot.cli.evaluate",
+    "config": "bot.cli.config",
+    "setup": "bot.cli.setup.command",
+    "doctor": "bot.cli.doctor",
+}
+"""Command to the module that registers it. In the order of `capuchin --help`."""
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # pyright: ignore[reportPrivateUsage] - argparse names its type so
+"""What a command registers itself with."""
+
+LAST_PORT: Final = 65535
+FAILED: Final = 1
+USAGE: Final = 2
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; what goes wrong is one sentence on stderr.
+
+    A command's `run(args) -> int` is set by `register` as the parser's default.
+
+    Raises:
+        SystemExit: from argparse, on wrong usage (2) or after printing help (0).
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    args = _parser(words[0] if words else "").parse_args(words)
+    try:
+        return _flushed(int(args.run(args)))
+    except SettingsError as error:
+        return _sentence(str(error), USAGE)
+    except BrokenPipeError:  # whoever read our output has enough, as `head` has
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except KeyboardInterrupt:
+        return _sentence("Interrupted.", FAILED)
+
+
+def port(text: str) -> int:
+    """A port, for `argparse`.
+
+    Raises:
+        ArgumentTypeError: it is none.
+    """
+    if not text.isascii() or not text.isdigit() or int(text) > LAST_PORT:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: they are from 0 to {LAST_PORT}")
+    return int(text)
+
+
+def _flushed(code: int) -> int:
+    sys.stdout.flush()
+    return code
+
+
+def _parser(command: str) -> argparse.ArgumentParser:
+    """Knows `command` alone, so that the server never imports what a worker needs."""
+    parser = argparse.ArgumentParser(
+        prog="capuchin", description="Fixes GitHub issues, with the evidence."
+    )
+    parser.add_argument("--version", action="version", version=f"capuchin {version('capuchin')}")
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    modules = [COMMANDS[command]] if command in COMMANDS else COMMANDS.values()
+    for module in () if command == "--version" else modules:
+        import_module(module).register(subparsers)
+    return parser
+
+
+def _sentence(text: str, code: int) -> int:
+    sys.stderr.write(f"capuchin: {text}\n")
+    return code

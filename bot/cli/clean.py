@@ -1,0 +1,70 @@
+"""Everything that was left on this machine and its Docker, removed: `capuchin doctor --clean`."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from shutil import rmtree
+
+from bot.runner.sandbox import FIX, SELECT, engine_of
+from bot.settings import Settings
+from bot.storage.client import open_redis
+from bot.storage.runs import Runs
+from sandbox.docker.debootstrap import WORKPLACE
+from sandbox.docker.reaper import Cleaned
+from sandbox.engine import Engine
+from sandbox.scratch import remove_stale
+
+MIRROR_SECONDS = 3600
+"""A mirror that is being made or thrown away for longer was left by a dead process."""
+
+
+async def clean(settings: Settings) -> str:
+    """Remove what is left of workers and of `fix` and `select`; what was done, in a sentence.
+
+    The containers of active runs stay, and images in use. A `fix` or `select` under way loses its
+    container, and goes on when started again. The next runs build their environments anew.
+
+    Raises:
+        SandboxUnavailable: Docker does not answer.
+        redis.exceptions.RedisError: which runs are active is not known; nothing was removed.
+    """
+    async with AsyncExitStack() as stack:
+        engines = [engine_of(settings, owner=owner) for owner in ("", FIX, SELECT)]
+        for engine in engines:
+            stack.push_async_callback(engine.close)
+        return await clean_all(settings, engines)
+
+
+async def clean_all(settings: Settings, engines: Sequence[Engine]) -> str:
+    """As `clean`, of these engines; the active runs are the first's."""
+    async with open_redis(settings.redis_url, timeout=5) as redis:
+        active = await Runs(redis, settings.redis_prefix).active()
+    gone = Cleaned()
+    for engine in engines:
+        gone += await engine.clean(live_runs=active)
+    folders = await asyncio.to_thread(_folders, settings.data_dir)
+    return (
+        f"{gone.containers} containers removed, {gone.image_bytes / 1e6:.0f} MB of images, "
+        f"{folders} temporary folders."
+    )
+
+
+def _folders(data: Path) -> int:
+    places = {Path(tempfile.gettempdir()), Path(WORKPLACE)}
+    stale = list(_half_mirrors(data))
+    for folder in stale:
+        rmtree(folder, ignore_errors=True)
+    return remove_stale(places) + len(stale)
+
+
+def _half_mirrors(data: Path) -> Iterator[Path]:
+    """Mirrors that were being made or thrown away when their process died."""
+    for name in (".new-*", ".old-*"):
+        for folder in data.glob(f"mirrors/*/*/{name}"):
+            if time.time() - folder.lstat().st_mtime > MIRROR_SECONDS:
+                yield folder

@@ -1,0 +1,68 @@
+"""`capuchin doctor`: is everything here that is needed, and does it work?"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from bot.cli import Commands
+from bot.cli.terminal import printable
+from bot.settings import Settings
+
+if TYPE_CHECKING:
+    from bot.cli.checks import Check
+
+
+def register(subparsers: Commands) -> None:
+    """Adds the command to `capuchin`."""
+    parser = subparsers.add_parser("doctor", help="check what Capuchin needs, and say the mend")
+    parser.add_argument("--json", action="store_true", help="one JSON document")
+    parser.add_argument(
+        "--clean",
+        action="store_true",
+        help="first remove what was left: containers of dead runs, images, temporary folders",
+    )
+    parser.set_defaults(run=_run)
+
+
+def _run(args: argparse.Namespace) -> int:
+    from bot.cli.checks import examine
+
+    if args.clean and not asyncio.run(_clean(Settings.from_env())):
+        return 1
+    checks = asyncio.run(examine(Settings.from_env()))
+    works = all(check.works for check in checks)
+    if args.json:
+        document = {"works": works, "checks": [check.model_dump() for check in checks]}
+        sys.stdout.write(json.dumps(document, indent=2) + "\n")
+    else:
+        sys.stdout.write(told(checks))
+    return 0 if works else 1
+
+
+def told(checks: Sequence[Check]) -> str:
+    """One line a check, with the mend."""
+    lines = (
+        f"{'ok  ' if check.works else 'FAIL'} {check.name}: {check.found}"
+        f"{f' -> {check.mend}' if check.mend else ''}\n"
+        for check in checks
+    )
+    return printable("".join(lines))
+
+
+async def _clean(settings: Settings) -> bool:
+    """Whether it could be done."""
+    from bot.cli.clean import clean
+    from bot.storage.client import UNREACHABLE
+    from sandbox.base import SandboxUnavailable
+
+    try:
+        sys.stderr.write(await clean(settings) + "\n")
+    except (*UNREACHABLE, SandboxUnavailable) as error:
+        sys.stderr.write(f"Nothing was cleaned: {error}\n")
+        return False
+    return True

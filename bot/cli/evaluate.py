@@ -1,0 +1,131 @@
+"""`capuchin evaluate`: how well edits are chosen, or what is to be edited is found."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Final
+
+from bot.cli import Commands
+from bot.cli.recall import leave, measured
+from bot.cli.terminal import printable
+from bot.settings import Settings, SettingsError
+from pipeline.codebase.git import GitFailed
+from pipeline.evaluation.bundles import read_runs
+from pipeline.evaluation.dataset import (
+    BadData,
+    read_dataset,
+    read_instances,
+    read_references,
+    read_samples,
+)
+from pipeline.evaluation.predictions import Evaluation, evaluate
+from pipeline.evaluation.report import as_json, as_markdown, write
+from pipeline.evaluation.runs import evaluate_runs
+from pipeline.models.base import ModelError
+
+DONE: Final = 0
+FAILED: Final = 1
+USAGE: Final = 2
+
+
+def register(subparsers: Commands) -> None:
+    """Adds the command to `capuchin`."""
+    parser = subparsers.add_parser(
+        "evaluate",
+        help="score ways of choosing among edits",
+        description="Random, oracle, the best member and every way of choosing, with intervals. "
+        "Asks no model (but with --trees the scout) and runs nothing. "
+        "Exit codes: 0 done, 1 failed, 2 wrong usage.",
+    )
+    parser.add_argument(
+        "instances", type=Path, metavar="INSTANCES", help="SWE-bench instances: .jsonl or .jsonl.gz"
+    )
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument(
+        "--predictions", type=Path, metavar="DIR", help="a folder of MEMBER.jsonl[.gz], or one file"
+    )
+    source.add_argument(
+        "--runs", type=Path, metavar="DIR",
+        help="a folder of run folders or bundles, each named after its instance",
+    )  # fmt: skip
+    source.add_argument(
+        "--trees", type=Path, metavar="DIR",
+        help="a folder of bare clones (owner+name/repo, owner__name.git, ...): measures how often "
+        "the context holds all that the instance's own edit changes; asks the scout that is set",
+    )  # fmt: skip
+    parser.add_argument(
+        "--labels", type=Path, metavar="FILE",
+        help="JSON: member to resolved instances; with --runs, instance to the numbers of samples "
+        "that resolve it, from 0, or to each one's revisions that do (default: labels.json in its "
+        "folder)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--ensemble", metavar="FILE:NAME", help="the members that a file of named lists names"
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="for report, figures and chosen edits"
+    )
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    parser.set_defaults(run=command)
+
+
+def command(args: argparse.Namespace) -> int:
+    """Run the command and return its exit code."""
+    if args.trees:
+        return _recall(args)
+    try:
+        found = _runs(args) if args.runs else _predictions(args)
+    except BadData as problem:
+        sys.stderr.write(f"capuchin: {problem}\n")
+        return USAGE
+    if args.out:
+        try:
+            write(args.out, found.report, found.chosen)
+        except OSError as error:
+            sys.stderr.write(f"capuchin: {args.out} cannot be written: {error.strerror}.\n")
+            return FAILED
+        sys.stderr.write(f"See {args.out}/report.md.\n")
+    if args.json:
+        sys.stdout.write(json.dumps(as_json(found.report), indent=1) + "\n")
+    elif not args.out:
+        sys.stdout.write(printable(as_markdown(found.report)))
+    return DONE
+
+
+def _recall(args: argparse.Namespace) -> int:
+    try:
+        settings = Settings.from_env()
+        found = asyncio.run(measured(args.instances, args.trees, args.out, settings))
+        leave(found, args.out, as_json=args.json)
+    except (BadData, SettingsError) as problem:
+        sys.stderr.write(f"capuchin: {problem}\n")
+        return USAGE
+    except (ModelError, GitFailed, OSError) as error:
+        sys.stderr.write(f"capuchin: {type(error).__name__}: {error}\n")
+        return FAILED
+    return DONE
+
+
+def _predictions(args: argparse.Namespace) -> Evaluation:
+    if args.labels is None:
+        raise BadData("--predictions needs --labels: which edits resolve their instances.")
+    data = read_dataset(args.instances, args.predictions, args.labels, args.ensemble)
+    sys.stderr.write("Normalising and comparing the edits …\n")
+    return evaluate(data)
+
+
+def _runs(args: argparse.Namespace) -> Evaluation:
+    if args.ensemble:
+        raise BadData("--ensemble names members of --predictions; runs have none.")
+    known = {instance.instance_id: instance.repo for instance in read_instances(args.instances)}
+    labels = read_samples(args.labels or args.runs / "labels.json")
+    runs = asyncio.run(read_runs(args.runs))
+    for run in runs:
+        if run.instance not in known:
+            raise BadData(f"{args.instances} has no instance {run.instance}, which a run is named.")
+    references = read_references(args.instances)
+    return evaluate_runs(runs, labels, repositories=known, references=references)

@@ -1,0 +1,70 @@
+"""`capuchin serve`: the web server that hears GitHub's webhooks."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import socket
+import sys
+from contextlib import ExitStack
+
+from bot.cli import Commands, port
+from bot.cli.terminal import start_logging
+from bot.settings import Settings
+
+FAILED = 1
+STOP_SECONDS = 10
+
+
+def register(subparsers: Commands) -> None:
+    """Adds the command to `capuchin`."""
+    parser = subparsers.add_parser("serve", help="hear GitHub's webhooks")
+    parser.add_argument("--host", help="address to listen on (default: CAPUCHIN_HOST or 127.0.0.1)")
+    parser.add_argument("--port", type=port, help="port (default: CAPUCHIN_PORT or 8000)")
+    parser.set_defaults(run=_run)
+
+
+def _run(args: argparse.Namespace) -> int:
+    settings = Settings.from_env()
+    host = args.host or settings.host
+    number = settings.port if args.port is None else args.port
+    start_logging()
+    return asyncio.run(_serve(settings, host, number))
+
+
+def _listening(stack: ExitStack, host: str, number: int) -> list[socket.socket]:
+    """Opened here: uvicorn would end the process with an exit code that means something else."""
+    found = socket.getaddrinfo(host, number, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    return [
+        stack.enter_context(socket.create_server(address[:2], family=family, backlog=2048))
+        for family, address in dict.fromkeys((each[0], each[4]) for each in found)
+    ]
+
+
+async def _serve(settings: Settings, host: str, number: int) -> int:
+    import uvicorn
+
+    from bot.server.app import create_app
+
+    app = create_app(settings)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        ws="none",
+        timeout_graceful_shutdown=STOP_SECONDS,
+    )
+    # uvicorn stops gracefully, then raises the signal again for whoever handled it before.
+    for each in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(each, lambda: None)
+    with ExitStack() as stack:
+        try:
+            sockets = _listening(stack, host, number)
+        except OSError as error:
+            said = f"{host}:{number} cannot be listened on: {error.strerror}."
+            sys.stderr.write(f"capuchin: {said}\n")
+            return FAILED
+        await uvicorn.Server(config).serve(sockets=sockets)
+    return 0

@@ -1,0 +1,30 @@
+"""The App's manifest: `app.yml`, with the addresses of this Capuchin filled in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final, cast
+
+import yaml
+
+_BESIDE: Final = Path(__file__).parents[2] / "app.yml"
+"""Where the package has it."""
+_ROOT: Final = Path(__file__).parents[3] / "app.yml"
+"""Where the repository has it."""
+LONGEST_NAME: Final = 34
+"""GitHub takes no longer name of an App."""
+
+
+def manifest(*, name: str, public_url: str, redirect_url: str) -> dict[str, Any]:
+    """What GitHub makes the App from.
+
+    `public_url` is where `capuchin serve` is reached, `redirect_url` where the browser goes next.
+    """
+    place = _BESIDE if _BESIDE.is_file() else _ROOT
+    written = cast("dict[str, Any]", yaml.safe_load(place.read_text(encoding="utf-8")))
+    return {
+        **written,
+        "name": name or written["name"],
+        "hook_attributes": {"url": f"{public_url.rstrip('/')}/webhook", "active": True},
+        "redirect_url": redirect_url,
+    }

@@ -1,0 +1,35 @@
+"""`capuchin worker`: takes up runs until it is told to stop."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+
+from bot.cli import Commands
+from bot.cli.terminal import start_logging
+from bot.settings import Settings, SettingsError
+
+
+def register(subparsers: Commands) -> None:
+    """Adds the command to `capuchin`."""
+    parser = subparsers.add_parser("worker", help="work on the runs that webhooks asked for")
+    parser.set_defaults(run=_run)
+
+
+def _run(args: argparse.Namespace) -> int:
+    del args
+    settings = Settings.from_env()
+    if not settings.github_app_id:
+        raise SettingsError("CAPUCHIN_GITHUB_APP_ID is not set.")
+    settings.private_key()
+    start_logging()
+    asyncio.run(_work(settings))
+    return 0
+
+
+async def _work(settings: Settings) -> None:
+    # Imported here: it costs seconds and 150 MB that no other command needs.
+    from bot.bootstrap import build_worker
+
+    async with build_worker(settings) as worker:
+        await worker.run_until_signalled()

@@ -1,0 +1,68 @@
+"""Which merged pull requests were taken back, as commits and pull requests say in their words.
+
+git writes "This reverts commit SHA", GitHub's button "Reverts OWNER/NAME#N" into the description
+of the pull request that it prepares. A revert that was itself reverted counts for nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from bot.github.models import CommitFacts, PullRequestFacts
+
+_COMMIT: Final = re.compile(r"^[ \t]*This reverts commit ([0-9a-f]{7,64})\b", re.M | re.I)
+_PULL: Final = r"^[ \t]*Reverts (?:{repository})?#(\d{{1,9}})\b"
+
+
+class _Change(NamedTuple):
+    at: datetime
+    names: frozenset[str]
+    """All that it may be called by: commits, and `#N`."""
+    takes_back: tuple[str, ...]
+
+
+def reverted(
+    repository: str, pulls: Sequence[PullRequestFacts], commits: Iterable[CommitFacts]
+) -> set[int]:
+    """Numbers of those of the merged `pulls` that no longer stand.
+
+    `commits` are those on their base branches since; `repository` is `owner/name`.
+    """
+    changes = [_of_pull(repository, one, one.merged_at) for one in pulls if one.merged_at]
+    changes += [_of_commit(repository, one) for one in commits]
+    gone: set[str] = set()
+    for change in sorted(changes, key=lambda change: change.at, reverse=True):
+        if gone & change.names:
+            continue
+        for name in change.takes_back:
+            gone |= _all_names(name, changes)
+    return {one.number for one in pulls if one.merged_at and f"#{one.number}" in gone}
+
+
+def _of_pull(repository: str, pull: PullRequestFacts, at: datetime) -> _Change:
+    names = {f"#{pull.number}", pull.head_sha, pull.merge_commit_sha or pull.head_sha}
+    return _Change(at, frozenset(names), _named(repository, pull.body or ""))
+
+
+def _of_commit(repository: str, commit: CommitFacts) -> _Change:
+    names = frozenset({commit.sha})
+    return _Change(commit.committed_at, names, _named(repository, commit.message))
+
+
+def _named(repository: str, text: str) -> tuple[str, ...]:
+    pulls = re.compile(_PULL.format(repository=re.escape(repository)), re.M | re.I)
+    numbers = (f"#{int(number)}" for number in pulls.findall(text))
+    return (*(sha.lower() for sha in _COMMIT.findall(text)), *numbers)
+
+
+def _all_names(name: str, changes: Iterable[_Change]) -> set[str]:
+    """A commit may be named by its beginning; who is one name of a change is all of them."""
+    found = {name}
+    for change in changes:
+        short = not name.startswith("#") and any(one.startswith(name) for one in change.names)
+        if short or name in change.names:
+            found |= change.names
+    return found

@@ -1,0 +1,110 @@
+"""What the demo runs on, in one process: a GitHub, a Redis, a model, a server, a worker."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from bot.bootstrap import build_worker
+from bot.demo.redis_server import own_redis
+from bot.localhub import LocalHub, Repo, generate_app
+from bot.localhub.serve import serving
+from bot.recorded.recording import Recording
+from bot.recorded.server import RecordedServer
+from bot.server.app import create_app
+from bot.settings import Settings
+
+REPOSITORY = "marshmallow-code/marshmallow"
+MAINTAINER = "alice"
+REPORTER = "bob"
+CONFIG = """\
+version: 1
+samples: 3
+budget:
+  run: 5.00
+"""
+RECORDED_SOLVER = "anthropic:recorded-claude-sonnet-4-6"
+RECORDED_SCOUT = "recorded-qwen2.5-coder-32b-instruct"
+
+
+@dataclass(frozen=True)
+class Stage:
+    hub: LocalHub
+    repo: Repo
+    settings: Settings
+    recorded: RecordedServer | None
+    """None when the real service answers."""
+
+
+@asynccontextmanager
+async def standing(
+    folder: Path, given: Settings, package: dict[str, bytes], port: int = 0
+) -> AsyncGenerator[Stage, None]:
+    """The whole, running; gone when the block is left. `folder` is for its files; `port` the hub's.
+
+    Raises:
+        DemoFailed: Redis cannot be started. OSError: the port is taken.
+    """
+    secret = secrets.token_hex(16)
+    app = generate_app(slug="capuchin")
+    async with AsyncExitStack() as stack:
+        redis_url = await stack.enter_async_context(own_redis(folder))
+        hub = LocalHub(folder / "hub", secret, app)
+        await stack.enter_async_context(hub.serve(port))
+        settings = given.model_copy(
+            update={
+                "webhook_secret": SecretStr(secret),
+                "github_url": hub.url,
+                "github_app_id": str(app.app_id),
+                "github_private_key": SecretStr(app.private_key_pem),
+                "redis_url": redis_url,
+                "data_dir": folder,
+            }
+        )
+        recorded = None
+        if not settings.anthropic_api_key.get_secret_value():
+            recorded = RecordedServer(recording())
+            url = await stack.enter_async_context(recorded.serve())
+            settings = answered_by_recording(settings, url)
+        server = await stack.enter_async_context(serving(create_app(settings), "127.0.0.1", 0))
+        hub.webhook_url = f"{server}/webhook"
+        repo = hub.add_repo(REPOSITORY, files={**package, ".github/capuchin.yml": CONFIG})
+        repo.grant(MAINTAINER, "maintain")
+        await stack.enter_async_context(_working(settings))
+        yield Stage(hub, repo, settings, recorded)
+
+
+def recording() -> Recording:
+    """The demo's recorded answers."""
+    with as_file(files("bot.demo") / "recording.yml") as path:
+        return Recording.load(path)
+
+
+def answered_by_recording(settings: Settings, url: str) -> Settings:
+    """`settings` with both roles answered by the recorded service at `url`."""
+    return settings.model_copy(
+        update={
+            "solver_model": RECORDED_SOLVER,
+            "scout_model": f"openai:{RECORDED_SCOUT}@{url}/v1",
+            "anthropic_api_key": SecretStr("recorded"),
+            "anthropic_base_url": url,
+        }
+    )
+
+
+@asynccontextmanager
+async def _working(settings: Settings) -> AsyncGenerator[None, None]:
+    async with build_worker(settings) as worker:
+        task = asyncio.create_task(worker.run())
+        try:
+            yield
+        finally:
+            worker.stop()
+            await task

@@ -1,0 +1,78 @@
+"""Whose problem an error is: ours to try again, or the maintainer's to hear about."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from bot.errors import TryLater
+from bot.git.commits import UnfitDiff
+from bot.git.remote import RepositoryEmpty, RepositoryGone
+from bot.github.errors import Forbidden, GitHubMisconfigured, GitHubUnavailable, NotFound
+from bot.publish.publish import PublishRefused
+from bot.types import Failure
+from pipeline.codebase.git import GitFailed
+from pipeline.models.base import ModelMisconfigured, ModelRefused, ModelUnavailable
+from sandbox.base import EnvironmentFailed, SandboxUnavailable
+
+_LOG_CHARACTERS = 2000
+AFTER_SECONDS = 30.0
+"""How long a run waits when nobody said how long."""
+
+
+class Ended(Exception):
+    """The run is over without an answer; `failure` and `detail` are what the maintainer hears."""
+
+    def __init__(self, failure: Failure, detail: str = "") -> None:
+        super().__init__(failure.value)
+        self.failure = failure
+        self.detail = detail
+
+
+_FINAL: dict[type[Exception], Failure] = {
+    RepositoryGone: Failure.REPOSITORY_GONE,
+    RepositoryEmpty: Failure.REPOSITORY_EMPTY,
+    NotFound: Failure.REPOSITORY_GONE,
+    Forbidden: Failure.REPOSITORY_GONE,
+    ModelMisconfigured: Failure.MODEL_MISCONFIGURED,
+    ModelRefused: Failure.MODEL_REFUSED,
+    PublishRefused: Failure.PUBLISH_REFUSED,
+    # The pipeline lets no such edit through.
+    UnfitDiff: Failure.INTERNAL,
+}
+_PASSING: dict[type[Exception], Failure] = {
+    GitHubUnavailable: Failure.GITHUB_UNAVAILABLE,
+    # The operator's to mend; until then nothing that was asked for is lost.
+    GitHubMisconfigured: Failure.GITHUB_UNAVAILABLE,
+    ModelUnavailable: Failure.MODEL_UNAVAILABLE,
+    SandboxUnavailable: Failure.SANDBOX_UNAVAILABLE,
+    # A damaged mirror; the next start makes it anew.
+    GitFailed: Failure.INTERNAL,
+}
+
+
+@contextmanager
+def judged() -> Generator[None, None, None]:
+    """Turns the errors of GitHub, git, models and sandbox into `TryLater` or `Ended`."""
+    try:
+        yield
+    except EnvironmentFailed as error:
+        python = error.command != "detect"
+        if not python:
+            raise Ended(Failure.NOT_PYTHON, error.command) from error
+        raise Ended(Failure.ENVIRONMENT, environment_detail(error)) from error
+    except tuple(_FINAL) as error:
+        raise Ended(_of(_FINAL, error)) from error
+    except tuple(_PASSING) as error:
+        after = getattr(error, "retry_after", None) or AFTER_SECONDS
+        raise TryLater(_of(_PASSING, error), after) from error
+
+
+def environment_detail(error: EnvironmentFailed) -> str:
+    """The command in one line, what went wrong in one line, then the end of the log."""
+    command, sentence = (" ".join(text.split()) for text in (error.command, str(error)))
+    return f"{command}\n{sentence}\n{error.log[-_LOG_CHARACTERS:].strip()}"
+
+
+def _of(table: dict[type[Exception], Failure], error: Exception) -> Failure:
+    return next(failure for kind, failure in table.items() if isinstance(error, kind))

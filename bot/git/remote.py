@@ -1,0 +1,108 @@
+"""Where git fetches from and pushes to, with a token that is on no disk and in no process list.
+
+The token lies in an anonymous file in memory (memfd_create(2)) that git inherits; an inline
+credential helper, which git asks for this one host only, prints it. Nothing else holds it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from bot.github.errors import GitHubUnavailable
+from pipeline.codebase.git import GitFailed, git
+
+SECONDS = 15 * 60.0
+"""A fetch or push that takes longer is given up and tried later."""
+_STALLED = ("http.lowSpeedLimit=1000", "http.lowSpeedTime=60")
+_GONE = re.compile(r"repository .* not found|returned error: 4(04|10)|not appear to be a git", re.I)
+_NO_BRANCH = re.compile(r"couldn't find remote ref", re.I)
+_NO_COMMIT = re.compile(r"not our ref|unadvertised object|remote did not send all", re.I)
+_REJECTED = re.compile(
+    r"\[(remote )?rejected\]|stale info|fetch first|non-fast-forward|failed to push", re.I
+)
+_FORBIDDEN = re.compile(r"returned error: 403", re.I)
+_LATER = re.compile(
+    r"returned error: (401|403|408|429|5\d\d)|authentication failed"
+    r"|could not read (username|password)"
+    r"|could not resolve|failed to connect|connection (refused|reset|timed out)|rpc failed"
+    r"|early eof|unexpected disconnect|operation too slow|empty reply|hung up|ssl|tls",
+    re.I,
+)
+
+
+class RepositoryGone(Exception):
+    """The remote has no such repository, or no longer the commit that a run began from."""
+
+
+class RepositoryEmpty(Exception):
+    """The repository has no commit on its default branch."""
+
+
+class PushRejected(Exception):
+    """The remote's branch is not where we expected it, or its rules forbid the push."""
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A repository that git can reach. `token` is asked before every call; None: none needed."""
+
+    url: str
+    """Without any credential in it."""
+    token: Callable[[], Awaitable[str]] | None = None
+
+    async def git(self, git_dir: Path, *args: str) -> bytes:
+        """Run a git command that talks to this remote.
+
+        Raises:
+            RepositoryGone, RepositoryEmpty, PushRejected: what the remote answered.
+            GitHubUnavailable: it did not answer, or not in time.
+            GitFailed: anything else, such as a damaged mirror.
+        """
+        token = await self.token() if self.token else None
+        fd = os.memfd_create("credential", os.MFD_CLOEXEC)
+        try:
+            if token is not None:
+                os.write(fd, f"username=x-access-token\npassword={token}\n".encode())
+            config = self._config(fd if token is not None else None)
+            async with asyncio.timeout(SECONDS):
+                return await git(git_dir, *args, config=config, pass_fds=(fd,))
+        except TimeoutError:
+            raise GitHubUnavailable(f"git {args[0]}: no end in {SECONDS:.0f} s") from None
+        except GitFailed as failure:
+            raise _translated(failure) from None
+        finally:
+            os.close(fd)
+
+    def _config(self, fd: int | None) -> list[str]:
+        parts = urlsplit(self.url)
+        config = [
+            "protocol.allow=never",
+            f"protocol.{parts.scheme}.allow=always",
+            "http.followRedirects=false",
+            *_STALLED,
+        ]
+        if fd is not None:
+            host = f"{parts.scheme}://{parts.netloc}"
+            # /proc/self/fd opens the file afresh, so that it can be read again and again.
+            helper = f'!f() {{ if test "$1" = get; then cat /proc/self/fd/{fd}; fi; }}; f'
+            config.append(f"credential.{host}.helper={helper}")
+        return config
+
+
+def _translated(failure: GitFailed) -> Exception:
+    words, said = failure.words, f"git {failure.command}"
+    if _NO_BRANCH.search(words):
+        return RepositoryEmpty(said)
+    if _NO_COMMIT.search(words) or _GONE.search(words):
+        return RepositoryGone(said)
+    if _REJECTED.search(words) or (failure.command == "push" and _FORBIDDEN.search(words)):
+        return PushRejected(said)
+    if _LATER.search(words):
+        return GitHubUnavailable(said)
+    return failure

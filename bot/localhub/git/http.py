@@ -1,0 +1,236 @@
+"""The git door: smart HTTP by `git http-backend`, with a token as the password."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import os
+import signal
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response, StreamingResponse
+
+from bot.localhub.actions import refs
+from bot.localhub.errors import Refusal
+from bot.localhub.git.run import git_binary, git_environment
+from bot.localhub.state import Exchange, Repo
+from bot.localhub.tokens import Token
+
+if TYPE_CHECKING:
+    from bot.localhub.hub import LocalHub
+
+SERVICES = ("info/refs", "git-upload-pack", "git-receive-pack")
+"""The smart protocol only: no other path of the repository can be asked for."""
+
+CHUNK = 65_536
+
+Answer = Callable[[Request], Awaitable[Response]]
+
+
+@dataclass
+class Asked:
+    """A git request that may go on."""
+
+    repo: Repo
+    token: Token | None
+    service: str
+    writes: bool
+
+
+class GitDoor:
+    """Behaves as a GitHub Enterprise Server: in private mode every request needs a token."""
+
+    def __init__(self, hub: LocalHub) -> None:
+        self._hub = hub
+
+    def or_page(self, page: Answer) -> Answer:
+        """git's addresses without `.git` are git's too; everything else is `page`'s."""
+
+        async def choose(request: Request) -> Response:
+            if request.path_params["service"] in SERVICES:
+                return await self.answer(request)
+            if request.method != "GET":
+                return Response("Not Found", 404)
+            return await page(request)
+
+        return choose
+
+    async def answer(self, request: Request) -> Response:
+        """Answers one request of git's."""
+        token = self._bearer(request)
+        try:
+            response = await self._answer(request, token)
+        except Refusal as refusal:
+            headers = dict(refusal.headers)
+            if refusal.status == 401:
+                headers["www-authenticate"] = 'Basic realm="GitHub"'
+            response = Response(refusal.message, refusal.status, headers, "text/plain")
+        except ClientDisconnect:
+            response = Response("The client hung up.", 400)
+        self._record(request, response.status_code, token)
+        return response
+
+    async def _answer(self, request: Request, token: Token | None) -> Response:
+        asked = self._allowed(request, token)
+        fault = self._hub.faults.take(request.method, request.url.path)
+        if fault is not None:
+            await asyncio.sleep(fault.delay_s)
+        instead = fault.refusal() if fault is not None else None
+        if instead is not None and fault is not None and not fault.after_effect:
+            raise instead
+        if not (asked.writes and request.method == "POST"):
+            response = await self._backend(request, asked)
+        else:
+            response = await self._push(request, asked)
+        if instead is not None:
+            raise instead
+        return response
+
+    def _allowed(self, request: Request, token: Token | None) -> Asked:
+        service = str(request.path_params["service"])
+        name = f"{request.path_params['owner']}/{request.path_params['repo']}"
+        if token is None and self._hub.private_mode:
+            raise Refusal(401, "Repository not found." if service not in SERVICES else
+                          "Authentication required")  # fmt: skip
+        repo = self._hub.find_repo(name)
+        writes = "git-receive-pack" in (service, request.query_params.get("service"))
+        if token is None:
+            if repo is None or repo.private or writes or service not in SERVICES:
+                raise Refusal(401, "Authentication required")
+            return Asked(repo, None, service, writes)
+        if repo is None or service not in SERVICES or not token.sees(repo):
+            raise Refusal(404, "Repository not found.")
+        if not token.may(repo, "contents:write" if writes else "contents:read"):
+            raise Refusal(403, "Write access to repository not granted.")
+        return Asked(repo, token, service, writes)
+
+    def _bearer(self, request: Request) -> Token | None:
+        scheme, _, value = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            return self._hub.tokens.find(value.strip())
+        if scheme.lower() != "basic":
+            return None
+        try:
+            text = base64.b64decode(value, validate=True).decode()
+        except (binascii.Error, UnicodeDecodeError):
+            return None
+        name, _, password = text.partition(":")
+        return self._hub.tokens.find(password) or self._hub.tokens.find(name)
+
+    async def _push(self, request: Request, asked: Asked) -> Response:
+        """Answers only when the pull requests have followed and the webhooks are on their way."""
+        git = asked.repo.git
+        before = await asyncio.to_thread(git.refs, "")
+        streamed = await self._backend(request, asked)
+        body = b"".join([chunk async for chunk in _chunks(streamed)])
+        after = await asyncio.to_thread(git.refs, "")
+        assert asked.token is not None
+        await refs.moved(self._hub, asked.repo, before, after, asked.token.actor)
+        return Response(body, streamed.status_code, dict(streamed.headers))
+
+    async def _backend(self, request: Request, asked: Asked) -> StreamingResponse:
+        """The body is read whole first: http-backend spins for ever on one that breaks off."""
+        body = await request.body()
+        process = await asyncio.create_subprocess_exec(
+            git_binary(),
+            "http-backend",
+            env=_environment(request, asked, len(body)),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        feeding = asyncio.get_running_loop().create_task(_feed(body, process))
+        assert process.stdout is not None
+        status, headers = await _head(process.stdout)
+        return StreamingResponse(_body(process, feeding), status, headers)
+
+    def _record(self, request: Request, status: int, token: Token | None) -> None:
+        self._hub.record(
+            Exchange(
+                "git",
+                request.method,
+                request.url.path,
+                tuple(parse_qsl(request.url.query, keep_blank_values=True)),
+                dict(request.headers),
+                b"",
+                status,
+                {},
+                b"",
+                token.actor.login if token else None,
+                token.installation.id if token and token.installation else None,
+            )
+        )
+
+
+def _environment(request: Request, asked: Asked, length: int) -> dict[str, str]:
+    """CGI's variables. The path is made of a number and a word of `SERVICES`, never of the URL."""
+    path = asked.repo.git.path
+    passed = {
+        "HTTP_CONTENT_ENCODING": "content-encoding",
+        "HTTP_GIT_PROTOCOL": "git-protocol",
+        "GIT_PROTOCOL": "git-protocol",
+        "CONTENT_TYPE": "content-type",
+    }
+    found = {name: request.headers.get(header, "") for name, header in passed.items()}
+    return git_environment(
+        GIT_PROJECT_ROOT=str(path.parent),
+        GIT_HTTP_EXPORT_ALL="1",
+        PATH_INFO=f"/{path.name}/{asked.service}",
+        REQUEST_METHOD=request.method,
+        QUERY_STRING=request.url.query,
+        REMOTE_USER=asked.token.actor.login if asked.token else "",
+        REMOTE_ADDR="127.0.0.1",
+        CONTENT_LENGTH=str(length),
+        **{name: value for name, value in found.items() if value},
+    )
+
+
+async def _feed(body: bytes, process: asyncio.subprocess.Process) -> None:
+    """Gives git the body. git may stop reading early: then the rest is not wanted."""
+    assert process.stdin is not None
+    try:
+        process.stdin.write(body)
+        await process.stdin.drain()
+    except (BrokenPipeError, ConnectionResetError):
+        return
+    finally:
+        process.stdin.close()
+
+
+async def _head(stdout: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
+    status, headers = 200, dict[str, str]()
+    while line := (await stdout.readline()).decode("latin-1").strip():
+        name, _, value = line.partition(": ")
+        if name.lower() == "status":
+            status = int(value.split()[0])
+        else:
+            headers[name.lower()] = value
+    return status, headers
+
+
+async def _body(
+    process: asyncio.subprocess.Process, feeding: asyncio.Task[None]
+) -> AsyncGenerator[bytes, None]:
+    assert process.stdout is not None
+    try:
+        while chunk := await process.stdout.read(CHUNK):
+            yield chunk
+        await feeding
+        await process.wait()
+    finally:
+        feeding.cancel()
+        if process.returncode is None:
+            # git runs http-backend and that runs receive-pack: all of them are of one session.
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+async def _chunks(response: StreamingResponse) -> AsyncGenerator[bytes, None]:
+    async for chunk in response.body_iterator:
+        assert isinstance(chunk, bytes)
+        yield chunk

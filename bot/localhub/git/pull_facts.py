@@ -1,0 +1,26 @@
+"""What git says of a pull request."""
+
+from __future__ import annotations
+
+from bot.localhub.errors import GitFailed
+from bot.localhub.git import diff
+from bot.localhub.json.pulls import PullFacts
+from bot.localhub.state import Pull
+
+
+def facts_of(pull: Pull) -> PullFacts:
+    """Reads git."""
+    git = pull.repo.git
+    compared = diff.compare(git, pull.base_sha, pull.head_sha)
+    changed = diff.changes(git, compared.merge_base or pull.base_sha, pull.head_sha)
+    try:
+        clean = diff.mergeable(git, pull.base_sha, pull.head_sha)
+    except GitFailed:
+        clean = False
+    return PullFacts(
+        compared.ahead,
+        sum(change.additions for change in changed),
+        sum(change.deletions for change in changed),
+        len(changed),
+        clean,
+    )

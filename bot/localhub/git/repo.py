@@ -1,0 +1,209 @@
+"""A bare repository: the one home of refs, commits, trees and files. Blocking: use threads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from bot.localhub.errors import GitFailed
+from bot.localhub.git.run import run_git
+from bot.localhub.git.types import Commit, Entry, Signature, parse_commit, parse_entry
+
+FULL_SHA = re.compile(r"[0-9a-f]{40}")
+SHORT_SHA = re.compile(r"[0-9a-f]{7,40}")
+
+SETTINGS = {
+    "http.receivepack": "true",
+    "uploadpack.allowFilter": "true",
+    "uploadpack.allowAnySHA1InWant": "true",
+    "receive.denyDeleteCurrent": "refuse",
+    "transfer.hideRefs": "refs/hub",
+    "core.logAllRefUpdates": "false",
+    "gc.auto": "0",
+}
+"""What GitHub's servers allow (partial clone, fetching any commit)."""
+
+
+class GitRepo:
+    """Reads and writes objects and refs. Refs and paths may come from strangers.
+
+    A `rev` is a branch, a tag, a full ref name, or a commit id (at least 7 digits): never a
+    revision expression, so nothing a stranger writes is parsed by git as more than a name.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def create(cls, path: Path, default_branch: str) -> GitRepo:
+        """Makes an empty bare repository. Raises GitFailed for a bad branch name."""
+        path.mkdir(parents=True)
+        run_git(path, "check-ref-format", "--branch", default_branch)
+        run_git(path, "init", "--quiet", "--bare", f"--initial-branch={default_branch}", ".")
+        with (path / "config").open("a", encoding="utf-8") as config:
+            for key, value in SETTINGS.items():
+                section, name = key.split(".")
+                config.write(f"[{section}]\n\t{name} = {value}\n")
+        return cls(path)
+
+    # Refs
+
+    def refs(self, prefix: str = "refs/") -> dict[str, str]:
+        """Every ref under `prefix` (it ends with `/`), without the prefix, and its object id."""
+        wanted = [prefix] if prefix else []
+        listing = run_git(self.path, "for-each-ref", "--format=%(objectname) %(refname)", *wanted)
+        pairs = (line.split(" ", 1) for line in listing.decode().splitlines())
+        return {name.removeprefix(prefix): sha for sha, name in pairs}
+
+    def resolve(self, rev: str) -> str | None:
+        """The commit that `rev` names, or None."""
+        if not rev or "\0" in rev or "\n" in rev:
+            return None
+        names = (rev,) if rev.startswith("refs/") else (f"refs/heads/{rev}", f"refs/tags/{rev}")
+        tried = [*names, *([rev] if SHORT_SHA.fullmatch(rev) else [])]
+        asked = "".join(f"{name}^{{commit}}\n" for name in tried if _plain(name))
+        answers = run_git(self.path, "cat-file", "--batch-check", stdin=asked.encode())
+        found = (line.split() for line in answers.decode().splitlines())
+        return next((parts[0] for parts in found if parts[1:2] == ["commit"]), None)
+
+    def point(self, ref: str, sha: str, before: str | None = None) -> None:
+        """Sets a ref. `before`: what it must be now. Raises GitFailed."""
+        run_git(self.path, "update-ref", ref, sha, *([] if before is None else [before]))
+
+    def drop(self, ref: str) -> None:
+        """Deletes a ref."""
+        run_git(self.path, "update-ref", "-d", ref)
+
+    def valid_ref(self, ref: str) -> bool:
+        """Whether git takes the name."""
+        try:
+            run_git(self.path, "check-ref-format", ref)
+        except GitFailed:
+            return False
+        return True
+
+    # Reading
+
+    def kind(self, sha: str) -> str | None:
+        """`commit`, `tree`, `blob`, `tag`, or None for an unknown object id."""
+        if not FULL_SHA.fullmatch(sha):
+            return None
+        answer = run_git(self.path, "cat-file", "--batch-check", stdin=f"{sha}\n".encode())
+        parts = answer.decode().split()
+        return parts[1] if len(parts) == 3 else None
+
+    def read(self, kind: str, sha: str) -> bytes:
+        """An object's content. Raises GitFailed if `sha` is no such object."""
+        return run_git(self.path, "cat-file", kind, sha)
+
+    def commit(self, sha: str) -> Commit:
+        """Raises GitFailed for anything but a commit's id."""
+        return parse_commit(sha, self.read("commit", sha).decode("utf-8", "replace"))
+
+    def commits(self, shas: Iterable[str]) -> list[Commit]:
+        """Many at once, in order."""
+        asked = "".join(f"{sha}\n" for sha in shas).encode()
+        data = run_git(self.path, "cat-file", "--batch", stdin=asked)
+        found: list[Commit] = []
+        while data:
+            head, _, rest = data.partition(b"\n")
+            sha, _kind, size = head.decode().split()
+            text = rest[: int(size)].decode("utf-8", "replace")
+            found.append(parse_commit(sha, text))
+            data = rest[int(size) + 1 :]
+        return found
+
+    def log(self, rev: str, *, without: str = "", path: str = "", limit: int = 250) -> list[Commit]:
+        """Commits reachable from `rev`, not from `without`, that touch `path`; newest first."""
+        sha, excluded = self.resolve(rev), self.resolve(without) if without else None
+        if sha is None:
+            return []
+        chosen = [sha, *([f"^{excluded}"] if excluded else [])]
+        listing = run_git(
+            self.path, "--literal-pathspecs", "rev-list", f"--max-count={limit}", *chosen, "--",
+            *([path] if path else []),
+        )  # fmt: skip
+        return self.commits(listing.decode().split())
+
+    def entries(self, tree: str, *, recursive: bool = False) -> list[Entry]:
+        """A tree's lines; paths are relative to it. Raises GitFailed for a bad id."""
+        flags = ["-r", "-t"] if recursive else []
+        listing = run_git(self.path, "ls-tree", "-z", "--long", *flags, tree)
+        return [parse_entry(line) for line in listing.decode("utf-8", "replace").split("\0")[:-1]]
+
+    def entry(self, rev: str, path: str) -> Entry | None:
+        """What is at `path` in a commit: a file, a folder, a link; or None."""
+        sha = self.resolve(rev)
+        if sha is None:
+            return None
+        tree = self.commit(sha).tree
+        found = Entry("040000", "tree", tree, None, "")
+        for number, name in enumerate(parts := path.strip("/").split("/") if path else []):
+            lines = self.entries(found.sha) if found.kind == "tree" else []
+            line = next((line for line in lines if line.path == name), None)
+            if line is None:
+                return None
+            whole = "/".join(parts[: number + 1])
+            found = Entry(line.mode, line.kind, line.sha, line.size, whole)
+        return found
+
+    def file(self, rev: str, path: str) -> bytes | None:
+        """A file's bytes, or None where there is no file."""
+        entry = self.entry(rev, path)
+        return self.read("blob", entry.sha) if entry and entry.kind == "blob" else None
+
+    # Writing
+
+    def write_blob(self, content: bytes) -> str:
+        """The id of the stored file."""
+        return run_git(self.path, "hash-object", "-w", "--stdin", stdin=content).decode().strip()
+
+    def write_tree(self, entries: Iterable[Entry]) -> str:
+        """One level of a tree. Raises GitFailed if an object is missing or a name is bad."""
+        lines = "".join(f"{e.mode} {e.kind} {e.sha}\t{e.path}\0" for e in entries)
+        return run_git(self.path, "mktree", "-z", stdin=lines.encode()).decode().strip()
+
+    def write_paths(self, base: str | None, files: Mapping[str, tuple[str, str] | None]) -> str:
+        """A tree like `base` with `files` (path to mode and blob id; None removes) put in.
+
+        Raises GitFailed for a path that git refuses (`..`, `.git`, absolute, empty).
+        """
+        for path in files:
+            if not fit_path(path):
+                raise GitFailed(f"{path!r} is no path that git would store")
+        index = {"GIT_INDEX_FILE": str(self.path / f"hub-index-{id(files)}")}
+        lines = "".join(
+            f"0 {'0' * 40}\t{path}\0" if found is None else f"{found[0]} {found[1]}\t{path}\0"
+            for path, found in files.items()
+        )
+        try:
+            run_git(self.path, "read-tree", base or "--empty", environment=index)
+            run_git(
+                self.path, "update-index", "-z", "--index-info",
+                stdin=lines.encode(), environment=index,
+            )  # fmt: skip
+            return run_git(self.path, "write-tree", environment=index).decode().strip()
+        finally:
+            Path(index["GIT_INDEX_FILE"]).unlink(missing_ok=True)
+
+    def write_commit(
+        self, tree: str, parents: Iterable[str], message: str, author: Signature, by: Signature
+    ) -> str:
+        """The id of the stored commit, byte for byte what GitHub would store."""
+        lines = [f"tree {tree}", *(f"parent {parent}" for parent in parents)]
+        lines += [f"author {author.line()}", f"committer {by.line()}"]
+        text = "\n".join(lines) + "\n\n" + message
+        command = ("hash-object", "-w", "-t", "commit", "--stdin")
+        return run_git(self.path, *command, stdin=text.encode()).decode().strip()
+
+
+def fit_path(path: str) -> bool:
+    """Whether a path may stand in a tree: relative, no empty or dotted step, no `.git`."""
+    steps = path.split("/")
+    return "\0" not in path and all(step.lower() not in ("", ".", "..", ".git") for step in steps)
+
+
+def _plain(name: str) -> bool:
+    """Holds nothing that git reads as part of a revision expression."""
+    return not re.search(r"[\s~^:?*\[\\]|\.\.|@\{|^-", name)

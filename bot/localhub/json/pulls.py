@@ -1,0 +1,167 @@
+"""Pull requests, reviews and review comments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from bot.localhub.json import issues
+from bot.localhub.json.people import association, user
+from bot.localhub.json.repositories import api, repository
+from bot.localhub.state import Pull, Repo, Review, ReviewComment, node_id, stamp
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class PullFacts:
+    """What only git knows about a pull request."""
+
+    commits: int
+    additions: int
+    deletions: int
+    changed_files: int
+    mergeable: bool | None
+
+
+def simple(url: str, one: Pull) -> Json:
+    """`pull-request-simple`: as lists hold it."""
+    here = f"{api(url, one.repo)}/pulls/{one.number}"
+    page = f"{url}/{one.html_path}"
+    shared = issues.issue(url, one)
+    kept = (
+        "number", "state", "title", "body", "user", "labels", "assignee", "assignees", "milestone",
+        "locked", "active_lock_reason", "closed_at", "created_at", "updated_at", "comments_url",
+        "author_association",
+    )  # fmt: skip
+    return {
+        **{name: shared[name] for name in kept},
+        "id": one.id,
+        "node_id": node_id("PR", one.id),
+        "url": here,
+        "html_url": page,
+        "diff_url": f"{page}.diff",
+        "patch_url": f"{page}.patch",
+        "issue_url": shared["url"],
+        "commits_url": f"{here}/commits",
+        "review_comments_url": f"{here}/comments",
+        "review_comment_url": f"{api(url, one.repo)}/pulls/comments{{/number}}",
+        "statuses_url": f"{api(url, one.repo)}/statuses/{one.head_sha}",
+        "draft": one.draft,
+        "merged_at": stamp(one.merged_at) if one.merged_at else None,
+        "merge_commit_sha": one.merge_commit_sha,
+        "requested_reviewers": [user(url, account) for account in one.requested_reviewers],
+        "requested_teams": [],
+        "head": _end(url, one.fork or one.repo, one.head_ref, one.head_sha),
+        "base": _end(url, one.repo, one.base_ref, one.base_sha),
+        "_links": _links(url, one),
+        "auto_merge": None,
+    }
+
+
+def pull(url: str, one: Pull, facts: PullFacts) -> Json:
+    """`pull-request`: as one alone is answered."""
+    merged = one.merged_at is not None
+    state = {True: "clean", False: "dirty", None: "unknown"}[facts.mergeable]
+    return {
+        **simple(url, one),
+        "merged": merged,
+        "mergeable": None if merged else facts.mergeable,
+        "rebaseable": None if merged else facts.mergeable,
+        "mergeable_state": "unknown" if merged else "draft" if one.draft else state,
+        "merged_by": user(url, one.merged_by) if one.merged_by else None,
+        "comments": len(one.comments),
+        "review_comments": sum(len(review.comments) for review in one.reviews),
+        "maintainer_can_modify": one.maintainer_can_modify,
+        "commits": facts.commits,
+        "additions": facts.additions,
+        "deletions": facts.deletions,
+        "changed_files": facts.changed_files,
+    }
+
+
+def review(url: str, one: Pull, made: Review) -> Json:
+    """`pull-request-review`."""
+    here = f"{api(url, one.repo)}/pulls/{one.number}"
+    page = f"{url}/{one.html_path}#pullrequestreview-{made.id}"
+    submitted = {"submitted_at": stamp(made.submitted_at)} if made.submitted_at else {}
+    return {
+        "id": made.id,
+        "node_id": node_id("PRR", made.id),
+        "user": user(url, made.author),
+        "body": made.body,
+        "state": made.state,
+        "html_url": page,
+        "pull_request_url": here,
+        "author_association": association(one.repo.role_of(made.author)),
+        "_links": {"html": {"href": page}, "pull_request": {"href": here}},
+        **submitted,
+        "commit_id": made.commit_id,
+    }
+
+
+def review_comment(url: str, one: Pull, made: ReviewComment) -> Json:
+    """`pull-request-review-comment`."""
+    pulls = f"{api(url, one.repo)}/pulls"
+    here = f"{pulls}/comments/{made.id}"
+    page = f"{url}/{one.html_path}#discussion_r{made.id}"
+    commit = made.review.commit_id
+    return {
+        "id": made.id,
+        "node_id": node_id("PRRC", made.id),
+        "url": here,
+        "pull_request_review_id": made.review.id,
+        "diff_hunk": made.diff_hunk,
+        "path": made.path,
+        "position": 1,
+        "original_position": 1,
+        "line": made.line,
+        "original_line": made.line,
+        "start_line": None,
+        "original_start_line": None,
+        "side": made.side,
+        "start_side": None,
+        "subject_type": "line",
+        "commit_id": commit,
+        "original_commit_id": commit,
+        "user": user(url, made.review.author),
+        "body": made.body,
+        "created_at": stamp(made.created_at),
+        "updated_at": stamp(made.created_at),
+        "html_url": page,
+        "pull_request_url": f"{pulls}/{one.number}",
+        "author_association": association(one.repo.role_of(made.review.author)),
+        "_links": {
+            "self": {"href": here},
+            "html": {"href": page},
+            "pull_request": {"href": f"{pulls}/{one.number}"},
+        },
+        "reactions": issues.rollup(f"{here}/reactions", []),
+        **({"in_reply_to_id": made.in_reply_to} if made.in_reply_to else {}),
+    }
+
+
+def _end(url: str, repo: Repo, ref: str, sha: str) -> Json:
+    return {
+        "label": f"{repo.owner.login}:{ref}",
+        "ref": ref,
+        "sha": sha,
+        "user": user(url, repo.owner),
+        "repo": repository(url, repo),
+    }
+
+
+def _links(url: str, one: Pull) -> Json:
+    base = api(url, one.repo)
+    here = f"{base}/pulls/{one.number}"
+    links = {
+        "self": here,
+        "html": f"{url}/{one.html_path}",
+        "issue": f"{base}/issues/{one.number}",
+        "comments": f"{base}/issues/{one.number}/comments",
+        "review_comments": f"{here}/comments",
+        "review_comment": f"{base}/pulls/comments{{/number}}",
+        "commits": f"{here}/commits",
+        "statuses": f"{base}/statuses/{one.head_sha}",
+    }
+    return {name: {"href": href} for name, href in links.items()}

@@ -1,0 +1,246 @@
+"""One worker's go at one run: from taking it up to its end, or to handing it on."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Final, NamedTuple
+
+from bot.errors import LeaseLost, TryLater
+from bot.storage.client import patiently
+from bot.storage.lease import Lease
+from bot.storage.runs import Runs
+from bot.types import Failure, Run, RunStatus, Stop, StopReason, changed, now
+from pipeline.together import apart, race
+
+Work = Callable[[Run, Lease], Awaitable[Run]]
+"""Does a run, and returns its record with a final status, the maintainer told.
+
+Raises:
+    TryLater: something it needs does not answer; it will be called again.
+    LeaseLost: from the lease itself.
+"""
+
+GiveUp = Callable[[Run, Lease], Awaitable[Run]]
+"""Tells the maintainer of a run that failed for `run.failure`; returns its record. Raises as Work.
+
+Called again if it raised TryLater or its worker died: its effects are find-or-create, too.
+"""
+
+
+class Stopping(NamedTuple):
+    """What is done when somebody wants a run to stop."""
+
+    holds: Callable[[Run, Stop], Awaitable[bool]]
+    """Whether what the hint says is still so; never asked of a command.
+
+    Raises:
+        TryLater: it cannot be told now; the run waits until it can.
+    """
+    tell: GiveUp
+    """Tells of the end of a run whose `stop` is set."""
+
+
+async def _always(run: Run, stop: Stop) -> bool:  # noqa: ARG001 - nobody is there to ask
+    return True
+
+
+async def _untold(run: Run, lease: Lease) -> Run:  # noqa: ARG001 - nobody is there to tell
+    return changed(run, status=RunStatus.STOPPED)
+
+
+UNTOLD: Final = Stopping(_always, _untold)
+"""Believes every hint and tells nobody."""
+
+MAX_FRUITLESS_STARTS: Final = 5
+STOP_SECONDS: Final = 0.5
+"""How often a run that is worked on is asked whether it is to stop."""
+
+logger = logging.getLogger(__name__)
+
+
+class Attempt:
+    """Made with the lease just taken; `go` ends with the lease let go of, or lost."""
+
+    def __init__(
+        self,
+        lease: Lease,
+        runs: Runs,
+        *,
+        work: Work,
+        give_up: GiveUp,
+        patience_seconds: float,
+        stopping: Stopping = UNTOLD,
+        ask_seconds: float = STOP_SECONDS,
+    ) -> None:
+        self.lease = lease
+        self._runs = runs
+        self._work = work
+        self._give_up = give_up
+        self._stopping = stopping
+        self._patience = timedelta(seconds=patience_seconds)
+        self._ask_seconds = ask_seconds
+
+    async def go(self) -> None:
+        """Do the run. Cancelled, it first hands the run back for another worker to take up."""
+        run_id = self.lease.run.id
+        try:
+            async with self.lease.kept():
+                try:
+                    await self._do(self.lease.run)
+                except asyncio.CancelledError:
+                    if not self.lease.lost:
+                        await apart(self._hand_back(self.lease.run))
+                    raise
+        except LeaseLost:
+            logger.warning("Run %s: the lease was lost; another worker goes on.", run_id)
+
+    async def _do(self, run: Run) -> None:
+        stop = run.stop or await self._stop_wanted()
+        if isinstance(stop, TryLater):
+            await self._wait(stop)
+            return
+        if stop is not None:
+            await self._stop(run, stop)
+            return
+        if run.failure is not None:  # decided before, but the maintainer could not be told
+            await self._fail(run, run.failure)
+            return
+        run = await self._started(run)
+        if run.fruitless_starts > MAX_FRUITLESS_STARTS:
+            await self._fail(run, Failure.NO_PROGRESS)
+            return
+        await self.lease.save(run)
+        logger.info("Run %s: start %d on %s", run.id, run.starts, run.repo.full_name)
+        ended = await race(self._outcome(self._work), self._until_stopped())
+        if isinstance(ended, Stop):
+            await self._stop(self.lease.run, ended)
+        elif isinstance(ended, TryLater):
+            await self._wait(ended)
+        elif ended is None or not ended.status.final:
+            await self._fail(self.lease.run, Failure.INTERNAL)
+        else:
+            await self._finish(ended)
+
+    async def _started(self, run: Run) -> Run:
+        progress = await patiently(lambda: self._runs.checkpoints(run.id))
+        moved = progress > run.checkpoints
+        return changed(
+            run,
+            status=RunStatus.RUNNING,
+            starts=run.starts + 1,
+            started_at=run.started_at or now(),
+            checkpoints=progress,
+            fruitless_starts=1 if moved else run.fruitless_starts + 1,
+            waiting_since=None if moved else run.waiting_since,
+            not_before=None,
+        )
+
+    async def _wait(self, later: TryLater) -> None:
+        run = self.lease.run
+        moved = await patiently(lambda: self._runs.checkpoints(run.id)) > run.checkpoints
+        since = now() if moved or run.waiting_since is None else run.waiting_since
+        if now() - since >= self._patience:
+            await self._fail(run, later.reason)
+        else:
+            logger.warning("Run %s: waits: %s: %s", run.id, later, later.__cause__)
+            await self.lease.give_back(_waiting(run, later, since=since))
+
+    async def _fail(self, run: Run, failure: Failure) -> None:
+        """Decide the failure, tell the maintainer; if that must wait, another attempt tells."""
+        told_since = run.waiting_since if run.failure else None
+        since = told_since or now()
+        decided = changed(
+            run, failure=failure, status=RunStatus.RUNNING, waiting_since=since, not_before=None
+        )
+        await self.lease.save(decided)
+        logger.warning("Run %s failed: %s", run.id, failure.value)
+        await self._tell(decided, self._give_up, RunStatus.FAILED)
+
+    async def _stop(self, run: Run, stop: Stop) -> None:
+        """Decide that the run is stopped, and tell of it as of a failure."""
+        since = run.waiting_since if run.stop else None
+        decided = changed(
+            run,
+            stop=stop,
+            status=RunStatus.RUNNING,
+            waiting_since=since or now(),
+            not_before=None,
+        )
+        await self.lease.save(decided)
+        logger.info("Run %s: to stop: %s", run.id, stop.why.value)
+        await self._tell(decided, self._stopping.tell, RunStatus.STOPPED)
+
+    async def _tell(self, decided: Run, tell: GiveUp, status: RunStatus) -> None:
+        """Tell of an end that is decided; `status` is what it is if nobody can be told."""
+        since = decided.waiting_since or now()
+        told = await self._outcome(tell)
+        if isinstance(told, TryLater):
+            if now() - since < self._patience:
+                await self.lease.give_back(_waiting(decided, told, since=since))
+                return
+            logger.error("Run %s: the maintainer could not be told: %s", decided.id, told)
+            told = None
+        ended = told or self.lease.run
+        await self._finish(ended if ended.status.final else changed(ended, status=status))
+
+    async def _stop_wanted(self) -> Stop | TryLater | None:
+        """Who wants the run to stop; a hint that turns out to be wrong is forgotten."""
+        run = self.lease.run
+        if run.told:  # we take the label off ourselves then
+            return None
+        stop = await patiently(lambda: self._runs.stop_of(run.id))
+        if stop is None or stop.why is StopReason.COMMAND:
+            return stop
+        try:
+            if await self._stopping.holds(run, stop):
+                return stop
+        except TryLater as later:
+            return later
+        await patiently(lambda: self._runs.drop_stop(run.id, stop))
+        return None
+
+    async def _until_stopped(self) -> Stop | TryLater:
+        while (stop := await self._stop_wanted()) is None:  # noqa: ASYNC110 - any process may ask
+            await asyncio.sleep(self._ask_seconds)
+        return stop
+
+    async def _outcome(self, act: Work) -> Run | TryLater | None:
+        """What `act` makes of the run as last saved; None when it failed through a bug."""
+        run = self.lease.run
+        try:
+            return await act(run, self.lease)
+        except TryLater as later:
+            return later
+        except LeaseLost:
+            raise
+        except Exception:  # the outermost edge of a run
+            logger.exception("Run %s: a bug", run.id)
+            return None
+
+    async def _finish(self, run: Run) -> None:
+        await self.lease.finish(changed(run, finished_at=run.finished_at or now(), not_before=None))
+        logger.info("Run %s: %s", run.id, run.status.value)
+
+    async def _hand_back(self, run: Run) -> None:
+        """A worker that is told to stop is no fault of the run's: the start does not count."""
+        await self.lease.give_back(_unpunished(changed(run, status=RunStatus.QUEUED)))
+        logger.info("Run %s: handed back", run.id)
+
+
+def _waiting(run: Run, later: TryLater, *, since: object) -> Run:
+    waiting = changed(
+        run,
+        status=RunStatus.QUEUED,
+        not_before=now() + timedelta(seconds=later.after),
+        waiting_for=later.reason,
+        waiting_since=since,
+    )
+    # What is nobody else's fault may fail in the same way for ever: those starts are counted.
+    return waiting if later.reason is Failure.INTERNAL else _unpunished(waiting)
+
+
+def _unpunished(run: Run) -> Run:
+    return changed(run, fruitless_starts=max(0, run.fruitless_starts - 1))

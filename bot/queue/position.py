@@ -1,0 +1,101 @@
+"""Those who wait for a worker are told their place in the queue and when it is their turn."""
+
+from __future__ import annotations
+
+import logging
+import statistics
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Final, cast
+
+from bot.admission.check import Refused, admitted
+from bot.comments import status as comments
+from bot.errors import LeaseLost, TryLater
+from bot.failures import Ended, judged
+from bot.github.app import GitHubApp
+from bot.github.errors import GitHubError
+from bot.links import run_page
+from bot.queue.nudges import Nudges
+from bot.runs.status_comment import Status
+from bot.settings import Settings
+from bot.storage.lease import Lease
+from bot.storage.runs import Runs
+from bot.types import Run, RunStatus, Wait, changed, now
+
+Announce = Callable[[Lease, Wait], Awaitable[Run]]
+"""Tells on the issue how its run waits; the run with its comment. Raises LeaseLost, TryLater."""
+
+LONG: Final = timedelta(seconds=3)
+"""A run that nobody takes up for this long waits for a worker to have time."""
+TOLD: Final = 20
+"""How many are told their place; those behind them hear of theirs when they get on."""
+LEASE_SECONDS: Final = 30.0
+
+logger = logging.getLogger(__name__)
+
+
+class Waiting:
+    """The queue as those in it see it."""
+
+    def __init__(self, runs: Runs, nudges: Nudges, announce: Announce) -> None:
+        self._runs = runs
+        self._nudges = nudges
+        self._announce = announce
+
+    async def tell(self) -> None:
+        """Tell each run at the front whose place has changed. Raises redis-py's errors."""
+        queue = [run async for run in self._runs.idle() if _never_begun(run)]
+        queue.sort(key=lambda run: (run.created_at, run.id))
+        at_work = len(await self._runs.active()) - len(queue)
+        seconds = await self._usual_seconds()
+        for place, run in enumerate(queue[:TOLD], 1):
+            if run.place == place or now() - run.created_at < LONG:
+                continue
+            # As if each worker began the next as soon as it ends one: on average half-way through.
+            rounds = (place - 0.5) / max(at_work, 1)
+            expected = None if seconds is None else seconds * rounds
+            await self._tell(run.id, Wait(place=place, seconds=expected))
+
+    async def _usual_seconds(self) -> float | None:
+        taken = await cast(
+            Awaitable[list[bytes]], self._runs.redis.lrange(self._runs.keys.seconds, 0, -1)
+        )
+        return statistics.median(map(float, taken)) if taken else None
+
+    async def _tell(self, run_id: str, wait: Wait) -> None:
+        lease = await self._runs.acquire(run_id, worker="queue", seconds=LEASE_SECONDS)
+        if lease is None:  # somebody begins it
+            return
+        try:
+            run = await self._announce(lease, wait)
+            await lease.give_back(changed(run, place=wait.place))
+        except TryLater as later:
+            logger.warning("Run %s: could not be told its place: %s", run_id, later)
+            await lease.give_back(lease.run)
+        except LeaseLost:
+            return
+        # A nudge that came meanwhile found the run taken.
+        await self._nudges.send_for(lease.run)
+
+
+def announce_with(github: GitHubApp, settings: Settings) -> Announce:
+    """Announces at GitHub, to those whose run will be worked on; others hear of theirs then."""
+
+    async def announce(lease: Lease, wait: Wait) -> Run:
+        run = changed(lease.run, page=run_page(settings, lease.run.id))
+        try:
+            with judged():
+                async with github.repository(run.repo) as repo:
+                    await admitted(repo, run, lease, settings)
+                    status = Status(repo, lease, every=settings.status_seconds)
+                    comment = await status.begin(run, comments.queued(run, wait))
+        except (Refused, Ended, GitHubError):  # the run itself tells
+            return lease.run
+        return changed(run, comment_id=comment)
+
+    return announce
+
+
+def _never_begun(run: Run) -> bool:
+    untold = run.failure or run.stop or run.mode.tends
+    return run.status is RunStatus.QUEUED and run.starts == 0 and not untold

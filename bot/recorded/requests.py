@@ -1,0 +1,255 @@
+"""One question to the recorded service, read from either wire protocol into one shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
+
+from pipeline.models.base import Message
+from pipeline.models.providers.http import CALL_HEADER
+
+MARKS_ALLOWED = 4
+"""Cache marks in one request. https://platform.claude.com/docs/en/build-with-claude/prompt-caching"""
+
+_SECRET_HEADERS = frozenset({"authorization", "x-api-key", "cookie"})
+
+
+class BadQuestion(Exception):
+    """The request is not one that the real service would accept; the text says why."""
+
+
+class _Wire(BaseModel):
+    """Fields that we do not read are let through, as both services add some every month."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+def _as_blocks(value: object) -> object:
+    return [{"type": "text", "text": value}] if isinstance(value, str) else value
+
+
+class Block(_Wire):
+    type: Literal["text"]
+    text: str = Field(min_length=1)
+    cache_control: Mapping[str, Any] | None = None
+
+
+Blocks = Annotated[tuple[Block, ...], BeforeValidator(_as_blocks)]
+
+
+class _Turn(_Wire):
+    role: Literal["user", "assistant"]
+    content: Blocks = Field(min_length=1)
+
+
+class _Thinking(_Wire):
+    type: Literal["enabled", "disabled", "adaptive", "between_tools"]
+    budget_tokens: int | None = Field(default=None, ge=1024)
+
+
+class _AnthropicBody(_Wire):
+    model: str = Field(min_length=1)
+    messages: tuple[_Turn, ...] = Field(min_length=1)
+    system: Blocks = ()
+    max_tokens: int | None = Field(default=None, ge=0)
+    thinking: _Thinking | None = None
+    stream: bool = False
+    temperature: float | None = None
+
+
+class _ChatTurn(_Wire):
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class _StreamOptions(_Wire):
+    include_usage: bool = False
+
+
+class _ChatBody(_Wire):
+    model: str = Field(min_length=1)
+    messages: tuple[_ChatTurn, ...] = Field(min_length=1)
+    max_tokens: int | None = Field(default=None, ge=1)
+    max_completion_tokens: int | None = Field(default=None, ge=1)
+    stream: bool = False
+    stream_options: _StreamOptions | None = None
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    response_format: Mapping[str, Any] | None = None
+    logprobs: bool = False
+    top_logprobs: int | None = Field(default=None, ge=0, le=20)
+    prompt_logprobs: int | None = Field(default=None, ge=0)
+    thinking_token_budget: int | None = Field(default=None, ge=-1)
+    chat_template_kwargs: Mapping[str, Any] | None = None
+    add_generation_prompt: bool = True
+    continue_final_message: bool = False
+
+    @model_validator(mode="after")
+    def _agrees(self) -> _ChatBody:
+        """What vLLM refuses: `ChatCompletionRequest` of its protocol."""
+        if self.top_logprobs and not self.logprobs:
+            raise ValueError("when using `top_logprobs`, `logprobs` must be set to true")
+        if self.prompt_logprobs is not None and self.stream:
+            raise ValueError("`prompt_logprobs` are not available when `stream=True`")
+        if self.continue_final_message and self.add_generation_prompt:
+            raise ValueError("cannot set both `continue_final_message` and `add_generation_prompt`")
+        return self
+
+
+class Part(_Wire):
+    """A piece of the prompt at whose end a cached prefix may end."""
+
+    text: str
+    """With its role, so that the same words said by another are another prefix."""
+    marked: bool
+
+
+class Asked(BaseModel):
+    """What a test can look at, and what an answer is chosen by."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    protocol: Literal["anthropic", "openai"]
+    call: str
+    """The call header; empty when the client sends none."""
+    model: str
+    """As asked for."""
+    system: str
+    messages: tuple[Message, ...]
+    max_tokens: int | None
+    temperature: float | None
+    thinks: bool = True
+    """Whether thinking is told; over chat completions a server of reasoning models always does."""
+    thinking_tokens: int = 0
+    """How many tokens of it were allowed; over chat completions in vLLM's way."""
+    stream: bool
+    stream_usage: bool
+    parts: tuple[Part, ...]
+    marks: tuple[Mapping[str, Any], ...] = ()
+    """What is asked of the cache, at each marked part in turn; Anthropic's protocol only."""
+    response_format: Mapping[str, Any] | None = None
+    alternatives: int = 0
+    """How many candidates for each token are asked for; chat completions only."""
+    headers: Mapping[str, str]
+    """Lower-case names; without those that hold a secret."""
+    prompt_logprobs: bool = False
+    """Whether the prompt's tokens do; vLLM's own."""
+
+    @property
+    def turn(self) -> int:
+        """How many assistant messages came before."""
+        return sum(message.role == "assistant" for message in self.messages)
+
+    @property
+    def answered(self) -> str:
+        """The text of an assistant's message at the end, which the prompt goes on with."""
+        last = self.messages[-1]
+        return last.text if last.role == "assistant" else ""
+
+    @property
+    def last(self) -> str:
+        """The text of the last user message."""
+        texts = [message.text for message in self.messages if message.role == "user"]
+        return texts[-1] if texts else ""
+
+
+def anthropic_question(body: bytes, headers: Mapping[str, str], *, counting: bool = False) -> Asked:
+    """Read `POST /v1/messages`, or `/v1/messages/count_tokens` when `counting`.
+
+    Raises:
+        BadQuestion: Anthropic's service would answer 400.
+    """
+    sent = parsed(_AnthropicBody, body)
+    blocks = [("system", block) for block in sent.system]
+    blocks += [(turn.role, block) for turn in sent.messages for block in turn.content]
+    if not counting and sent.max_tokens is None:
+        raise BadQuestion("max_tokens: Field required")
+    budget = (sent.thinking.budget_tokens if sent.thinking else None) or 0
+    if sent.max_tokens is not None and sent.max_tokens <= budget:
+        raise BadQuestion("`max_tokens` must be greater than `thinking.budget_tokens`.")
+    if sent.temperature is not None:
+        raise BadQuestion("temperature: Extra inputs are not permitted")
+    if sum(block.cache_control is not None for _, block in blocks) > MARKS_ALLOWED:
+        raise BadQuestion(
+            f"A maximum of {MARKS_ALLOWED} blocks with cache_control may be provided."
+        )
+    return Asked(
+        protocol="anthropic",
+        call=headers.get(CALL_HEADER.lower(), ""),
+        model=sent.model,
+        system="".join(block.text for block in sent.system),
+        messages=tuple(
+            Message(role=turn.role, text="".join(block.text for block in turn.content))
+            for turn in sent.messages
+        ),
+        max_tokens=sent.max_tokens,
+        temperature=None,
+        thinks=sent.thinking is not None and sent.thinking.type != "disabled",
+        thinking_tokens=budget,
+        stream=sent.stream,
+        stream_usage=True,
+        parts=tuple(
+            Part(text=f"{role}\n{block.text}", marked=block.cache_control is not None)
+            for role, block in blocks
+        ),
+        marks=tuple(block.cache_control for _, block in blocks if block.cache_control is not None),
+        headers=shown(headers),
+    )
+
+
+def chat_question(body: bytes, headers: Mapping[str, str]) -> Asked:
+    """Read `POST /v1/chat/completions`. vLLM caches every prefix, so every part is marked.
+
+    Raises:
+        BadQuestion: a real server would answer 400.
+    """
+    sent = parsed(_ChatBody, body)
+    said = [turn for turn in sent.messages if turn.role != "system"]
+    return Asked(
+        protocol="openai",
+        call=headers.get(CALL_HEADER.lower(), ""),
+        model=sent.model,
+        system="".join(turn.content for turn in sent.messages if turn.role == "system"),
+        messages=tuple(
+            Message(role="user" if turn.role == "user" else "assistant", text=turn.content)
+            for turn in said
+        ),
+        max_tokens=sent.max_completion_tokens or sent.max_tokens,
+        temperature=sent.temperature,
+        stream=sent.stream,
+        stream_usage=sent.stream_options is not None and sent.stream_options.include_usage,
+        parts=tuple(
+            Part(text=f"{turn.role}\n{turn.content}", marked=True) for turn in sent.messages
+        ),
+        response_format=sent.response_format,
+        alternatives=(sent.top_logprobs or 0) if sent.logprobs else 0,
+        thinking_tokens=sent.thinking_token_budget or 0,
+        prompt_logprobs=sent.prompt_logprobs is not None,
+        headers=shown(headers),
+    )
+
+
+def shown(headers: Mapping[str, str]) -> dict[str, str]:
+    """Those that hold no secret."""
+    return {name: value for name, value in headers.items() if name not in _SECRET_HEADERS}
+
+
+B = TypeVar("B", bound=BaseModel)
+
+
+def parsed(kind: type[B], body: bytes) -> B:
+    """`body` as one of these; raises BadQuestion with the field that is wrong."""
+    try:
+        return kind.model_validate_json(body)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise BadQuestion(f"{where}: {first['msg']}" if where else first["msg"]) from error

@@ -1,0 +1,105 @@
+"""What a repository's settings come to: defaults, its organisation's file, its own, key by key."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, cast
+
+from pydantic import BaseModel
+
+from bot.repo_config.model import ConfigProblem, RepoConfig, parse
+
+DEFAULT: Final = "default"
+"""Where a value is from that no file sets."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One file of settings."""
+
+    source: str
+    """What a person knows it by."""
+    text: str
+
+
+class LayerProblem(NamedTuple):
+    """The file that is not valid, and why not."""
+
+    source: str
+    problem: ConfigProblem
+
+
+class Setting(NamedTuple):
+    """One key as it is in force; nested keys are joined by dots."""
+
+    key: str
+    value: str
+    """As JSON, which is YAML too. May hold text of the file: untrusted."""
+    source: str
+    """`default`, or the `Layer.source` that it is from."""
+
+
+@dataclass(frozen=True)
+class Effective:
+    """The settings in force."""
+
+    config: RepoConfig
+    origins: Mapping[str, str]
+    """Dotted key to the source of the last file that sets it; without those no file sets."""
+
+
+def combined(layers: Sequence[Layer]) -> Effective | LayerProblem:
+    """The settings of all files: what a later file sets goes before an earlier one.
+
+    Each file must be valid by itself. A mapping is merged key by key; a list is replaced whole.
+    """
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for layer in layers:
+        found = parse(layer.text)
+        if isinstance(found, ConfigProblem):
+            return LayerProblem(layer.source, found)
+        given = found.model_dump(exclude_unset=True)
+        _merge(values, given)
+        origins.update(dict.fromkeys(_keys(given), layer.source))
+    return Effective(RepoConfig.model_validate(values), origins)
+
+
+def settings(effective: Effective) -> list[Setting]:
+    """Every key there is, in the order of the model, with its value and where that is from."""
+    return [
+        Setting(key, value, effective.origins.get(key, DEFAULT))
+        for key, value in _flat(effective.config)
+    ]
+
+
+def _flat(model: BaseModel, prefix: str = "") -> list[tuple[str, str]]:
+    rows: list[tuple[str, str]] = []
+    plain = model.model_dump(mode="json")
+    for name in type(model).model_fields:
+        value = getattr(model, name)
+        if isinstance(value, BaseModel):
+            rows += _flat(value, f"{prefix}{name}.")
+        else:
+            rows.append((f"{prefix}{name}", json.dumps(plain[name], ensure_ascii=False)))
+    return rows
+
+
+def _merge(onto: dict[str, Any], given: Mapping[str, Any]) -> None:
+    for key, value in given.items():
+        if isinstance(value, dict) and isinstance(onto.get(key), dict):
+            _merge(onto[key], cast(dict[str, Any], value))
+        else:
+            onto[key] = value
+
+
+def _keys(given: Mapping[str, Any], prefix: str = "") -> list[str]:
+    found: list[str] = []
+    for key, value in given.items():
+        if isinstance(value, dict):
+            found += _keys(cast(dict[str, Any], value), f"{prefix}{key}.")
+        else:
+            found.append(f"{prefix}{key}")
+    return found

@@ -1,0 +1,312 @@
+"""One attempt at one issue on a checkout: environment, models, pipeline. Knows no GitHub."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from bot.errors import TryLater
+from bot.runner.models import ModelMaker, Purpose
+from bot.settings import Settings
+from bot.storage.draining import Steps
+from bot.types import Failure
+from pipeline.budget import Purse
+from pipeline.codebase.commit import Codebase
+from pipeline.context.finder import CONTEXT_KEY, SECONDS_KEY, Took
+from pipeline.edits.external import ForeignEdit
+from pipeline.models.wrappers.metered import Meter
+from pipeline.models.wrappers.throttled import WAITS
+from pipeline.options import Options
+from pipeline.regression.nearby import NearbyTests
+from pipeline.select import Choice, GivenTest, Selector
+from pipeline.solve import Solver, nothing_to_solve
+from pipeline.store import SharingStore, Store
+from pipeline.types import Account, Context, Issue, NoFix, Selection
+from pipeline.workflows.plan import Plan
+from pipeline.workflows.revise import Revised, Task, revise
+from pipeline.workflows.verify import Verification, verify
+from sandbox.base import Sandbox, SandboxUnavailable
+from sandbox.engine import Engine
+
+T = TypeVar("T")
+
+Say = Callable[[str], None]
+
+_YOUNG_SECONDS = 60
+"""A container younger than this may be of a run that began after the active ones were listed."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be solved."""
+
+    run_id: str
+    issue: Issue
+    codebase: Codebase
+    options: Options
+    setup: tuple[str, ...] = ()
+    dockerfile: str = ""
+    python: str = ""
+    purse: Purse | None = None
+    """Ceilings that it shares with other runs."""
+    shared: Callable[[str], Store] | None = None
+    """Where what is true of an environment image is kept, beyond this job."""
+
+    def sharing(self, store: Store, image: str) -> Store:
+        """`store`, and what other jobs in the same environment found out."""
+        return SharingStore(store, self.shared(image)) if self.shared else store
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is to be shown of a change upon a job's codebase."""
+
+    key: str
+    """Under which it is saved; another for another base or head."""
+    changes: Mapping[str, bytes | None]
+    """As in `pipeline.edits.patches.patch_of`."""
+    test: str
+    """The reproduction test's path."""
+    command: tuple[str, ...]
+    times: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    result: Selection | NoFix
+    accounts: tuple[Account, ...]
+    image: str = ""
+    """The environment image that everything ran in."""
+    context: Context | None = None
+    """What the solver was shown; None when the run did not get so far."""
+    context_seconds: float = 0
+    """How long finding it took, for the start of the run that ended it."""
+    sent_to: tuple[str, ...] = ()
+    """As in `Ledger`."""
+
+    @property
+    def dollars(self) -> float:
+        return sum(account.dollars for account in self.accounts)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What a dry run came to."""
+
+    plan: Plan
+    accounts: tuple[Account, ...]
+
+    @property
+    def dollars(self) -> float:
+        return sum(account.dollars for account in self.accounts)
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What is to be chosen among, and by which tests beside those that the edits bring."""
+
+    edits: Sequence[ForeignEdit]
+    tests: Sequence[GivenTest] = ()
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What choosing among edits from anywhere came to."""
+
+    choice: Choice
+    accounts: tuple[Account, ...]
+    image: str
+
+    @property
+    def dollars(self) -> float:
+        return sum(account.dollars for account in self.accounts)
+
+
+Asked = Callable[[Solver], Awaitable[T]]
+
+
+@dataclass(frozen=True)
+class _Done(Generic[T]):
+    """What came of a solver, and what it took."""
+
+    result: T
+    accounts: tuple[Account, ...]
+    image: str = ""
+    context: Context | None = None
+    context_seconds: float = 0
+    sent_to: tuple[str, ...] = ()
+
+    def outcome(self, result: Selection | NoFix) -> Outcome:
+        context = (self.context, self.context_seconds)
+        return Outcome(result, self.accounts, self.image, *context, self.sent_to)
+
+
+class Workshop:
+    """Solves jobs with the engine and the models of the settings. One for each process."""
+
+    def __init__(
+        self, settings: Settings, engine: Engine, *, model_waits: Sequence[float] = WAITS
+    ) -> None:
+        """`model_waits`: seconds before each further attempt at a question that failed."""
+        self.engine = engine
+        self._images_mb = settings.sandbox_images_mb
+        self._models = ModelMaker(settings, waits=model_waits)
+
+    async def solve(self, job: Job, store: Store, *, steps: Steps, say: Say) -> Outcome:
+        """The pipeline's answer; what `store` holds already is not done again.
+
+        Raises:
+            ModelError, SandboxError, GitFailed: see there.
+        """
+
+        async def asked(solver: Solver) -> Selection | NoFix:
+            return await solver.solve(job.issue)
+
+        done = await self._opened(job, store, steps, say, asked)
+        return done.outcome(done.result)
+
+    async def plan(self, job: Job, store: Store, *, steps: Steps, say: Say) -> Planned | Outcome:
+        """A dry run, or why there can be none. Raises as `solve`."""
+
+        async def asked(solver: Solver) -> Plan | NoFix:
+            return await solver.plan(job.issue)
+
+        done = await self._opened(job, store, steps, say, asked)
+        if isinstance(done.result, Plan):
+            return Planned(done.result, done.accounts)
+        return done.outcome(done.result)
+
+    async def _opened(
+        self, job: Job, store: Store, steps: Steps, say: Say, asked: Asked[T]
+    ) -> _Done[T | NoFix]:
+        """What `asked` gets from a solver with all that it needs."""
+
+        async def progress(stage: str, detail: str) -> None:  # noqa: ARG001 - the detail says it
+            say(detail[:1].upper() + detail[1:] + ".")
+
+        meter = await Meter.open(store, job.options.dollars, job.purse)
+        if unsolvable := nothing_to_solve(job.codebase):
+            return _Done(unsolvable, meter.accounts())
+        async with (
+            self.sandboxed(job, say) as (image, sandbox),
+            self._models.opened(Purpose(meter, steps, job.options, store)) as models,
+        ):
+            solver = Solver(
+                models=models,
+                sandbox=sandbox,
+                codebase=job.codebase,
+                store=job.sharing(store, image),
+                options=job.options,
+                progress=progress,
+            )
+            result = await asked(solver)
+        context = await store.load(CONTEXT_KEY, Context)
+        took = await store.load(SECONDS_KEY, Took)
+        seconds = took.seconds if took else 0
+        sent_to = meter.ledger.sent_to
+        return _Done(result, meter.accounts(), image, context, seconds, sent_to)
+
+    async def verify(self, job: Job, ask: Evidence, store: Store, *, say: Say) -> Verification:
+        """The reproduction test on both sides, as often as `ask` says. Saved once it is done.
+
+        Raises:
+            SandboxError, GitFailed: see there.
+        """
+        if done := await store.load(ask.key, Verification):
+            return done
+        async with self.sandboxed(job, say) as (_, sandbox):
+            found = await verify(
+                job.codebase,
+                ask.changes,
+                test=ask.test,
+                command=ask.command,
+                sandbox=sandbox,
+                times=ask.times,
+                seconds=job.options.execution_seconds,
+            )
+        await store.save(ask.key, found)
+        return found
+
+    async def revise(
+        self, job: Job, task: Task, store: Store, *, steps: Steps, say: Say
+    ) -> Revised:
+        """What one editing machine makes of a review. Raises as `solve`."""
+        meter = await Meter.open(store, job.options.dollars, job.purse)
+        async with (
+            self.sandboxed(job, say) as (_, sandbox),
+            self._models.opened(Purpose(meter, steps, job.options, store)) as models,
+        ):
+            early = job.options.nearby_seconds > 0
+            near = NearbyTests(job.codebase, sandbox, store, job.options) if early else None
+            return await revise(
+                task,
+                model=models.solver,
+                sandbox=sandbox,
+                codebase=job.codebase,
+                options=job.options,
+                store=store,
+                own_tests=near,
+            )
+
+    async def choose(
+        self, job: Job, ask: Ask, store: Store, *, steps: Steps, say: Say
+    ) -> Chosen | Outcome:
+        """The choice among edits from anywhere, or why nothing can be run here. Raises as `solve`.
+
+        Where no solver is set, what needs none is done.
+        """
+
+        async def progress(detail: str) -> None:
+            say(detail[:1].upper() + detail[1:] + ".")
+
+        meter = await Meter.open(store, job.options.dollars, job.purse)
+        if unsolvable := nothing_to_solve(job.codebase):
+            return Outcome(unsolvable, meter.accounts())
+        async with (
+            self.sandboxed(job, say) as (image, sandbox),
+            self._models.choosing(Purpose(meter, steps, job.options, store)) as (model, reward),
+        ):
+            selector = Selector(
+                model=model,
+                reward=reward,
+                sandbox=sandbox,
+                codebase=job.codebase,
+                store=job.sharing(store, image),
+                options=job.options,
+                progress=progress,
+            )
+            choice = await selector.select(job.issue, ask.edits, ask.tests)
+        return Chosen(choice, meter.accounts(), image)
+
+    @asynccontextmanager
+    async def sandboxed(self, job: Job, say: Say) -> AsyncGenerator[tuple[str, Sandbox]]:
+        """The job's environment image, and a sandbox in it. Raises SandboxError."""
+        say("Preparing the environment.")
+        image = await self.engine.prepare(
+            await job.codebase.tree(),  # let go of once it is in the image
+            setup=job.setup,
+            dockerfile=job.dockerfile,
+            python=job.python,
+            scope=job.issue.repository,
+            run_id=job.run_id,
+            on_progress=say,
+        )
+        async with self.engine.open(image, run_id=job.run_id) as sandbox:
+            yield image, sandbox
+
+    async def clean_up(self, active: list[str]) -> int:
+        """Remove the containers of runs that are not active; how many there were.
+
+        Images go too, the least recently used first, until the rest fits into the settings' size.
+
+        Raises:
+            TryLater: Docker does not answer.
+        """
+        try:
+            removed = await self.engine.reap(live_runs=active, older_than=_YOUNG_SECONDS)
+            await self.engine.collect(max_bytes=self._images_mb * 1_000_000)
+        except SandboxUnavailable as error:
+            raise TryLater(Failure.SANDBOX_UNAVAILABLE, _YOUNG_SECONDS) from error
+        return removed

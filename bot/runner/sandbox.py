@@ -1,0 +1,89 @@
+"""The sandbox engine that the settings ask for."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+from bot.settings import Settings, SettingsError
+from sandbox.docker.address import DockerAddress
+from sandbox.docker.engine import DockerEngine
+from sandbox.engine import Engine
+from sandbox.kubernetes.cluster import Cluster
+from sandbox.kubernetes.engine import KubernetesEngine
+from sandbox.kubernetes.pod import PodOptions
+from sandbox.limits import Limits
+
+FIX, SELECT = "capuchin fix", "capuchin select"
+"""Whose the containers of commands on a local repository are: no worker knows their runs, and so
+none may reap them."""
+_DEBIAN_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
+
+
+def trusted_certificates() -> Path | None:
+    """The CA bundle that this machine itself trusts, where it has one file for it."""
+    ours = ssl.get_default_verify_paths().cafile
+    return next((p for p in (Path(ours or _DEBIAN_BUNDLE), _DEBIAN_BUNDLE) if p.is_file()), None)
+
+
+def address_of(settings: Settings) -> DockerAddress:
+    """Where the settings say that Docker is."""
+    return DockerAddress(
+        settings.docker_url, tls=settings.docker_tls_dir, ssh_config=settings.docker_ssh_config
+    )
+
+
+def engine_of(settings: Settings, *, owner: str = "") -> Engine:
+    """The sandbox engine of the settings; connects to nothing yet.
+
+    `owner` marks its containers; without one they are the workers', who reap those of runs that
+    are not active.
+
+    Raises:
+        SettingsError: an address, secret or network is none that repositories may see, or pods
+            have no registry.
+    """
+    owner = owner or f"{settings.github_url} {settings.github_app_id}"
+    builder = docker_of(settings, owner)
+    if settings.sandbox == "docker":
+        return builder
+    if not settings.sandbox_registry:
+        raise SettingsError(
+            "CAPUCHIN_SANDBOX_REGISTRY is not set: with CAPUCHIN_SANDBOX=kubernetes, environment "
+            "images must be pushed where the cluster's nodes can pull them."
+        )
+    return KubernetesEngine(
+        builder,
+        Cluster(settings.kubernetes_namespace, settings.kubeconfig),
+        registry=settings.sandbox_registry,
+        options=PodOptions(
+            runtime_class=settings.kubernetes_runtime_class,
+            pull_secret=settings.kubernetes_pull_secret,
+        ),
+        parallel=settings.sandbox_parallel,
+        owner=owner,
+    )
+
+
+def docker_of(settings: Settings, owner: str) -> DockerEngine:
+    """The part of the engine that is Docker; raises as `engine_of`."""
+    try:
+        return DockerEngine(
+            limits=Limits(memory_mb=settings.sandbox_memory_mb),
+            parallel=settings.sandbox_parallel,
+            ca_bundle=settings.build_ca_bundle or trusted_certificates(),
+            base=settings.sandbox_base,
+            owner=owner,
+            runtime=settings.sandbox_runtime,
+            index_url=settings.build_index_url or None,
+            npm_registry=settings.build_npm_registry or None,
+            python_mirror=settings.build_python_mirror or None,
+            build_secrets={n: v.get_secret_value() for n, v in settings.build_secrets.items()},
+            build_network=settings.build_network,
+            build_disk_mb=settings.build_disk_mb,
+            address=address_of(settings),
+        )
+    except ValueError as error:
+        name, _, why = str(error).partition(" ")
+        name = name.rstrip(":").removeprefix("build_").upper()
+        raise SettingsError(f"CAPUCHIN_BUILD_{name}: {why}") from None

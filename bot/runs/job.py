@@ -1,0 +1,31 @@
+"""What the workshop needs for any run, of an issue or of a pull request of ours."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from bot.repo_config.model import RepoConfig
+from bot.runner.runner import Job
+from bot.settings import Settings
+from bot.storage.checkpoints import EnvironmentStore
+from bot.storage.day_budget import DayPurse
+from bot.storage.lease import Lease
+from pipeline.codebase.commit import Codebase
+from pipeline.types import Issue
+
+
+async def job_of(
+    lease: Lease, settings: Settings, config: RepoConfig, *, codebase: Codebase, issue: Issue
+) -> Job:
+    """The job of the run that `lease` is for, under the repository's options and all ceilings."""
+    return Job(
+        run_id=lease.run.id,
+        issue=issue,
+        codebase=codebase,
+        options=config.options(),
+        setup=config.setup,
+        purse=await DayPurse.open(lease, settings, config.budget.day),
+        dockerfile=config.dockerfile,
+        python=config.python,
+        shared=partial(EnvironmentStore.at, lease),
+    )

@@ -1,0 +1,155 @@
+"""Ceilings for one day, of a repository and of all together, kept in Redis by all workers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime
+from itertools import count
+from typing import Final, NamedTuple
+
+from redis.asyncio import Redis
+
+from bot.settings import Settings
+from bot.storage.client import patiently, run_script
+from bot.storage.draining import Steps
+from bot.storage.keys import BUDGET_SECONDS, Keys
+from bot.storage.lease import Lease
+from bot.types import RepoRef, now
+from pipeline.budget import Slip, Wish
+from pipeline.errors import BudgetSpent, Ceiling
+
+# Each key is a hash: `spent`, and a field for each slip: `amount|until`. A settled slip keeps its
+# field with the amount 0 until then, so that settling it a second time counts nothing.
+RESERVE: Final = """
+local time = redis.call('TIME')
+local at = tonumber(time[1])
+local least, granted = tonumber(ARGV[2]), tonumber(ARGV[3])
+for i, key in ipairs(KEYS) do
+  local ceiling, spent, held = tonumber(ARGV[5 + i]), 0, 0
+  local all = redis.call('HGETALL', key)
+  for n = 1, #all, 2 do
+    if all[n] == 'spent' then
+      spent = tonumber(all[n + 1])
+    else
+      local amount, untill = string.match(all[n + 1], '^(.-)|(.*)$')
+      if tonumber(untill) < at then redis.call('HDEL', key, all[n])
+      elseif all[n] ~= ARGV[1] then held = held + tonumber(amount) end
+    end
+  end
+  local left = ceiling - spent
+  if left <= 0 or left < least then return {i, tostring(spent), 0} end
+  if left - held <= 0 or left - held < least then return {i, tostring(spent), 1} end
+  granted = math.min(granted, left - held)
+end
+for _, key in ipairs(KEYS) do
+  redis.call('HSET', key, ARGV[1], string.format('%.9f|%d', granted, at + tonumber(ARGV[4])))
+  redis.call('EXPIRE', key, ARGV[5])
+end
+return {0, string.format('%.9f', granted), 0}
+"""
+SETTLE: Final = """
+for _, key in ipairs(KEYS) do
+  local slip = redis.call('HGET', key, ARGV[1])
+  local amount, untill = string.match(slip or '', '^(.-)|(.*)$')
+  if not slip or tonumber(amount) ~= 0 then
+    redis.call('HINCRBYFLOAT', key, 'spent', ARGV[2])
+    redis.call('EXPIRE', key, ARGV[3])
+    if slip then redis.call('HSET', key, ARGV[1], '0|' .. untill) end
+  end
+end
+"""
+DROP: Final = """
+for _, key in ipairs(KEYS) do
+  for _, field in ipairs(redis.call('HKEYS', key)) do
+    if string.sub(field, 1, #ARGV[1]) == ARGV[1] then redis.call('HDEL', key, field) end
+  end
+end
+"""
+WAIT_SECONDS: Final = 0.5
+"""Between two looks whether a call in flight, perhaps another worker's, has given money back."""
+
+
+class _Limit(NamedTuple):
+    of: Ceiling
+    repo: RepoRef | None
+    dollars: float
+
+
+class DayPurse:
+    """The `Purse` of one run: nothing is spent that could pass one of the day's ceilings.
+
+    A call counts for the day on which it began.
+    """
+
+    def __init__(
+        self,
+        redis: Redis,
+        keys: Keys,
+        run_id: str,
+        limits: tuple[_Limit, ...],
+        steps: Steps,
+        clock: Callable[[], datetime] = now,
+    ) -> None:
+        self._redis = redis
+        self._keys = keys
+        self._run_id = run_id
+        self._limits = limits
+        self._steps = steps
+        self._clock = clock
+        self._numbers = count()
+
+    @classmethod
+    async def open(
+        cls,
+        lease: Lease,
+        settings: Settings,
+        wanted: float | None,
+        clock: Callable[[], datetime] = now,
+    ) -> DayPurse | None:
+        """The purse of the run that `lease` is for; None when no ceiling is set.
+
+        `wanted` is the repository's own ceiling; the operator's holds where it is lower. What an
+        earlier worker had set aside for the run is free again.
+        """
+        own = [dollars for dollars in (wanted, settings.budget_repository_day) if dollars]
+        limits: list[_Limit] = []
+        if own:
+            limits.append(_Limit("repository", lease.run.repo, min(own)))
+        if settings.budget_day:
+            limits.append(_Limit("installation", None, settings.budget_day))
+        if not limits:
+            return None
+        purse = cls(lease.redis, lease.keys, lease.run.id, tuple(limits), lease.steps, clock)
+        await purse._call(DROP, purse._day(), [f"{lease.run.id}:"])
+        return purse
+
+    async def reserve(self, wish: Wish) -> Slip:
+        """See `pipeline.budget.Purse`."""
+        day = self._day()
+        # The worker's fence is not needed: a number is used once, and an open drops older slips.
+        name = f"{self._run_id}:{next(self._numbers)}"
+        ceilings = [f"{limit.dollars:.9f}" for limit in self._limits]
+        args = [f"{wish.least:.9f}", f"{wish.most:.9f}", str(int(wish.seconds) + 1)]
+        while True:
+            told = await self._call(RESERVE, day, [name, *args, str(BUDGET_SECONDS), *ceilings])
+            which, dollars, others = int(told[0]), float(told[1]), bool(told[2])
+            if which == 0:
+                return Slip(f"{day} {name}", dollars)
+            if not others:
+                limit = self._limits[which - 1]
+                raise BudgetSpent(dollars, limit.dollars, limit.of)
+            await asyncio.sleep(WAIT_SECONDS)
+
+    async def settle(self, slip: Slip, dollars: float) -> None:
+        """See `pipeline.budget.Purse`."""
+        day, _, name = slip.name.partition(" ")
+        with self._steps.short():
+            await self._call(SETTLE, day, [name, f"{dollars:.9f}", str(BUDGET_SECONDS)])
+
+    def _day(self) -> str:
+        return self._clock().date().isoformat()
+
+    async def _call(self, script: str, day: str, args: list[str]) -> list[bytes]:
+        keys = [self._keys.budget(day, limit.repo) for limit in self._limits]
+        return await patiently(lambda: run_script(self._redis, script, keys, args))

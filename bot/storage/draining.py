@@ -1,0 +1,105 @@
+"""Which steps of a run are under way, so that a worker told to stop lets them end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Final
+
+from pipeline.models.base import Model, Reply
+from pipeline.models.likelihood import Reward
+from pipeline.models.wrappers.base import Question, Wrapper
+from pipeline.types import Issue
+
+QUIET_SECONDS: Final = 0.1
+"""For a task to go from one thing that counts to the next."""
+
+
+class Steps:
+    """Counts what would be lost if the run were cancelled now."""
+
+    def __init__(self) -> None:
+        self._under_way = 0
+        self._unsaved: set[asyncio.Task[object]] = set()
+        """Those that were answered and have not saved the answer."""
+        self._closing = False
+        self._changed = asyncio.Event()
+
+    @asynccontextmanager
+    async def paid(self) -> AsyncGenerator[None]:
+        """Around what costs money. Once the worker is stopping, nothing new begins: it parks.
+
+        What was paid counts until its task has saved it, which is what `saved` says, or has ended.
+        """
+        self.saved()
+        if self._closing:
+            await asyncio.Event().wait()
+        with self.short():
+            yield
+            self._unsaved.add(task := _current())
+            task.add_done_callback(self._forget)
+
+    def saved(self) -> None:
+        """What the current task was answered is kept."""
+        self._forget(_current())
+
+    @contextmanager
+    def short(self) -> Generator[None]:
+        """Around what ends soon and should not be cut: saving a result, an effect at GitHub."""
+        self._count(+1)
+        try:
+            yield
+        finally:
+            self._count(-1)
+
+    async def drained(self) -> None:
+        """Let nothing new begin; return when what is under way has ended and been saved."""
+        self._closing = True
+        while True:
+            self._changed.clear()
+            try:
+                busy = self._under_way or self._unsaved
+                async with asyncio.timeout(None if busy else QUIET_SECONDS):
+                    await self._changed.wait()
+            except TimeoutError:
+                return
+
+    def _forget(self, task: asyncio.Task[object]) -> None:
+        self._unsaved.discard(task)
+        self._changed.set()
+
+    def _count(self, change: int) -> None:
+        self._under_way += change
+        self._changed.set()
+
+
+def _current() -> asyncio.Task[object]:
+    task = asyncio.current_task()
+    assert task is not None
+    return task
+
+
+class PausableModel(Wrapper):
+    """A model whose calls a stopping worker waits for. Put it nearest to the client."""
+
+    def __init__(self, model: Model, steps: Steps) -> None:
+        super().__init__(model)
+        self._steps = steps
+
+    async def answer(self, question: Question) -> Reply:
+        async with self._steps.paid():
+            return await question.put_to(self.model)
+
+
+class PausableReward:
+    """A reward model whose calls a stopping worker waits for."""
+
+    def __init__(self, reward: Reward, steps: Steps) -> None:
+        self._reward = reward
+        self._steps = steps
+
+    async def score(self, issue: Issue, diff: str) -> float:
+        """As the reward model's own; see `pipeline.selection.reward.Reward`."""
+        async with self._steps.paid():
+            return await self._reward.score(issue, diff)

@@ -1,0 +1,237 @@
+"""The right to work on a run: held by one worker at a time, and lost by silence."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from redis.asyncio import Redis
+
+from bot.errors import LeaseLost
+from bot.storage.client import UNREACHABLE, run_script
+from bot.storage.draining import Steps
+from bot.storage.history import MOST_OUTCOMES, OUTCOME_SECONDS, entry_of
+from bot.storage.keys import RECORD_SECONDS, Keys
+from bot.types import Run, RunStatus, now
+
+ACQUIRE: Final = """
+if redis.call('SISMEMBER', KEYS[1], ARGV[1]) == 0 or redis.call('EXISTS', KEYS[2]) == 1 then
+  return false
+end
+local record = redis.call('GET', KEYS[4])
+if not record then return false end
+local fence = redis.call('INCR', KEYS[3])
+redis.call('EXPIRE', KEYS[3], ARGV[4])
+redis.call('SET', KEYS[2], ARGV[2] .. '#' .. fence, 'PX', ARGV[3])
+return {fence, record}
+"""
+RENEW: Final = """
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+return 1
+"""
+SAVE: Final = """
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[2], ARGV[2], 'EX', ARGV[3])
+return 1
+"""
+GIVE_BACK: Final = """
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[2], ARGV[2], 'EX', ARGV[3])
+redis.call('DEL', KEYS[1])
+return 1
+"""
+FINISH: Final = """
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[2], ARGV[2], 'EX', ARGV[3])
+redis.call('DEL', KEYS[1])
+redis.call('SREM', KEYS[3], ARGV[4])
+local time = tonumber(ARGV[6])
+if ARGV[10] ~= '' then
+  redis.call('ZADD', KEYS[8], ARGV[13], ARGV[10])
+  redis.call('ZREMRANGEBYSCORE', KEYS[8], '-inf', time - ARGV[11])
+  redis.call('ZREMRANGEBYRANK', KEYS[8], 0, -1 - ARGV[12])
+  redis.call('EXPIRE', KEYS[8], ARGV[11])
+end
+redis.call('ZADD', KEYS[5], time, ARGV[4])
+redis.call('ZREMRANGEBYSCORE', KEYS[5], '-inf', time - ARGV[3])
+redis.call('HINCRBY', KEYS[6], 'ended ' .. ARGV[5], 1)
+redis.call('HINCRBYFLOAT', KEYS[6], 'dollars', ARGV[8])
+if ARGV[7] ~= '' then
+  redis.call('HINCRBYFLOAT', KEYS[6], 'seconds', ARGV[7])
+  redis.call('LPUSH', KEYS[7], ARGV[7])
+  redis.call('LTRIM', KEYS[7], 0, ARGV[9] - 1)
+end
+if redis.call('GET', KEYS[4]) == ARGV[4] then redis.call('DEL', KEYS[4]) end
+return 1
+"""
+
+DURATIONS_KEPT: Final = 20
+"""Of the latest runs: what the next are expected to take follows from them."""
+
+
+class Lease:
+    """Proof that this worker has the run. Whatever has an effect outside takes it as argument."""
+
+    def __init__(
+        self, redis: Redis, keys: Keys, run: Run, *, worker: str, fence: int, seconds: float
+    ) -> None:
+        """Made by `acquire`, at a moment when the lease had just been taken."""
+        self.redis = redis
+        self.keys = keys
+        self.run = run
+        """The record as last saved."""
+        self.worker = worker
+        self.fence = fence
+        """Higher with every lease of this run that was ever handed out."""
+        self.steps = Steps()
+        self._seconds = seconds
+        self._expires = time.monotonic() + seconds
+        self._token = f"{worker}#{fence}"
+        self._over = False
+        self.lost = False
+        """Another worker may have the run, and the body was cancelled for it."""
+
+    @classmethod
+    async def acquire(
+        cls, redis: Redis, keys: Keys, run_id: str, *, worker: str, seconds: float
+    ) -> Lease | None:
+        """Take the lease of an active run; None when another has it or the run is finished."""
+        asked = time.monotonic()
+        answer = await run_script(
+            redis,
+            ACQUIRE,
+            [keys.active, keys.lease(run_id), keys.fence(run_id), keys.run(run_id)],
+            [run_id, worker, int(seconds * 1000), RECORD_SECONDS],
+        )
+        if answer is None:
+            return None
+        run = Run.model_validate_json(answer[1])
+        lease = cls(redis, keys, run, worker=worker, fence=int(answer[0]), seconds=seconds)
+        lease._expires = asked + seconds
+        return lease
+
+    async def require(self) -> None:
+        """Renew the lease now; to be awaited before each effect outside.
+
+        Raises:
+            LeaseLost: another worker may have the run.
+        """
+        asked = time.monotonic()
+        if self._over:
+            raise LeaseLost(self.run.id)
+        await self._held(RENEW, [self.keys.lease(self.run.id)], [int(self._seconds * 1000)])
+        self._expires = asked + self._seconds
+
+    @asynccontextmanager
+    async def kept(self) -> AsyncGenerator[None]:
+        """Renew at every third of the time; if that fails, cancel the body.
+
+        Raises:
+            LeaseLost: the lease was lost, and the body has been cancelled for it.
+        """
+        body = asyncio.current_task()
+        assert body is not None
+        cancelled_before = body.cancelling()
+        beat = asyncio.create_task(self._beat(body))
+        try:
+            yield
+        except asyncio.CancelledError:
+            if self.lost and body.uncancel() <= cancelled_before:
+                raise LeaseLost(self.run.id) from None
+            raise
+        finally:
+            beat.cancel()
+            await asyncio.wait([beat])
+
+    async def save(self, run: Run) -> None:
+        """Keep `run` as the record.
+
+        Raises:
+            LeaseLost: nothing was written; the record is another worker's to write.
+        """
+        await self._write(SAVE, run)
+
+    async def give_back(self, run: Run) -> None:
+        """Keep `run` and let go of the lease, so that another worker may take it up at once.
+
+        Raises:
+            LeaseLost: as in `save`.
+        """
+        await self._write(GIVE_BACK, run, last=True)
+
+    async def finish(self, run: Run) -> None:
+        """Keep `run` as it ended, free its issue for another and let go of the lease: all or none.
+
+        Raises:
+            LeaseLost: as in `save`.
+        """
+        await self._write(FINISH, run, last=True)
+
+    async def _write(self, script: str, run: Run, *, last: bool = False) -> None:
+        keys = self.keys
+        self._over = self._over or last
+        await self._held(
+            script,
+            [
+                keys.lease(run.id),
+                keys.run(run.id),
+                keys.active,
+                keys.issue(run.repo, run.issue),
+                keys.ended,
+                keys.totals,
+                keys.seconds,
+                keys.outcomes(run.repo),
+            ],
+            [
+                run.model_dump_json(),
+                RECORD_SECONDS,
+                run.id,
+                *_totals(run),
+                entry_of(run),
+                OUTCOME_SECONDS,
+                MOST_OUTCOMES,
+                f"{(run.finished_at or now()).timestamp():.3f}",
+            ],
+        )
+        self.run = run
+
+    async def _held(self, script: str, keys: list[str], args: list[str | int]) -> None:
+        """Run a script that does nothing unless the lease is ours; until then, ask again."""
+        while time.monotonic() < self._expires:
+            try:
+                async with asyncio.timeout(self._expires - time.monotonic()):
+                    held = await run_script(self.redis, script, keys, [self._token, *args])
+                if held:
+                    return
+                break
+            except UNREACHABLE:
+                await asyncio.sleep(min(0.5, self._seconds / 10))
+        self._expires = 0.0
+        raise LeaseLost(self.run.id)
+
+    async def _beat(self, body: asyncio.Task[object]) -> None:
+        while True:
+            await asyncio.sleep(self._seconds / 3)
+            if self._over:
+                return
+            try:
+                await self.require()
+            except LeaseLost:
+                if not self._over:
+                    self.lost = True
+                    body.cancel()
+                return
+
+
+def _totals(run: Run) -> list[str | int]:
+    """How it ended, when, how long it took (empty unless it came to an answer), what it cost."""
+    ended = run.finished_at or now()
+    answered = run.status in (RunStatus.OPENED_PULL_REQUEST, RunStatus.NO_FIX)
+    started = run.started_at if answered else None
+    took = f"{(ended - started).total_seconds():.1f}" if started else ""
+    spent = f"{run.dollars:.6f}"
+    return [run.status.value, int(ended.timestamp()), took, spent, DURATIONS_KEPT]

@@ -1,0 +1,78 @@
+"""How far a run has come: what it does, and counts that are taken from what it saves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final, TypeVar
+
+from pydantic import BaseModel, Field
+
+from bot.types import Frozen, now
+from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
+from pipeline.store import Store
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class Progress(Frozen):
+    """What the status comment and the run's page show while a run is worked on."""
+
+    doing: str = ""
+    """One of our own sentences."""
+    files: int = 0
+    """Read one by one for whether they matter."""
+    tests: int = 0
+    """Reproduction scripts, under way or written."""
+    edits: int = 0
+    """Under way or written."""
+    dollars: float = 0.0
+    """Spent so far at list prices."""
+    at: datetime = Field(default_factory=now)
+
+
+_COUNTED: Final = {
+    "files": re.compile(r"context/relevance/.+"),
+    "tests": re.compile(r"testing/\d+"),
+    "edits": re.compile(r"editing/\d+"),
+}
+"""The pipeline saves a document under such a key for each of them."""
+
+
+class WatchedStore:
+    """A store that counts what goes through it, found or saved, and tells of every change."""
+
+    def __init__(self, store: Store, tell: Callable[[Progress], None]) -> None:
+        self._store = store
+        self._tell = tell
+        self._seen: dict[str, set[str]] = {name: set() for name in _COUNTED}
+        self._progress = Progress()
+
+    def say(self, doing: str) -> None:
+        """Tell what is being done now."""
+        self._change(doing=doing)
+
+    async def load(self, key: str, kind: type[M]) -> M | None:
+        """See `pipeline.store.Store`."""
+        value = await self._store.load(key, kind)
+        if value is not None:
+            self._count(key, value)
+        return value
+
+    async def save(self, key: str, value: BaseModel) -> None:
+        """See `pipeline.store.Store`."""
+        await self._store.save(key, value)
+        self._count(key, value)
+
+    def _count(self, key: str, value: BaseModel) -> None:
+        if key == LEDGER_KEY and isinstance(value, Ledger):
+            self._change(dollars=value.dollars)
+        for name, pattern in _COUNTED.items():
+            if pattern.fullmatch(key) and key not in self._seen[name]:
+                self._seen[name].add(key)
+                self._change(**{name: len(self._seen[name])})
+
+    def _change(self, **fields: object) -> None:
+        self._progress = self._progress.model_copy(update={**fields, "at": now()})
+        self._tell(self._progress)

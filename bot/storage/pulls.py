@@ -1,0 +1,171 @@
+"""What we know of each of our open pull requests, kept in Redis until it is closed."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from typing import Final, cast
+
+from pydantic import Field, ValidationError
+from redis.asyncio import Redis
+from redis.exceptions import WatchError
+
+from bot.git.commit_style import Manners
+from bot.storage.keys import Keys
+from bot.triggers.requests import Tend
+from bot.types import Frozen, RepoRef
+from pipeline.types import Issue
+
+
+class PullRecord(Frozen):
+    """One pull request of ours. Plain data, written by whoever has the lease of a run on it."""
+
+    repo: RepoRef
+    pull: int
+    issue: int
+    """What it fixes."""
+    about: Issue
+    """The same as text, as it was when the fix was asked for. Untrusted."""
+    asked_by: str
+    """Who asked for the fix."""
+    manners: Manners = Manners()
+    """How commits are written in this repository."""
+    branch: str
+    base: str
+    """Full SHA that our commits stand on."""
+    head: str
+    """Full SHA that we last pushed to the branch; another one there is a person's."""
+    about_to_push: str = ""
+    """Full SHA that a worker was about to push when it was last heard of."""
+    test_path: str
+    """The reproduction test's."""
+    command: tuple[str, ...]
+    """Runs it."""
+    ready_when_green: bool = False
+    """It is a draft until the repository's own checks pass."""
+    handed_over: bool = False
+    """A person pushed to the branch: it is theirs, and we push no more."""
+    verified: str = ""
+    """The base and head that the evidence was last gathered on."""
+    shown: bool = False
+    """Whether it was then as evidence should be."""
+    refused: str = ""
+    """The head for which we gave up mending a conflict."""
+    paused: str = ""
+    """The day (UTC, ISO 8601) whose ceiling was reached: nothing is followed until the next."""
+    answered: tuple[str, ...] = Field(default=())
+    """Ids of what people wrote that needs no answer any more; the latest `MOST_ANSWERED`."""
+
+    def ours(self, sha: str) -> bool:
+        """Whether a head of the branch is what we pushed, or were about to."""
+        return sha in (self.head, self.about_to_push)
+
+
+MOST_ANSWERED: Final = 500
+MOST_DUE: Final = 20
+"""Looked after in one turn of the sweep."""
+
+
+class Records:
+    """All records under one Redis prefix. Every method raises redis-py's errors.
+
+    `put` and `drop` are for whoever has just renewed the lease of a run on the pull request.
+    """
+
+    def __init__(self, redis: Redis, keys: Keys) -> None:
+        self._redis = redis
+        self._keys = keys
+
+    async def get(self, repo: RepoRef, pull: int) -> PullRecord | None:
+        """None for a pull request that is not ours, or closed."""
+        asked = self._redis.hget(self._keys.pulls(repo), str(pull))
+        found = await cast("Awaitable[bytes | None]", asked)
+        return None if found is None else _read(found)
+
+    async def of(self, repo: RepoRef) -> list[PullRecord]:
+        """All of a repository."""
+        place = self._keys.pulls(repo)
+        found = await cast("Awaitable[list[bytes]]", self._redis.hvals(place))
+        return [record for one in found if (record := _read(one)) is not None]
+
+    async def meant(self, wish: Tend) -> list[PullRecord]:
+        """Those that `wish` is about."""
+        if wish.about == "pull":
+            one = await self.get(wish.repo, wish.number)
+            return [] if one is None else [one]
+        return [
+            one
+            for one in await self.of(wish.repo)
+            if wish.about == "base"
+            or (wish.about == "issue" and one.issue == wish.number)
+            or (wish.about == "branch" and one.branch in wish.branches)
+        ]
+
+    async def put(self, record: PullRecord, *, look_in: float) -> None:
+        """Keep the record, and have it looked after in `look_in` seconds at the latest."""
+        place = self._keys.pulls(record.repo)
+        kept = self._redis.hset(place, str(record.pull), record.model_dump_json())
+        await cast("Awaitable[int]", kept)
+        await self._look(_member(record.repo, record.pull), look_in)
+
+    async def change(
+        self, repo: RepoRef, pull: int, fields: Mapping[str, object], *, look_in: float
+    ) -> PullRecord | None:
+        """Replace some fields of what is kept, and only them: two runs may write at a time.
+
+        None when nothing is kept.
+        """
+        place = self._keys.pulls(repo)
+        async with self._redis.pipeline() as pipe:
+            while True:
+                await pipe.watch(place)
+                asked = pipe.hget(place, str(pull))
+                found = await cast("Awaitable[bytes | None]", asked)
+                record = None if found is None else _read(found)
+                if record is None:
+                    return None
+                changed = record.model_copy(update=dict(fields))
+                pipe.multi()
+                pipe.hset(place, str(pull), changed.model_dump_json())
+                try:
+                    await pipe.execute()
+                except WatchError:
+                    continue
+                break
+        await self._look(_member(repo, pull), look_in)
+        return changed
+
+    async def drop(self, repo: RepoRef, pull: int) -> None:
+        """Forget a pull request that is closed, or whose repository is gone."""
+        await cast("Awaitable[int]", self._redis.hdel(self._keys.pulls(repo), str(pull)))
+        await self._redis.zrem(self._keys.pulls_due, _member(repo, pull))
+
+    async def due(self, *, again_in: float) -> list[tuple[RepoRef, int]]:
+        """Whose time to be looked after has come; each comes up again in `again_in` seconds."""
+        time = (await self._redis.time())[0]
+        found = cast(
+            "list[bytes]",
+            await self._redis.zrangebyscore(
+                self._keys.pulls_due, "-inf", time, start=0, num=MOST_DUE
+            ),
+        )
+        listed: list[tuple[RepoRef, int]] = []
+        for member in found:
+            await self._look(member.decode(), again_in)
+            repo, _, pull = member.decode().rpartition("#")
+            listed.append((RepoRef.model_validate_json(repo), int(pull)))
+        return listed
+
+    async def _look(self, member: str, seconds: float) -> None:
+        time = (await self._redis.time())[0]
+        await self._redis.zadd(self._keys.pulls_due, {member: time + seconds})
+
+
+def _member(repo: RepoRef, pull: int) -> str:
+    return f"{repo.model_dump_json()}#{pull}"
+
+
+def _read(found: bytes) -> PullRecord | None:
+    try:
+        return PullRecord.model_validate_json(found)
+    except ValidationError:  # a newer Capuchin's: what we cannot read we do not touch
+        return None

@@ -1,0 +1,291 @@
+"""The record of runs in Redis: at most one active run an issue, and none is ever forgotten."""
+
+from __future__ import annotations
+
+import logging
+import zlib
+from collections.abc import AsyncGenerator, Awaitable
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final, NamedTuple, cast
+from uuid import uuid4
+
+from pydantic import ValidationError
+from redis.asyncio import Redis
+
+from bot.storage.client import run_script
+from bot.storage.keys import CHECKPOINT_SECONDS, DAY, DELIVERY_SECONDS, RECORD_SECONDS, Keys
+from bot.storage.label_events import NOT_PUT_ON, PutOn
+from bot.storage.lease import Lease
+from bot.storage.scripts import ASK_STOP, CREATE, DROP_STOP, FORGET, HASTEN
+from bot.triggers.requests import Start
+from bot.types import IssueVersion, Mode, RepoRef, Run, RunStatus, Stop, StopReason, changed, now
+
+logger = logging.getLogger(__name__)
+
+VERSION_KEY: Final = "version"
+"""The checkpoint that holds the `IssueVersion` that was asked about."""
+ANSWER_WITHIN: Final = timedelta(days=7)
+"""For how long whoever asks again is taken to have read what the bot asked back."""
+
+
+class Outcome(StrEnum):
+    CREATED = "created"
+    RUNNING = "running"
+    """The issue has an active run already; it is the answer to this request too."""
+    REPEATED = "repeated"
+    """This very delivery was answered before."""
+
+
+class Asked(NamedTuple):
+    """What became of a request for a run."""
+
+    outcome: Outcome
+    run_id: str
+
+
+class Runs:
+    """All runs under one Redis prefix. Every method raises redis-py's errors."""
+
+    def __init__(self, redis: Redis, prefix: str) -> None:
+        self.redis = redis
+        self.keys = Keys(prefix)
+
+    async def create(
+        self,
+        repo: RepoRef,
+        issue: int,
+        *,
+        asked_by: str,
+        delivery: str,
+        version: IssueVersion | None = None,
+        join: bool = True,
+        put_on: PutOn | None = None,
+        **fields: Any,
+    ) -> Asked:
+        """Begin a run of an issue, unless the issue has one or `delivery` was answered before.
+
+        `version` is the issue as whoever asks has read it; `fields` are others of the record.
+        With `join` the run that the issue has is the answer for good; without, `delivery` may ask
+        again. What was `put_on` is answered once, whatever brings the news of it. Whoever asks
+        again after being asked back has confirmed.
+
+        One atomic step: after a crash at any point either everything of it is there or nothing.
+        """
+        before = await self.last_readable(repo, issue)
+        run = Run(
+            id=uuid4().hex,
+            repo=repo,
+            issue=issue,
+            asked_by=asked_by,
+            delivery=delivery,
+            **fields,
+        )
+        if not run.published:
+            run = changed(run, published=published_by(before))
+        if before is not None and _asks_still(before):
+            run = changed(run, confirmed=True)
+        keys = self.keys
+        outcome, run_id = await run_script(
+            self.redis,
+            CREATE,
+            [
+                keys.delivery(delivery),
+                keys.issue(repo, issue),
+                keys.run(run.id),
+                keys.active,
+                keys.last(repo, issue),
+                keys.checkpoint(run.id, VERSION_KEY),
+                keys.answered(repo, issue),
+            ],
+            [
+                run.id,
+                run.model_dump_json(),
+                DELIVERY_SECONDS,
+                RECORD_SECONDS,
+                b"" if version is None else zlib.compress(version.model_dump_json().encode()),
+                CHECKPOINT_SECONDS,
+                int(join),
+                *(put_on.args if put_on else NOT_PUT_ON),
+                keys.run(""),
+            ],
+        )
+        return Asked(Outcome(outcome.decode()), run_id.decode())
+
+    async def start(self, wish: Start) -> Asked:
+        """Begin the run that a label or an assignment asks for, or join the issue's; `create`."""
+        return await self.create(
+            wish.repo,
+            wish.issue,
+            asked_by=wish.asked_by,
+            delivery=wish.delivery,
+            version=wish.version,
+            put_on=PutOn.of(wish),
+            mode=wish.mode,
+            label=wish.label,
+            asked_at=wish.at,
+        )
+
+    async def answered(self, wish: Start, run_id: str) -> None:
+        """Remember that the label is dealt with, whatever brings the news of it again."""
+        await self.redis.set(self.keys.delivery(wish.delivery), run_id, ex=DELIVERY_SECONDS)
+        put_on, key = PutOn.of(wish), self.keys.answered(wish.repo, wish.issue)
+        if put_on is not None:
+            await cast(Awaitable[int], self.redis.hset(key, put_on.kept_as, str(put_on.until)))
+            await self.redis.expire(key, RECORD_SECONDS)
+
+    async def was_answered(self, wish: Start) -> bool:
+        """Whether that label is dealt with, by this delivery or another."""
+        if await self.redis.exists(self.keys.delivery(wish.delivery)):
+            return True
+        put_on, key = PutOn.of(wish), self.keys.answered(wish.repo, wish.issue)
+        if put_on is None:
+            return False
+        fields = list(put_on.answered_as)
+        found = await cast(Awaitable[list[bytes | None]], self.redis.hmget(key, fields))
+        return any(until is not None and put_on.at <= int(until) for until in found)
+
+    async def ask_stop(self, repo: RepoRef, issue: int, stop: Stop) -> str | None:
+        """Have the issue's active run stopped, whoever works on it; its id, None without one."""
+        keys = self.keys
+        found = await run_script(
+            self.redis,
+            ASK_STOP,
+            [keys.issue(repo, issue), keys.active, keys.stopped(repo, issue)],
+            [
+                keys.run(""),
+                stop.model_dump_json(),
+                RECORD_SECONDS,
+                repr(stop.at.timestamp()) if stop.at else "",
+                DAY,
+                int(stop.why is StopReason.COMMAND),
+            ],
+        )
+        return None if found is None else found.decode()
+
+    async def asked_last(self, run: Run) -> datetime | None:
+        """When the run was asked for, or its latest label that joined it was put on."""
+        joined = await self.redis.get(self.keys.joined(run.id))
+        if joined is None:
+            return run.asked_at
+        at = datetime.fromtimestamp(int(joined), UTC)
+        return at if run.asked_at is None else max(at, run.asked_at)
+
+    async def stop_of(self, run_id: str) -> Stop | None:
+        """Who wants the run to stop, if anybody does."""
+        wanted = await self.redis.get(self.keys.stop(run_id))
+        return None if wanted is None else Stop.model_validate_json(wanted)
+
+    async def drop_stop(self, run_id: str, stop: Stop) -> None:
+        """Forget a hint that turned out to be wrong."""
+        await run_script(self.redis, DROP_STOP, [self.keys.stop(run_id)], [stop.model_dump_json()])
+
+    async def stopped_at(self, repo: RepoRef, issue: int) -> datetime | None:
+        """When people last wanted the issue's work to stop, by GitHub's clock, as far as known."""
+        at = await self.redis.get(self.keys.stopped(repo, issue))
+        return None if at is None else datetime.fromtimestamp(float(at), UTC)
+
+    async def get(self, run_id: str) -> Run | None:
+        """The record, or None when there is none (any more).
+
+        Raises:
+            ValidationError: it is damaged, or of a newer Capuchin; it is left as it is.
+        """
+        record = await self.redis.get(self.keys.run(run_id))
+        return None if record is None else Run.model_validate_json(record)
+
+    async def last(self, repo: RepoRef, issue: int) -> Run | None:
+        """The issue's latest run of the last 30 days, active or finished. Raises as `get`."""
+        run_id: bytes | None = await self.redis.get(self.keys.last(repo, issue))
+        return None if run_id is None else await self.get(run_id.decode())
+
+    async def ahead(self, run: Run) -> int:
+        """How many runs are in the queue before this one."""
+        others = [await self.readable(run_id) for run_id in await self.active()]
+        return sum(
+            other.status is RunStatus.QUEUED and other.created_at < run.created_at
+            for other in others
+            if other is not None
+        )
+
+    async def current(self, repo: RepoRef, issue: int) -> Run | None:
+        """The issue's active run."""
+        run = await self.last_readable(repo, issue)
+        return None if run is None or run.status.final else run
+
+    async def readable(self, run_id: str) -> Run | None:
+        """As `get`, but None for a record that cannot be read either."""
+        try:
+            return await self.get(run_id)
+        except ValidationError:  # a newer Capuchin's
+            return None
+
+    async def last_readable(self, repo: RepoRef, issue: int) -> Run | None:
+        """As `last`, but None for a record that cannot be read either."""
+        run_id: bytes | None = await self.redis.get(self.keys.last(repo, issue))
+        return None if run_id is None else await self.readable(run_id.decode())
+
+    async def active(self) -> list[str]:
+        """The ids of all runs that are not finished, in no order."""
+        members = await cast(Awaitable[set[bytes]], self.redis.smembers(self.keys.active))
+        return [member.decode() for member in members]
+
+    async def idle(self) -> AsyncGenerator[Run]:
+        """Active runs that nobody has the lease of and whose time has come.
+
+        Cleans up on the way what a half-restored Redis may hold: active ids without a record. A
+        record that cannot be read is passed over and logged: a newer worker may know it.
+        """
+        for run_id in await self.active():
+            try:
+                run = await self.get(run_id)
+            except ValidationError:
+                logger.error("Run %s: its record cannot be read; nobody works on it", run_id)  # noqa: TRY400 - the record may hold what a log must not
+                continue
+            if run is None or run.status.final:
+                await self._forget(run_id, run)
+            elif run.not_before is not None and run.not_before > now():
+                if run.stop is None and await self.redis.exists(self.keys.stop(run_id)):
+                    yield run  # it need not wait for what it will not use
+            elif not await self.redis.exists(self.keys.lease(run_id)):
+                yield run
+
+    async def acquire(self, run_id: str, *, worker: str, seconds: float) -> Lease | None:
+        """The lease of an active run; None when another has it or the run is finished."""
+        return await Lease.acquire(self.redis, self.keys, run_id, worker=worker, seconds=seconds)
+
+    async def hasten(self, run: Run, moment: datetime) -> None:
+        """Let a run that nobody has begun be due at `moment`, unless it is due earlier."""
+        if run.not_before is None or run.not_before <= moment:
+            return
+        keys = [self.keys.run(run.id), self.keys.lease(run.id)]
+        sooner = changed(run, not_before=moment)
+        args = [run.model_dump_json(), sooner.model_dump_json(), RECORD_SECONDS]
+        await run_script(self.redis, HASTEN, keys, args)
+
+    async def checkpoints(self, run_id: str) -> int:
+        """How many checkpoints the run has written so far."""
+        return int(await self.redis.get(self.keys.progress(run_id)) or 0)
+
+    async def my_turn(self, seconds: float, key: str) -> bool:
+        """True for one caller in each span of `seconds`, however many workers ask for `key`."""
+        return bool(await self.redis.set(key, "1", nx=True, px=int(seconds * 1000)))
+
+    async def _forget(self, run_id: str, run: Run | None) -> None:
+        issue = self.keys.issue(run.repo, run.issue) if run else self.keys.run(run_id)
+        await run_script(self.redis, FORGET, [self.keys.active, issue], [run_id])
+
+
+def published_by(run: Run | None) -> str:
+    """The id of the issue's latest run that opened a pull request, up to `run`; empty for none."""
+    if run is None:
+        return ""
+    opened = run.pull_request is not None and run.mode in (Mode.FIX, Mode.AUTO)
+    return run.id if opened else run.published
+
+
+def _asks_still(run: Run) -> bool:
+    """Whether asking now is an answer to what the run asked back."""
+    if run.status is not RunStatus.ASKED_BACK or run.finished_at is None:
+        return False
+    return now() - run.finished_at < ANSWER_WITHIN

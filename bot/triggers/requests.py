@@ -1,0 +1,126 @@
+"""What an event asks of us, once it is decided that it asks at all."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal
+
+from bot.triggers.command_text import Command
+from bot.types import Frozen, IssueVersion, Mode, Place, RepoRef, StopReason
+
+
+class Pace(StrEnum):
+    """How soon a pull request is looked after."""
+
+    NOW = "now"
+    QUIET = "quiet"
+    """When people have had a moment to write more."""
+    SELDOM = "seldom"
+    """Not more often than the operator says, whatever comes."""
+
+
+class Start(Frozen):
+    """A run, wanted by a label or an assignment."""
+
+    repo: RepoRef
+    issue: int
+    asked_by: str
+    delivery: str
+    mode: Mode = Mode.FIX
+    label: str = ""
+    version: IssueVersion | None = None
+    found_at: datetime | None = None
+    """When the label was put on that the sweep has found, which knows no version."""
+
+    @property
+    def id(self) -> str:
+        """The same whatever tells of the label, and however often."""
+        if self.at is None:
+            return f"start-{self.delivery}"
+        where = f"{self.repo.full_name}-{self.issue}-{self.label}".lower()
+        return f"start-{where}-{self.at.timestamp():.0f}"
+
+    @property
+    def at(self) -> datetime | None:
+        """When the label was put on, by GitHub's clock."""
+        return self.version.at if self.version else self.found_at
+
+
+class Halt(Frozen):
+    """The end of the issue's run, if it has one. A hint: seen to be still true before it is."""
+
+    repo: RepoRef
+    issue: int
+    by: str
+    why: StopReason
+    label: str = ""
+    """For UNLABELED: what was taken off. For DISABLED: what was put on."""
+    at: datetime | None = None
+    """When, by GitHub's clock."""
+    delivery: str
+
+
+class Order(Frozen):
+    """A command in a comment. Who may give it, GitHub is asked by whoever carries it out."""
+
+    repo: RepoRef
+    issue: int
+    place: Place
+    comment: int
+    by: str
+    at: datetime
+    """When it was written, by GitHub's clock."""
+    command: Command
+    version: IssueVersion | None = None
+    delivery: str
+
+    @property
+    def id(self) -> str:
+        """The same however often the comment is delivered, and whatever brings it."""
+        kind = "review-comment" if self.place is Place.REVIEW else "comment"
+        return f"{kind}-{self.comment}"
+
+
+class Inspect(Frozen):
+    """A pull request whose new head may edit our settings file."""
+
+    repo: RepoRef
+    pull: int
+    head: str
+    again: bool = False
+    """Somebody asked for its check to be made anew."""
+    evidence_too: bool = False
+    """And for that of the reproduction test, where the pull request is ours."""
+    delivery: str
+
+    @property
+    def id(self) -> str:
+        """The same for every delivery that tells of this head; another for each time it is asked
+        for anew."""
+        named = f"config-{self.repo.full_name.lower()}-{self.pull}-{self.head}"
+        return f"{named}-again-{self.delivery}" if self.again else named
+
+
+class Tend(Frozen):
+    """Something has happened that our pull requests may have to follow."""
+
+    repo: RepoRef
+    about: Literal["pull", "issue", "branch", "base"]
+    """One of ours, that of an issue, those of some branches, or all of a repository."""
+    number: int = 0
+    """Of the pull request or issue."""
+    branches: tuple[str, ...] = ()
+    pace: Pace = Pace.NOW
+    again: bool = False
+    """The evidence is to be gathered again, whatever there is."""
+    by: str = ""
+    delivery: str
+
+    @property
+    def id(self) -> str:
+        """The same however often its event is delivered."""
+        return f"tend-{self.about}-{self.delivery}"
+
+
+Wish = Start | Halt | Order | Inspect | Tend

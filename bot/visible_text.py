@@ -1,0 +1,85 @@
+"""An issue as text for the pipeline: who said what, without what nobody can see."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+from bot.github.models import CommentFacts, IssueFacts
+from pipeline.types import Issue
+
+BODY_CHARACTERS = 60_000
+COMMENT_CHARACTERS = 10_000
+COMMENTS_KEPT = 50
+"""The latest comments that are kept."""
+DISCUSSION_CHARACTERS = 60_000
+"""Of all comments together; the latest are kept."""
+_BLANK = "\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5"
+"""Letters and marks that show as nothing: Hangul fillers and the like."""
+_HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)", re.S)
+_FENCED = (
+    r"^ {0,3}(?P<fence>`{3,}(?=[^`\n]*\n)|~{3,})[^\n]*\n.*?(?:^ {0,3}(?P=fence)[`~]*[ \t]*$|\Z)"
+)
+_SPAN = r"(?<![`\\])`(?!`)(?:[^`\n]|\n(?![ \t]*\n| {0,3}<))+`(?!`)"
+_PIECE = re.compile(rf"(?P<hidden>{_HIDDEN.pattern})|{_FENCED}|{_SPAN}", re.S | re.M)
+"""A comment or code, whichever begins first: code in a comment is hidden, a comment in code not."""
+_HTML = re.compile(r"^ {0,3}<[a-z/?!]", re.I | re.M)
+"""Begins a block of HTML, in which a fence is no code."""
+
+
+def issue_text(
+    repository: str, issue: IssueFacts, comments: Sequence[CommentFacts], own_login: str
+) -> Issue:
+    """Each comment begins with its author's login; our own and empty ones are left out."""
+    seen = [
+        (comment, text)
+        for comment in comments
+        if comment.author.lower() != own_login.lower() and (text := shown(comment.body or ""))
+    ]
+    said = [
+        f"{comment.author}: {_cut(text, COMMENT_CHARACTERS)}"
+        for comment, text in seen[-COMMENTS_KEPT:]
+    ]
+    while sum(map(len, said)) > DISCUSSION_CHARACTERS:
+        said.pop(0)
+    return Issue(
+        repository=repository,
+        title=without_unseen(issue.title),
+        body=_cut(shown(issue.body or ""), BODY_CHARACTERS),
+        discussion=tuple(said),
+    )
+
+
+def shown(text: str) -> str:
+    """What a person who looks at `text` on GitHub can see of it."""
+    return without_hidden(without_unseen(text)).strip()
+
+
+def without_unseen(text: str) -> str:
+    """Without characters that show as nothing: zero-width, direction, tag and control characters.
+
+    Models read instructions in them that no person sees ("ASCII smuggling"). What letters are
+    joined by goes too: an emoji of several parts shows as its parts.
+    """
+    return "".join(c for c in text if c in "\n\r\t" or not _is_unseen(c))
+
+
+def _is_unseen(character: str) -> bool:
+    """Variation selectors beyond the first sixteen can carry any byte."""
+    smuggles = "\U000e0100" <= character <= "\U000e01ef" or character in _BLANK
+    return smuggles or unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co")
+
+
+def without_hidden(text: str) -> str:
+    """Without HTML comments, which a maintainer who reads the issue does not see.
+
+    In code they are shown, and stay; unless there is other HTML, in which code may be none.
+    """
+    if _HTML.search(_PIECE.sub("", text)):
+        return _HIDDEN.sub("", text)
+    return _PIECE.sub(lambda piece: "" if piece["hidden"] else piece.group(), text)
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}\n[… cut …]"

@@ -1,0 +1,98 @@
+"""Reads a run's bundle from anywhere: every name, size and digest is checked before it counts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast
+
+import zstandard
+
+from pipeline.bundle.write import FORMAT, MANIFEST
+
+LARGEST_DOCUMENT: Final = 64 * 1024 * 1024
+LARGEST: Final = 512 * 1024 * 1024
+"""Bytes of all documents together, unpacked."""
+MOST_DOCUMENTS: Final = 100_000
+_NAME: Final = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*/)*[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_WINDOW: Final = 128 * 1024 * 1024
+"""Bytes of memory that the compressed stream may ask for."""
+
+
+class BadBundle(Exception):
+    """It is no bundle of ours, or a damaged one; `str(error)` is a sentence. May quote it."""
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """Documents in memory; nothing of them is ever written to a path that they name."""
+
+    manifest: Mapping[str, Any]
+    files: Mapping[str, bytes]
+
+    @property
+    def documents(self) -> Mapping[str, bytes]:
+        """The store's, by their names in it."""
+        return {
+            name.removeprefix("store/"): data
+            for name, data in self.files.items()
+            if name.startswith("store/")
+        }
+
+
+def read_bundle(path: Path) -> Bundle:
+    """The bundle at `path`.
+
+    Raises:
+        BadBundle: it cannot be read, is not whole, holds what a bundle never does, or is too large.
+    """
+    try:
+        files = _unpacked(path)
+    except (tarfile.TarError, zstandard.ZstdError, EOFError):
+        raise BadBundle(
+            f"{path} is not a whole bundle: it is damaged, or something else."
+        ) from None
+    except OSError as error:
+        raise BadBundle(f"{path} cannot be read: {error.strerror}.") from None
+    manifest = _manifest(path, files.pop(MANIFEST, b""))
+    digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+    if digests != manifest.get("files"):
+        raise BadBundle(f"{path} is damaged: its files are not those that its manifest names.")
+    return Bundle(manifest, files)
+
+
+def _unpacked(path: Path) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    left = LARGEST
+    with (
+        path.open("rb") as raw,
+        zstandard.ZstdDecompressor(max_window_size=_WINDOW).stream_reader(raw) as packed,
+        tarfile.open(fileobj=packed, mode="r|") as tar,
+    ):
+        for member in tar:
+            name = member.name
+            if not member.isreg() or not _NAME.fullmatch(name) or name in found:
+                raise BadBundle(f"{path} holds {name[:80]!r}, which no bundle does.")
+            left -= member.size
+            if member.size > LARGEST_DOCUMENT or left < 0 or len(found) >= MOST_DOCUMENTS:
+                raise BadBundle(f"{path} is larger than a bundle may be.")
+            file = tar.extractfile(member)
+            assert file is not None
+            found[name] = file.read()
+    return found
+
+
+def _manifest(path: Path, data: bytes) -> dict[str, Any]:
+    try:
+        manifest = json.loads(data)
+    except ValueError:
+        raise BadBundle(f"{path} is no bundle: it has no {MANIFEST} that can be read.") from None
+    known = cast("dict[str, Any]", manifest) if isinstance(manifest, dict) else {}
+    if known.get("format") != FORMAT:
+        raise BadBundle(f"{path} is a bundle of a format that this Capuchin does not know.")
+    return known

@@ -1,0 +1,162 @@
+"""A verdict made again from what a run kept: nothing is executed, and no model is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from pipeline.codebase.commit import Codebase
+from pipeline.models.base import Message, ModelProfile, Price, Reply
+from pipeline.options import SelectionMethod
+from pipeline.selection.judge import Judge
+from pipeline.selection.verdict import Judged, Question, Verdict
+from pipeline.types import Issue
+from sandbox.base import NO_ENV, Execution
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class NotKept(Exception):
+    """A result that the run did not keep would be needed; `str(error)` says which."""
+
+
+class KeptStore:
+    """A store over documents in memory, by their names in a bundle; what is saved lies over them.
+
+    The documents are as they came: one that does not validate is as good as absent.
+    """
+
+    def __init__(self, documents: Mapping[str, bytes]) -> None:
+        self._documents = documents
+        self._saved: dict[str, BaseModel] = {}
+
+    async def load(self, key: str, kind: type[M]) -> M | None:
+        """See `pipeline.store.Store`."""
+        saved = self._saved.get(key)
+        if isinstance(saved, kind):
+            return saved
+        try:
+            return kind.model_validate_json(self._documents[f"{key}.json"])
+        except (KeyError, ValidationError):
+            return None
+
+    async def save(self, key: str, value: BaseModel) -> None:
+        """See `pipeline.store.Store`."""
+        self._saved[key] = value
+
+
+class NothingRuns:
+    """A sandbox in which nothing is run."""
+
+    async def run_script(
+        self,
+        script: str,  # noqa: ARG002 - as every sandbox
+        *,
+        diffs: Sequence[str] = (),  # noqa: ARG002
+        seconds: float | None = None,  # noqa: ARG002
+        env: Mapping[str, str] = NO_ENV,  # noqa: ARG002
+    ) -> Execution:
+        """Raises NotKept."""
+        raise NotKept("an execution of a test")
+
+    async def run_command(
+        self,
+        argv: Sequence[str],  # noqa: ARG002 - as every sandbox
+        *,
+        diffs: Sequence[str] = (),  # noqa: ARG002
+        seconds: float | None = None,  # noqa: ARG002
+        output_bytes: int | None = None,  # noqa: ARG002
+        env: Mapping[str, str] = NO_ENV,  # noqa: ARG002
+    ) -> Execution:
+        """Raises NotKept."""
+        raise NotKept("a run of the repository's own tests")
+
+
+class _Silent:
+    """A model whose conversations must be there already."""
+
+    profile = ModelProfile(
+        provider="openai", name="none", window=1, max_output=1, sampling=False, price=Price()
+    )
+
+    async def complete(
+        self, system: str, messages: Sequence[Message], *, call: str, **_: object
+    ) -> Reply:
+        raise NotKept(f"a model's answer ({call.partition('/')[0]}, {len(system) + len(messages)})")
+
+
+class _Unscored:
+    """A reward model whose scores must be there already."""
+
+    async def score(self, issue: Issue, diff: str) -> float:
+        raise NotKept(f"a reward model's score ({len(issue.title) + len(diff)} characters)")
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """The verdict made again, beside the one that was kept."""
+
+    judged: Judged
+    question: Question
+    recorded: Verdict | None
+    """None: this way of choosing was not the run's."""
+
+    @property
+    def equal(self) -> bool | None:
+        """Whether it is the recorded verdict; None where there is none to compare."""
+        if self.recorded is None:
+            return None
+        return _core(self.judged.verdict) == _core(self.recorded)
+
+
+async def replay(documents: Mapping[str, bytes], method: SelectionMethod | None) -> Replayed:
+    """The verdict by `method`, or by the way that the run chose; see `Judge`.
+
+    By another way than the run's, the last word is the executions' and no model's.
+
+    Raises:
+        NotKept: the run did not get so far, or another way needs what it did not do.
+    """
+    store = KeptStore(documents)
+    question, way = await _question(store)
+    chosen_way = method or way
+    recorded = await store.load(f"verdict/{chosen_way}", Verdict)
+    options = question.options.model_copy(update={"selection": chosen_way})
+    same = recorded is not None
+    judge = Judge(
+        _Silent() if question.model and same else None,
+        NothingRuns(),
+        Codebase(Path(), "", {}),
+        store,
+        options,
+        reward=_Unscored() if question.reward and same else None,
+    )
+    judged = await judge.judge(
+        question.issue,
+        question.candidates,
+        tests=question.tests,
+        reproduced=question.reproduced,
+    )
+    return Replayed(judged, question, recorded)
+
+
+async def _question(store: KeptStore) -> tuple[Question, SelectionMethod]:
+    for method in get_args(SelectionMethod):
+        if found := await store.load(f"question/{method}", Question):
+            return found, method
+    raise NotKept("what was to be judged")
+
+
+def _core(verdict: Verdict) -> tuple[object, ...]:
+    """What a verdict says. Sentences may be worded otherwise by another version."""
+    return (
+        verdict.chosen,
+        verdict.order,
+        verdict.reason,
+        verdict.decided_by,
+        round(verdict.confidence, 6),
+    )

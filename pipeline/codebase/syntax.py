@@ -1,0 +1,42 @@
+"""Whether Python files parse, found out in a process of its own: a parser can be made to crash."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from pydantic import TypeAdapter, ValidationError
+
+from pipeline.codebase.isolated import run_alone
+
+SECONDS = 20.0
+_CHECK = """\
+import json, sys
+found = {}
+for path, text in json.load(sys.stdin).items():
+    try:
+        compile(text.encode("latin-1"), path, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        line = (error.text or "").strip()[:200]
+        found[path] = f"line {error.lineno}: {error.msg}" + (f": {line}" if line else "")
+    except (ValueError, RecursionError, MemoryError, OverflowError):
+        pass
+json.dump(found, sys.stdout)
+"""
+_FOUND = TypeAdapter(dict[str, str])
+
+
+async def syntax_errors(files: Mapping[str, bytes]) -> dict[str, str]:
+    """For each Python file that does not parse: the line, and what this Python says of it.
+
+    `files` are contents by path; those that are not `.py` are not looked at. Empty when nothing
+    can be told, as when the parser gives up or takes longer than 20 s.
+    """
+    python = {path: data.decode("latin-1") for path, data in files.items() if path.endswith(".py")}
+    if not python:
+        return {}
+    output = await run_alone(_CHECK, json.dumps(python).encode(), seconds=SECONDS)
+    try:
+        return _FOUND.validate_json(output)
+    except ValidationError:
+        return {}

@@ -1,0 +1,76 @@
+"""What the `.gitattributes` of a commit say about files, in the words of GitHub's linguist.
+
+https://github.com/github-linguist/linguist/blob/main/docs/overrides.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pipeline.codebase.commit import Codebase, File
+from pipeline.codebase.git import git
+from pipeline.context.files.filters import Why
+from sandbox.scratch import scratch_folder
+
+_MEANING: dict[str, Why] = {
+    "linguist-generated": "generated",
+    "linguist-vendored": "vendored",
+    "linguist-documentation": "documentation",
+}
+_YES, _NO = ("set", "true"), ("unset", "false")
+_LARGEST = 1_000_000
+"""Bytes; a larger file of attributes is not looked at."""
+_AT_ONCE = 20_000
+
+Said = dict[Why, bool]
+
+
+async def attributes_of(codebase: Codebase, files: Sequence[File]) -> dict[str, Said]:
+    """What is said of each of `files`, by path: for each reason whether it holds.
+
+    git itself reads the attributes, nested ones, negations and macros too, out of an index of
+    nothing else; nothing is checked out and no filter runs.
+    """
+    sheets = await _sheets(codebase)
+    if not sheets:
+        return {}
+    said: dict[str, Said] = {}
+    with scratch_folder("attributes") as folder:
+        env = {"GIT_INDEX_FILE": str(folder / "index")}
+        listed = b"".join(f"100644 {f.blob}\t{f.path}\0".encode() for f in sheets)
+        await git(codebase.git_dir, "update-index", "-z", "--index-info", input=listed, env=env)
+        for start in range(0, len(files), _AT_ONCE):
+            paths = b"".join(f.path.encode() + b"\0" for f in files[start : start + _AT_ONCE])
+            output = await git(
+                codebase.git_dir, "check-attr", "--cached", "--stdin", "-z", *_MEANING,
+                input=paths, env=env,
+            )  # fmt: skip
+            _read(output, said)
+    return said
+
+
+async def _sheets(codebase: Codebase) -> list[File]:
+    """The files of attributes; none when they have nothing to say to us."""
+    named = [
+        file
+        for file in codebase.files.values()
+        if file.path.rpartition("/")[2] == ".gitattributes"
+        and file.regular
+        and file.size <= _LARGEST
+    ]
+    if not named:
+        return []
+    contents = await codebase.read_all(file.path for file in named)
+    return named if any(b"linguist-" in data for data in contents.values()) else []
+
+
+def _read(output: bytes, said: dict[str, Said]) -> None:
+    fields = iter(output.decode().split("\0"))
+    for path, name, value in _triples(fields):
+        if value in _YES or value in _NO:
+            said.setdefault(path, {})[_MEANING[name]] = value in _YES
+
+
+def _triples(fields: Iterable[str]) -> Iterable[tuple[str, str, str]]:
+    three = iter(fields)
+    return zip(three, three, three, strict=False)

@@ -1,0 +1,141 @@
+"""The files of a codebase that are read, the others with the reason, and the texts on demand."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from pipeline.codebase.commit import Codebase
+from pipeline.codebase.text import decoded
+from pipeline.context.files.cache import Shelf, on_shelf
+from pipeline.context.files.chunks import Piece, Span, cut, pieces_at
+from pipeline.context.files.filters import Why
+from pipeline.context.tokens import ESTIMATE, NotCounted, TokenCounter
+from pipeline.types import SourceFile
+
+_CHUNK_BYTES = 4_000_000
+"""How much content is asked of git, and held, at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file that is worth reading. Its text is not held; ask `Sources.read` or `stream`."""
+
+    path: str
+    blob: str
+    """git's name of the content: equal contents have equal names."""
+    size: int
+    """Bytes."""
+    tokens: int
+    """By `pipeline.context.tokens.estimate`: rather too many."""
+    test: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    path: str
+    """With what is no UTF-8 escaped by backslashes. Untrusted."""
+    why: Why
+
+
+@dataclass(frozen=True)
+class Sources:
+    files: tuple[Source, ...]
+    """Python first, then by path."""
+    left_out: tuple[LeftOut, ...]
+    """Every other entry of the tree, sorted by path."""
+    codebase: Codebase
+
+    @cached_property
+    def by_path(self) -> dict[str, Source]:
+        return {file.path: file for file in self.files}
+
+    async def read(self, path: str) -> SourceFile:
+        """One file with its text.
+
+        Raises:
+            KeyError: `path` is not among `files`.
+        """
+        source = self.by_path[path]
+        return _with_text(source, await self.codebase.read(path))
+
+    async def stream(self, files: Iterable[Source] | None = None) -> AsyncIterator[SourceFile]:
+        """These files (all, when None) in order with their texts, a few MB in memory at a time."""
+        for chunk in chunks(self.files if files is None else files):
+            contents = await self.codebase.read_all(file.path for file in chunk)
+            for file in chunk:
+                yield _with_text(file, contents.pop(file.path))
+
+    async def pieces(self, path: str, window: int) -> tuple[Piece, ...]:
+        """The file in pieces of at most `window` tokens; one piece where it fits.
+
+        See `pipeline.context.files.chunks`; where to cut is found out once for each content.
+
+        Raises:
+            KeyError: `path` is not among `files`.
+            ValueError: `window` is less than 100.
+        """
+        file = await self.read(path)
+        blob, suffix = self.by_path[path].blob, path.rpartition(".")[2].lower()
+        topic = f"cuts 2 {suffix} {window}"
+
+        async def work(shelf: Shelf) -> tuple[Piece, ...]:
+            noted = await asyncio.to_thread(shelf.notes, topic, [blob])
+            if blob in noted:
+                return pieces_at(file, [Span(*span) for span in json.loads(noted[blob])])
+            found = await asyncio.to_thread(cut, file, window)
+            await asyncio.to_thread(shelf.note, topic, [(blob, json.dumps(found))])
+            return pieces_at(file, found)
+
+        return await on_shelf(self.codebase.git_dir, work)
+
+    async def counted(self, paths: Sequence[str], counter: TokenCounter) -> dict[str, int]:
+        """The tokens of these files by `counter`, each content counted once for all issues.
+
+        Where the counter gives up, those that it has not counted have their estimate.
+
+        Raises:
+            KeyError: a path is not among `files`.
+        """
+        wanted = [self.by_path[path] for path in paths]
+        if counter.name == ESTIMATE.name:
+            return {file.path: file.tokens for file in wanted}
+        topic = f"tokens {counter.name}"
+
+        async def work(shelf: Shelf) -> dict[str, int]:
+            known = await asyncio.to_thread(shelf.notes, topic, [file.blob for file in wanted])
+            new = list({f.blob: f for f in wanted if f.blob not in known}.values())
+            for chunk in chunks(new):
+                texts = [file.text async for file in self.stream(chunk)]
+                try:
+                    counts = await counter.count(texts)
+                except NotCounted:
+                    break
+                told = {f.blob: str(n) for f, n in zip(chunk, counts, strict=True)}
+                await asyncio.to_thread(shelf.note, topic, told.items())
+                known.update(told)
+            return {f.path: int(known.get(f.blob, f.tokens)) for f in wanted}
+
+        return await on_shelf(self.codebase.git_dir, work)
+
+
+def chunks(files: Iterable[Source]) -> Iterable[list[Source]]:
+    """The files in groups of a few MB."""
+    chunk: list[Source] = []
+    size = 0
+    for file in files:
+        if chunk and size + file.size > _CHUNK_BYTES:
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(file)
+        size += file.size
+    if chunk:
+        yield chunk
+
+
+def _with_text(source: Source, data: bytes) -> SourceFile:
+    text = decoded(source.path, data)
+    return SourceFile(path=source.path, text=text.text if text else "", tokens=source.tokens)

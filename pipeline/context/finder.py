@@ -1,0 +1,246 @@
+"""From a codebase to the files that are shown to the solver."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from pipeline.codebase.commit import Codebase
+from pipeline.context.files.sources import Sources
+from pipeline.context.packing import Room, pack, shown
+from pipeline.context.ranking import Ranked, RankingMachine, merge
+from pipeline.context.relevance.reader import Verdict, clipped
+from pipeline.context.relevance.scan import Counted
+from pipeline.context.search.embeddings import Meaning
+from pipeline.context.search.mentions import named_files
+from pipeline.context.search.reading_list import Reading, reading
+from pipeline.context.search.search import MOST_RANKED, Found, Search
+from pipeline.context.tokens import ESTIMATE, TokenCounter, estimate
+from pipeline.machine import drive
+from pipeline.models.base import Model
+from pipeline.options import Options
+from pipeline.store import Store
+from pipeline.together import together
+from pipeline.types import Context, Findings, Frozen, Issue, Shown, SourceFile
+
+CONTEXT_KEY = "context/files"
+SECONDS_KEY = "context/seconds"
+
+_TESTS = 4
+"""One in so many of the files that are ranked may be a test, where not all can be."""
+_ISSUE_SHARE = 4
+"""An issue may take one in so many parts of the window beside the files to be ranked."""
+_FRAME = 30
+"""Tokens around a file's summary in the question for a ranking."""
+_SUMMARY = 1500
+"""Characters of a summary that the question for a ranking shows at most."""
+_WHY = 400
+"""Characters of the reason for a file in the report."""
+
+
+class Took(Frozen):
+    seconds: float
+
+
+@dataclass(frozen=True)
+class _Ranking:
+    order: list[str]
+    invented: int = 0
+    came: bool = False
+    """Whether it is the solver's."""
+
+
+class ContextFinder:
+    """Relevance by the scout (or by shared words without one), ranking by the solver, packing."""
+
+    def __init__(
+        self,
+        *,
+        solver: Model,
+        scout: Model | None,
+        store: Store,
+        options: Options,
+        counted: Counted | None = None,
+        counter: TokenCounter = ESTIMATE,
+        scout_counter: TokenCounter = ESTIMATE,
+        meaning: Meaning | None = None,
+    ) -> None:
+        """`counter` counts as the solver does, `scout_counter` as the scout."""
+        self._solver = solver
+        self._search = Search(
+            scout, store, options, counted, counter=scout_counter, meaning=meaning
+        )
+        self._meaning = meaning
+        self._store = store
+        self._options = options
+        self._counter = counter
+
+    async def find(self, codebase: Codebase, issue: Issue) -> Context | None:
+        """The context, saved under `context/files` (and under `context/seconds` how long this call
+        took, which is no part of it: equal runs have equal contexts).
+
+        None when no file that fits concerns the issue.
+
+        Raises what models raise, and BudgetSpent.
+        """
+        saved = await self._store.load(CONTEXT_KEY, Context)
+        if saved:
+            return saved
+        began = time.monotonic()
+        read = await reading(codebase, issue, self._options, self._meaning)
+        found = await self._search.found(read, issue)
+        if not found.verdicts:
+            return None
+        context = await self._packed(read, found, issue)
+        if not context.files:
+            return None
+        await self._store.save(SECONDS_KEY, Took(seconds=time.monotonic() - began))
+        await self._store.save(CONTEXT_KEY, context)
+        return context
+
+    async def _packed(self, read: Reading, found: Found, issue: Issue) -> Context:
+        sources = read.sources
+        tokens = {file.path: file.tokens for file in sources.files}
+        tests = frozenset(file.path for file in sources.files if file.test)
+        named = frozenset(named_files(issue, tokens))
+        # Exact where it decides what fits; all others are only read, and there a guess will do.
+        close = [*found.paths[:MOST_RANKED], *sorted(named)]
+        tokens.update(await sources.counted(close, self._counter))
+        # The other half of the window is for the conversation and the replies.
+        half = self._solver.profile.window // 2
+        cap = min(self._options.context_cap, half)
+        asked = min(self._options.context_tokens, cap)
+        ranking = await self._ranked(found, tokens, tests, issue, asked)
+        # What a stack trace names is in, whatever the scout and the solver say of it.
+        order = list(dict.fromkeys((*ranking.order, *sorted(named & set(found.paths)))))
+        order += _unjudged(found, order, tokens, asked)
+        budget = cap if ranking.came else asked
+        rooms, left = pack(order, tokens, budget, tests=tests, named=named)
+        files = [
+            await self._shown(sources, room, tokens[room.path], found, issue) for room in rooms
+        ]
+        unranked = [path for path in found.paths if path not in set(order)]
+        return Context(
+            files=tuple(files),
+            dropped=(*left, *unranked),
+            scanned=len(read.files),
+            not_read=read.not_read(),
+            findings=_findings(sources, found, ranking, files),
+        )
+
+    async def _shown(
+        self, sources: Sources, room: Room, tokens: int, found: Found, issue: Issue
+    ) -> SourceFile:
+        verdict = found.by_path.get(room.path)
+        said = (issue.title, issue.body, *issue.discussion, verdict.summary if verdict else "")
+        lines = verdict.lines if verdict else ()
+        file = (await sources.read(room.path)).model_copy(update={"tokens": tokens})
+        return await shown(file, room.tokens, about="\n".join(said), lines=lines)
+
+    async def _ranked(
+        self,
+        found: Found,
+        tokens: Mapping[str, int],
+        tests: frozenset[str],
+        issue: Issue,
+        budget: int,
+    ) -> _Ranking:
+        """The merged order, of sources and tests apart; that of the verdicts when none came."""
+        verdicts = _put_forward(found, tests, self._solver.profile.window // 2)
+        paths = [verdict.path for verdict in verdicts]
+        if len(paths) == 1:
+            return _Ranking(paths)
+        rows = [
+            {
+                "path": v.path,
+                "summary": v.summary,
+                "tokens": tokens[v.path],
+                "test": v.path in tests,
+            }
+            for v in verdicts
+        ]
+        short = clipped(issue, self._solver.profile.window // _ISSUE_SHARE)
+        states = await together(
+            self._order(rows, short, budget, number) for number in range(self._options.rankings)
+        )
+        orders = [state.order for state in states]
+        merged = [
+            path
+            for apart in (False, True)
+            for path in merge([[p for p in order if (p in tests) == apart] for order in orders])
+        ]
+        invented = sum(state.invented for state in states)
+        return _Ranking(merged or paths, invented, came=bool(merged))
+
+    async def _order(
+        self, rows: Sequence[Mapping[str, object]], issue: Issue, budget: int, number: int
+    ) -> Ranked:
+        machine = RankingMachine(self._solver, issue, rows, budget=budget, number=number)
+        return await drive(machine, Ranked, self._store, f"context/ranking-{number}")
+
+
+def _put_forward(found: Found, tests: frozenset[str], room: int) -> list[Verdict]:
+    """What is ranked: as many as stay readable and fit into `room` tokens, sources before tests."""
+    apart = [verdict for verdict in found.verdicts if verdict.path in tests]
+    sources = [verdict for verdict in found.verdicts if verdict.path not in tests]
+    kept = min(len(apart), MOST_RANKED // _TESTS)
+    share = room - room // _TESTS if apart else room
+    listed = _first(sources, MOST_RANKED - kept, share)
+    taken = sum(map(_row_tokens, listed))
+    return listed + _first(apart, MOST_RANKED - len(listed), room - taken)
+
+
+def _first(verdicts: Sequence[Verdict], most: int, room: int) -> list[Verdict]:
+    """At least one, where there is one."""
+    filled = accumulate(map(_row_tokens, verdicts))
+    fit = sum(tokens <= room for tokens in filled)
+    return list(verdicts[: min(most, max(1, fit))])
+
+
+def _row_tokens(verdict: Verdict) -> int:
+    return _FRAME + estimate(verdict.path) + estimate(verdict.summary[:_SUMMARY])
+
+
+def _unjudged(
+    found: Found, order: Sequence[str], tokens: Mapping[str, int], budget: int
+) -> list[str]:
+    """Files without a verdict that fit beside `order`: nobody knows that they are needless.
+
+    None where most files have no verdict: then the scout is of no use, and words have chosen.
+    """
+    unknown = [verdict.path for verdict in found.verdicts if verdict.answer == "unknown"]
+    if len(unknown) > len(found.read) // 2:
+        return []
+    free = budget - sum(tokens[path] for path in order)
+    fit: list[str] = []
+    for path in unknown:
+        if path not in order and tokens[path] <= free:
+            fit.append(path)
+            free -= tokens[path]
+    return fit
+
+
+def _findings(
+    sources: Sources, found: Found, ranking: _Ranking, files: Sequence[SourceFile]
+) -> Findings:
+    searched = sources.files if found.way == "words" else found.read
+    return Findings(
+        way=found.way,
+        files=len(sources.files),
+        read=len(found.read),
+        read_tokens=sum(file.tokens for file in searched),
+        unknown=sum(verdict.answer == "unknown" for verdict in found.verdicts),
+        invented=ranking.invented,
+        meaning=found.meaning,
+        shown=tuple(
+            Shown(
+                path=file.path,
+                tokens=file.tokens,
+                partial=file.partial,
+                why=found.by_path[file.path].summary[:_WHY] if file.path in found.by_path else "",
+            )
+            for file in files
+        ),
+    )

@@ -1,0 +1,216 @@
+"""Every file before the scout: as many questions at once as its server serves, none asked twice."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+
+from pydantic import ValidationError
+
+from pipeline.concurrency import bounded
+from pipeline.context.files.cache import Shelf, on_shelf
+from pipeline.context.files.chunks import SMALLEST, Piece, pieces
+from pipeline.context.files.sources import Source, Sources
+from pipeline.context.relevance.reader import PROMPT, Reader, Verdict, join, span
+from pipeline.context.tokens import ESTIMATE, TokenCounter
+from pipeline.models.base import Model, ModelUnavailable
+from pipeline.store import Store
+from pipeline.together import together
+from pipeline.types import Issue
+
+Counted = Callable[[int, int], Awaitable[None]]
+"""Told how many files of how many have their verdict."""
+
+_SIDE_BY_SIDE = 256
+"""Questions at once at most; how many the server really gets is up to the model's window."""
+_NEAR = 0.3
+"""How far an estimate may be from the scout's window, as a share of it, to be taken as it is."""
+_MOST_COUNTED = 500
+_LOADS = 16
+_SHELVED = 64
+"""Verdicts that are put on the shelf together."""
+
+
+async def scan(
+    sources: Sources,
+    files: Sequence[Source],
+    issue: Issue,
+    *,
+    scout: Model,
+    store: Store,
+    threshold: float = 0,
+    counted: Counted | None = None,
+    counter: TokenCounter = ESTIMATE,
+) -> list[Verdict]:
+    """A verdict on each of `files`, in order, each of which is among `sources`.
+
+    Verdicts are kept by prompt, model, issue, path and content: in `store`, under
+    `context/relevance/`, as soon as they are given, for the run that goes on after a crash; and on
+    the mirror's shelf for later runs of the same issue.
+    Whether a file whose estimate is near the scout's window fits, `counter` decides.
+    The first question goes ahead alone, so that a cache of what all share is written once.
+
+    Raises:
+        ModelUnavailable: the scout is away. When it fails at one file and serves others, that
+            file is `unknown`. Else what models raise, and BudgetSpent.
+    """
+    reader = Reader(scout, issue, threshold=threshold)
+    work = _Scan(sources, files, reader, store, counted, counter)
+    asked = (str(PROMPT), scout.profile.name, f"{threshold} {reader.room}", issue.model_dump_json())
+    return await work.done(_digest(*asked))
+
+
+class _Scan:
+    def __init__(
+        self,
+        sources: Sources,
+        files: Sequence[Source],
+        reader: Reader,
+        store: Store,
+        counted: Counted | None,
+        counter: TokenCounter,
+    ) -> None:
+        self._sources = sources
+        self._files = files
+        self._reader = reader
+        self._store = store
+        self._counted = counted
+        self._counter = counter
+        self._windows: dict[str, int] = {}
+        """In tokens by estimate, of the files that were counted exactly."""
+        self._verdicts: dict[str, Verdict] = {}
+        self._parts: dict[str, dict[int, Verdict]] = {}
+        self._unshelved: list[tuple[str, str]] = []
+        self._topic = ""
+
+    async def done(self, asked: str) -> list[Verdict]:
+        self._topic = f"verdict {asked}"
+        await self._recall()
+        missing = [file for file in self._files if file.path not in self._verdicts]
+        await self._tell()
+        await self._measure(missing)
+        async with aclosing(self._questions(missing)) as questions:
+            one_at_a_time = asyncio.Lock()
+
+            async def worker() -> None:
+                while (piece := await _next(questions, one_at_a_time)) is not None:
+                    await self._ask(piece)
+
+            try:
+                piece = await _next(questions, one_at_a_time)
+                if piece is not None:
+                    await self._ask(piece)
+                    await together(worker() for _ in range(_SIDE_BY_SIDE))
+            finally:
+                await self._shelve()
+        return [self._verdicts[file.path] for file in self._files]
+
+    async def _recall(self) -> None:
+        """What earlier runs and earlier starts of this one were told."""
+        names = {self._name(file): file for file in self._files}
+
+        async def look(shelf: Shelf) -> dict[str, str]:
+            return await asyncio.to_thread(shelf.notes, self._topic, names)
+
+        for name, said in (await on_shelf(self._sources.codebase.git_dir, look)).items():
+            try:
+                self._verdicts[names[name].path] = Verdict.model_validate_json(said)
+            except ValidationError:
+                continue
+        rest = [file for file in self._files if file.path not in self._verdicts]
+        loaded = await bounded(_LOADS, (self._load(self._name(file)) for file in rest))
+        found = {f.path: v for f, v in zip(rest, loaded, strict=True) if v is not None}
+        self._verdicts.update(found)
+
+    async def _load(self, name: str) -> Verdict | None:
+        return await self._store.load(f"context/relevance/{name}", Verdict)
+
+    def _name(self, file: Source, piece: Piece | None = None) -> str:
+        part = ""
+        if piece is not None and piece.of > 1:
+            part = f"{piece.number}/{piece.of} {piece.first}-{piece.last}"
+        return _digest(self._topic, file.path, file.blob, part)
+
+    async def _questions(self, files: Sequence[Source]) -> AsyncGenerator[Piece]:
+        async for file in self._sources.stream(files):
+            window = self._windows.get(file.path, self._reader.room)
+            if file.tokens <= window:
+                yield pieces(file, window)[0]
+                continue
+            for piece in await self._sources.pieces(file.path, window):
+                yield piece
+
+    async def _measure(self, files: Sequence[Source]) -> None:
+        """Counts those of which an estimate does not tell whether they fit."""
+        room = self._reader.room
+        if self._counter.name == ESTIMATE.name:
+            return
+        near = [file for file in files if abs(file.tokens - room) <= _NEAR * room]
+        near = sorted(near, key=lambda file: abs(file.tokens - room))[:_MOST_COUNTED]
+        exact = await self._sources.counted([file.path for file in near], self._counter)
+        for file in near:
+            if exact[file.path] <= room:
+                self._windows[file.path] = max(room, file.tokens)
+            elif file.tokens <= room:
+                self._windows[file.path] = max(SMALLEST, room * file.tokens // exact[file.path] - 1)
+
+    async def _ask(self, piece: Piece) -> None:
+        file = self._sources.by_path[piece.path]
+        name = self._name(file, piece)
+        verdict = await self._load(name) if piece.of > 1 else None
+        if verdict is None:
+            verdict = await self._told(piece)
+            await self._store.save(f"context/relevance/{name}", verdict)
+        parts = self._parts.setdefault(piece.path, {})
+        parts[piece.number] = verdict
+        if len(parts) < piece.of:
+            return
+        del self._parts[piece.path]
+        whole = join([parts[number] for number in sorted(parts)])
+        if piece.of > 1:
+            await self._store.save(f"context/relevance/{self._name(file)}", whole)
+        await self._keep(file, whole)
+
+    async def _told(self, piece: Piece) -> Verdict:
+        try:
+            return await self._reader.read(piece)
+        except ModelUnavailable:
+            if not await self._reader.is_answered():
+                raise
+            # It is this file that the server fails at; the others shall not wait for it.
+            return Verdict(path=piece.path, answer="unknown", summary=span(piece))
+
+    async def _keep(self, file: Source, verdict: Verdict) -> None:
+        self._verdicts[file.path] = verdict
+        if verdict.answer != "unknown":  # another run may have better luck
+            self._unshelved.append((self._name(file), verdict.model_dump_json()))
+        if len(self._unshelved) >= _SHELVED:
+            await self._shelve()
+        await self._tell()
+
+    async def _shelve(self) -> None:
+        notes, self._unshelved = self._unshelved, []
+        if not notes:
+            return
+
+        async def put(shelf: Shelf) -> None:
+            await asyncio.to_thread(shelf.note, self._topic, notes)
+
+        await on_shelf(self._sources.codebase.git_dir, put)
+
+    async def _tell(self) -> None:
+        """At each hundredth."""
+        done, total = len(self._verdicts), len(self._files)
+        if self._counted and (done == total or done % max(1, total // 100) == 0):
+            await self._counted(done, total)
+
+
+async def _next(questions: AsyncIterator[Piece], lock: asyncio.Lock) -> Piece | None:
+    async with lock:
+        return await anext(questions, None)
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -1,0 +1,5 @@
+"""Finds files by words and by embeddings, without a model reading them.
+
+Imports `context.files` and plain data.
+Start at `search.py`.
+"""

@@ -1,0 +1,108 @@
+"""How near the meaning of each file is to an issue's by an embedding model: its best part counts.
+
+The best part of about 1,200 characters tells more than a whole file or its outline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import re
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from operator import mul
+from struct import pack, unpack
+
+from pipeline.concurrency import bounded
+from pipeline.context.files.cache import Shelf
+from pipeline.context.files.sources import Source, Sources
+from pipeline.models.embedding import Embedder, NotEmbedded, Vector
+from pipeline.types import Issue
+
+_TOPIC = "vectors 1"
+"""Changed whenever the same content would be cut or kept otherwise."""
+_PART = 1200
+"""Characters."""
+_MOST_PARTS = 200
+"""Of one file; what comes after them is known by its words only."""
+_FILES = 32
+"""Whose vectors are kept together, so that little is lost when the model goes away."""
+_TEXTS = 64
+_SIDE_BY_SIDE = 4
+_LINES = re.compile(rf"(?s)(?:.{{1,{_PART - 1}}}(?:\n|\Z))|.{{1,{_PART}}}")
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """The operator's embedding model, and how many files at most are put before it."""
+
+    embedder: Embedder
+    files: int = 3_000
+
+
+async def likeness(
+    sources: Sources, files: Sequence[Source], issue: Issue, embedder: Embedder, shelf: Shelf
+) -> dict[str, float]:
+    """For each path the cosine, from -1 to 1, of its best part with the issue.
+
+    Vectors are kept on the shelf by content and model.
+
+    Raises:
+        NotEmbedded, BudgetSpent: see `Embedder.embed`. What came before is kept.
+    """
+    (asked,) = await embedder.embed([f"{issue.title}\n{issue.body}"[:_PART]])
+    topic = f"{_TOPIC} {len(asked)} {embedder.name}"
+    near: dict[str, float] = {}
+    for start in range(0, len(files), _FILES):
+        some = {file.blob: file for file in files[start : start + _FILES]}
+        kept = await asyncio.to_thread(shelf.notes, topic, some)
+        new = [file for blob, file in some.items() if blob not in kept]
+        told = await _told(sources, new, embedder, len(asked))
+        await asyncio.to_thread(shelf.note, topic, told.items())
+        near.update(await asyncio.to_thread(_nearest, _unit(asked), kept | told))
+    return {file.path: near[file.blob] for file in files}
+
+
+def parts_of(text: str) -> list[str]:
+    """`text` in parts of at most 1,200 characters that end at line ends where they can."""
+    found = _LINES.findall(text)
+    return [part for part in found if part.strip()][:_MOST_PARTS]
+
+
+async def _told(
+    sources: Sources, files: Sequence[Source], embedder: Embedder, length: int
+) -> dict[str, str]:
+    """What to keep of each blob: its parts' vectors."""
+    parts = [
+        (source.blob, part)
+        for source, file in zip(files, [f async for f in sources.stream(files)], strict=True)
+        for part in parts_of(file.text)
+    ]
+    texts = [text for _, text in parts]
+    asked = [embedder.embed(texts[at : at + _TEXTS]) for at in range(0, len(texts), _TEXTS)]
+    vectors = [vector for some in await bounded(_SIDE_BY_SIDE, asked) for vector in some]
+    told = {file.blob: bytearray() for file in files}
+    for (blob, _), vector in zip(parts, vectors, strict=True):
+        if len(vector) != length:
+            raise NotEmbedded(f"it gave vectors of {length} and of {len(vector)} numbers")
+        # Two bytes a number are far more than an order needs.
+        told[blob] += pack(f"<{length}e", *_unit(vector))
+    return {blob: base64.b64encode(packed).decode() for blob, packed in told.items()}
+
+
+def _nearest(asked: Vector, kept: Mapping[str, str]) -> dict[str, float]:
+    return {blob: max(_cosines(asked, said), default=-1.0) for blob, said in kept.items()}
+
+
+def _cosines(asked: Vector, said: str) -> Iterator[float]:
+    packed = base64.b64decode(said)
+    size = 2 * len(asked)
+    for at in range(0, len(packed), size):
+        yield sum(map(mul, asked, unpack(f"<{len(asked)}e", packed[at : at + size])))
+
+
+def _unit(vector: Vector) -> Vector:
+    length = sqrt(sum(map(mul, vector, vector)))
+    return array("f", (number / length for number in vector)) if length else vector

@@ -1,0 +1,68 @@
+"""What of a codebase is put before the scout for one issue, and what is not, in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from pipeline.codebase.commit import Codebase
+from pipeline.context.files.discover import Rules, sources_of
+from pipeline.context.files.sources import Source, Sources
+from pipeline.context.search.embeddings import Meaning
+from pipeline.context.search.mentions import named_files
+from pipeline.context.search.prefilter import needed, prefilter
+from pipeline.options import Options
+from pipeline.types import Issue
+
+_MOST_MISSED = 5
+
+
+@dataclass(frozen=True)
+class Reading:
+    sources: Sources
+    files: tuple[Source, ...]
+    """To be read: all sources, or those that the prefilter kept, the most promising first."""
+    unread: tuple[str, ...]
+    """The paths that the prefilter did not keep."""
+    missed: tuple[str, ...] = ()
+    """Sentences on files that the issue names and that are left out all the same. Untrusted."""
+    meaning: str = ""
+    """See `Prefiltered.meaning`."""
+
+    def not_read(self) -> tuple[str, ...]:
+        """Sentences that say how many files were not read and why, the most frequent first."""
+        counts = Counter(entry.why for entry in self.sources.left_out)
+        told = [f"{_number(n)} not read: {why}." for why, n in counts.most_common()]
+        if self.unread:
+            share = "less in common with the issue than those that were read"
+            told.insert(0, f"{_number(len(self.unread))} not read: {share}.")
+        return (*self.missed, *told)
+
+
+async def reading(
+    codebase: Codebase, issue: Issue, options: Options, meaning: Meaning | None = None
+) -> Reading:
+    """What to read of `codebase` about `issue`, under the repository's options.
+
+    Raises:
+        GitFailed: the repository is damaged.
+        BudgetSpent: see `prefilter`.
+    """
+    sources = await sources_of(codebase, Rules(options.include, options.exclude))
+    missed = _missed(sources, issue)
+    if not needed(options, len(sources.files)):
+        return Reading(sources, sources.files, (), missed)
+    found = await prefilter(sources, issue, options.prefilter_keep, strangers=True, meaning=meaning)
+    files = tuple(sources.by_path[hit.path] for hit in found.kept)
+    return Reading(sources, files, found.unread, missed, found.meaning)
+
+
+def _missed(sources: Sources, issue: Issue) -> tuple[str, ...]:
+    out = {entry.path: entry.why for entry in sources.left_out}
+    named = named_files(issue, [*sources.by_path, *out])
+    missed = [path for path in named if path in out][:_MOST_MISSED]
+    return tuple(f"{path}, which the issue names, was not read: {out[path]}." for path in missed)
+
+
+def _number(count: int) -> str:
+    return "1 file was" if count == 1 else f"{count} files were"

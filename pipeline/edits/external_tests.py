@@ -1,0 +1,74 @@
+"""Test files that somebody brings, as one script that keeps the protocol of `TestScript`."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from pipeline.codebase.conventions import Conventions, holds_tests, is_runnable
+from pipeline.types import TestScript
+
+LARGEST: Final = 256 * 1024
+"""Bytes of all files that one script writes."""
+_ENDS: Final = re.compile(r"\bexit\(|\bSystemExit\b")
+_SCRIPT: Final = '''\
+"""Writes test files into the checkout and runs them.
+
+Exit code 0 when they pass, 2 when one fails, 3 when they could not be run.
+"""
+import base64
+import json
+import os
+import subprocess
+import sys
+
+given = json.loads({given!r})
+for path, content in given["files"].items():
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    if os.path.islink(path):
+        os.unlink(path)
+    with open(path, "wb") as file:
+        file.write(base64.b64decode(content))
+ended = subprocess.run([sys.executable, *given["command"]]).returncode
+sys.exit({{0: 0, 1: 2}}.get(ended, 3))
+'''
+
+
+def script_of(
+    files: Mapping[str, bytes], conventions: Conventions
+) -> tuple[TestScript | None, str]:
+    """A script that runs those of `files` that hold Python tests, with the others beside them.
+
+    None where none does, or they are too large; then with the reason, in the second place.
+    """
+    run = [path for path, data in sorted(files.items()) if _is_test_file(path, data)]
+    if not run:
+        return None, ""
+    if sum(map(len, files.values())) > LARGEST:
+        return None, f"its tests are larger than {LARGEST // 1024} KiB, and were not run."
+    command = (*conventions.command_for(run[0])[1:], *run[1:])
+    given = {
+        "command": command,
+        "files": {p: base64.b64encode(data).decode() for p, data in sorted(files.items())},
+    }
+    return TestScript(text=_SCRIPT.format(given=json.dumps(given))), ""
+
+
+def given_test(name: str, text: str, conventions: Conventions, taken: frozenset[str]) -> TestScript:
+    """A script as it is; a test file as a script that runs it among the repository's own.
+
+    A script ends itself by its exit code; what does not, and holds tests, is a test file.
+    """
+    if _ENDS.search(text) or not holds_tests(text):
+        return TestScript(text=text)
+    path = conventions.fresh_path(name.removeprefix("test_"), taken)
+    script, _ = script_of({path: text.encode("utf-8", "replace")}, conventions)
+    return script or TestScript(text=text)
+
+
+def _is_test_file(path: str, data: bytes) -> bool:
+    text = data.decode("utf-8", "replace")
+    return is_runnable(path) and holds_tests(text)

@@ -1,0 +1,253 @@
+"""An edit as the model writes it, to a diff made by git, or to a sentence the model can act on."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pipeline.codebase.commit import Codebase
+from pipeline.codebase.text import Text, decoded
+from pipeline.edits.blocks import Block, parse_blocks
+from pipeline.edits.match import Ambiguous, Missing, Unchanged, nearest, replace_once
+from pipeline.edits.patches import patch_of
+from pipeline.edits.paths import refusal
+from pipeline.replies import Malformed
+from pipeline.types import Patch
+from prompts import shortened
+
+MAX_FILE_BYTES = 1_000_000
+MAX_DIFF_CHARACTERS = 1_000_000
+_SUFFIX = re.compile(r"\.\w+$")
+_QUOTED = 1500
+"""Characters of a file quoted back in a hint."""
+
+
+@dataclass(frozen=True)
+class Edited:
+    """An edit that can be made."""
+
+    patch: Patch
+    contents: Mapping[str, bytes | None]
+    """The new content of every changed file; None for one that goes."""
+
+
+async def read_edit(
+    body: str,
+    codebase: Codebase,
+    *,
+    known: Sequence[str] = (),
+    never_touch: Iterable[str] = (),
+    allow_lock_files: bool = False,
+) -> Edited | Malformed:
+    """What the body of an <edit> asks for; its diff applies to `codebase` as it is.
+
+    `known` are the paths the model has seen, where text that is not in the named file is looked
+    for; `never_touch` are globs of paths that may not change. Nothing is ever guessed: a block
+    that does not say one thing is answered with a sentence, and then none of the edit is done.
+    """
+    match parse_blocks(body):
+        case Malformed() as malformed:
+            return malformed
+        case blocks:
+            draft = _Draft(codebase, tuple(known), tuple(never_touch), allow_lock_files)
+    for number, block in enumerate(blocks, 1):
+        complaint = await draft.apply(block)
+        if complaint:
+            where = f"Block {number} of {len(blocks)}: " if len(blocks) > 1 else ""
+            return Malformed(f"{where}{complaint} Nothing was changed; send the whole edit again.")
+    match draft.changes():
+        case Malformed() as malformed:
+            return malformed
+        case changes:
+            patch = await patch_of(codebase, changes, draft.modes)
+    if not patch.diff:
+        return Malformed("Taken together, the blocks change nothing. Send an edit that does.")
+    if len(patch.diff) > MAX_DIFF_CHARACTERS:
+        return Malformed("The edit is too big. Change only what the issue needs.")
+    return Edited(patch, changes)
+
+
+@dataclass
+class _Draft:
+    """The files as they stand after the blocks so far."""
+
+    codebase: Codebase
+    known: tuple[str, ...]
+    never_touch: tuple[str, ...]
+    allow_lock_files: bool
+    kinds: dict[str, Text] = field(default_factory=dict[str, Text])
+    """How each touched file is encoded."""
+    texts: dict[str, str | None] = field(default_factory=dict[str, str | None])
+    """None for a deleted file."""
+    binary: set[str] = field(default_factory=set[str])
+    modes: dict[str, str] = field(default_factory=dict[str, str])
+    """git's modes of the files that have a new path."""
+
+    async def apply(self, block: Block) -> str | None:
+        """Make the block's change, or say what is wrong with it."""
+        path = block.path
+        if refused := self._refusal(path):
+            return refused
+        file = self.codebase.files.get(path)
+        if file is not None and path not in self.texts and file.size > MAX_FILE_BYTES:
+            return f"{path} is larger than {MAX_FILE_BYTES} bytes: leave it as it is."
+        await self._open(path)
+        text = self.texts.get(path)
+        if block.deletes or block.renamed:
+            if text is None:
+                return self._no_such_file(path)
+            if refused := self._move(path, block.renamed) if block.renamed else None:
+                return refused
+            self.texts[path] = None
+            return None
+        if path in self.binary:
+            return f"{path} is not a text file."
+        if text is None:
+            return self._create(block)
+        return await self._change(block, text)
+
+    def _refusal(self, path: str) -> str | None:
+        return refusal(
+            path, self.codebase.files, self.never_touch, allow_lock_files=self.allow_lock_files
+        )
+
+    async def _open(self, path: str) -> None:
+        if path in self.texts or path not in self.codebase.files:
+            return
+        data = await self.codebase.read(path)
+        kind = decoded(path, data)
+        if kind is None:
+            self.binary.add(path)
+        # Latin-1 gives every byte back as it was, so that a binary file can be moved too.
+        self.kinds[path] = kind or Text(data.decode("latin-1"), "latin-1")
+        self.texts[path] = self.kinds[path].text
+
+    def _move(self, path: str, new: str) -> str | None:
+        if refused := self._refusal(new):
+            return refused
+        if self.texts.get(new) is not None or (
+            new in self.codebase.files and new not in self.texts
+        ):
+            return f"{path} cannot be renamed: {new} exists already."
+        self.kinds[new], self.texts[new] = self.kinds[path], self.texts[path]
+        file = self.codebase.files.get(path)
+        self.modes[new] = file.mode if file else self.modes.get(path, "100644")
+        (self.binary.add if path in self.binary else self.binary.discard)(new)
+        return None
+
+    def _create(self, block: Block) -> str | None:
+        whole = _whole(block)
+        if whole is None:
+            return self._no_such_file(block.path)
+        if " " in block.path and not _SUFFIX.search(block.path):
+            return (
+                f"{block.path!r} is not the path of a file: put a path on the line before SEARCH."
+            )
+        self.kinds.setdefault(block.path, Text(""))
+        self.texts[block.path] = whole
+        return None
+
+    async def _change(self, block: Block, text: str) -> str | None:
+        whole = _whole(block)
+        if whole is not None and not text.strip():
+            self.texts[block.path] = whole
+            return None
+        ambiguous: Ambiguous | None = None
+        for search, replacement in block.splits():
+            match replace_once(text, search, replacement):
+                case str(changed):
+                    self.texts[block.path] = changed
+                    return None
+                case Unchanged():
+                    return f"In {block.path} the SEARCH and the REPLACE part are the same."
+                case Ambiguous() as found:
+                    ambiguous = found
+                case Missing():
+                    continue
+        if ambiguous:
+            return _say_ambiguous(block.path, ambiguous)
+        return await self._say_missing(block, text)
+
+    async def _say_missing(self, block: Block, text: str) -> str:
+        search = block.splits()[-1][0]
+        if not any(line.strip() for line in search):
+            return f"{block.path} exists and is not empty: give the lines to replace in SEARCH."
+        original = self.kinds[block.path].text
+        if original != text and not isinstance(replace_once(original, search, []), Missing):
+            return (
+                f"The SEARCH lines are in {block.path} as it is now, but an earlier block of this "
+                "edit changes some of them. Make one block of the two."
+            )
+        for other in self.known:
+            if other == block.path or other not in self.codebase.files:
+                continue
+            there = await self.codebase.text(other)
+            if there is not None and not isinstance(replace_once(there, search, []), Missing):
+                return f"The SEARCH lines are not in {block.path}; they are in {other}."
+        close = await asyncio.to_thread(nearest, text, search)
+        if close is None:
+            return f"The SEARCH lines are not in {block.path}, nor anything like them."
+        at, lines = close
+        return (
+            f"The SEARCH lines are not in {block.path}. The nearest there, from line {at}:\n"
+            f"{shortened(lines, _QUOTED)}\nCopy the lines exactly."
+        )
+
+    def _no_such_file(self, path: str) -> str:
+        close = difflib.get_close_matches(path, self.codebase.files, n=3, cutoff=0.7)
+        name = path.rsplit("/", 1)[-1]
+        close += [p for p in self.codebase.files if p.rsplit("/", 1)[-1] == name and p not in close]
+        meant = f" Did you mean {' or '.join(close[:3])}?" if close else ""
+        return f"There is no file {path}.{meant} To create a file, leave the SEARCH part empty."
+
+    def changes(self) -> dict[str, bytes | None] | Malformed:
+        """The new content of every touched file."""
+        contents: dict[str, bytes | None] = {}
+        for path, text in self.texts.items():
+            try:
+                data = None if text is None else self.kinds[path].encoded(text)
+            except UnicodeEncodeError:
+                encoding = self.kinds[path].encoding
+                return Malformed(f"{path} is {encoding}, which cannot express your replacement.")
+            if data is not None and len(data) > MAX_FILE_BYTES:
+                return Malformed(f"{path} would be larger than {MAX_FILE_BYTES} bytes.")
+            if data is not None or path in self.codebase.files:
+                contents[path] = data
+        return _without_clashes(contents, self.codebase)
+
+
+def _whole(block: Block) -> str | None:
+    """The content of a whole file, if the block searches for nothing."""
+    for search, content in block.splits():
+        if not any(line.strip() for line in search):
+            return "".join(f"{line}\n" for line in content)
+    return None
+
+
+def _without_clashes(
+    contents: dict[str, bytes | None], codebase: Codebase
+) -> dict[str, bytes | None] | Malformed:
+    """`contents`, unless a new file stands where another needs a folder."""
+    new = [path for path, data in contents.items() if data is not None]
+    for path in new:
+        for other in new:
+            if other.startswith(f"{path}/"):
+                return Malformed(f"{path} cannot be both a file and a folder.")
+    # A file name that differs only by case is one file on other systems.
+    lower = {path.lower(): path for path in codebase.files if contents.get(path, b"") is not None}
+    for path in new:
+        there = lower.get(path.lower(), path)
+        if there != path and path not in codebase.files:
+            return Malformed(f"{path} differs from the existing {there} by case alone.")
+    return contents
+
+
+def _say_ambiguous(path: str, found: Ambiguous) -> str:
+    lines = ", ".join(str(at) for at in found.at[:10])
+    return (
+        f"The SEARCH lines are in {path} {len(found.at)} times (at lines {lines}). Add lines "
+        "around them until they are there once."
+    )

@@ -1,0 +1,139 @@
+"""A `ModelSpec` becomes a client; the SDK behind it is imported here and not before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from pipeline.models.base import ModelMisconfigured, ModelProfile, Price
+from pipeline.models.cache_lifetime import HOUR
+from pipeline.models.destinations import destinations
+from pipeline.models.profiles import PriceTable, look_up
+from pipeline.models.providers.http import NO_KEY, SDK_RETRIES
+from pipeline.models.spec import ModelSpec
+
+if TYPE_CHECKING:
+    from pipeline.models.providers.anthropic import AnthropicModel
+    from pipeline.models.providers.openai_chat import OpenAIChatModel
+    from pipeline.models.providers.openai_embeddings import OpenAIEmbedder
+    from pipeline.models.providers.openai_likelihood import OpenAILikelihood
+    from pipeline.models.wrappers.metered import Meter
+
+
+LEAST_THINKING = 1024
+"""Fewer tokens to think cannot be asked for.
+
+https://platform.claude.com/docs/en/build-with-claude/extended-thinking
+"""
+
+
+class Wanted(BaseModel):
+    """What is asked of a model beside what it is."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    cache_seconds: Literal[300, 3600] = 300
+    """For Anthropic; an hour has its price."""
+    thinking_tokens: int = 0
+    """For models that can be told; at least `LEAST_THINKING`, and room is left for a reply."""
+    window: int | None = None
+    max_output: int | None = None
+    price: Price | None = None
+    """These three overrule what `profiles.look_up` says."""
+
+
+USUAL = Wanted()
+
+
+def build_model(
+    spec: ModelSpec,
+    *,
+    api_key: str,
+    base_url: str | None = None,
+    wanted: Wanted = USUAL,
+    prices: PriceTable | None = None,
+    sdk_retries: int = SDK_RETRIES,
+) -> AnthropicModel | OpenAIChatModel:
+    """A `Model`, to be closed with `aclose()`.
+
+    `base_url` counts where the spec has none; `prices` are the shipped ones unless given. With no
+    `sdk_retries` an overload is told at once and not tried again in silence. An empty
+    `api_key` means none, which only `openai` servers accept.
+
+    Raises:
+        ModelMisconfigured: the key is missing or cannot be one.
+    """
+    where = spec.base_url or base_url
+    profile = profile_of(spec, wanted, prices)
+    # Each SDK costs about a second and 50 MB to import: only the process that asks pays it.
+    if spec.provider == "anthropic":
+        from pipeline.models.providers.anthropic import PUBLIC_URL, AnthropicModel
+
+        where = where or PUBLIC_URL
+        profile = profile.model_copy(update={"sent_to": destinations(where)})
+        return AnthropicModel(profile, api_key=api_key, base_url=where, sdk_retries=sdk_retries)
+    from pipeline.models.providers.openai_chat import OpenAIChatModel
+
+    if where is None:
+        raise ValueError(f"{spec} has no address.")
+    profile = profile.model_copy(update={"sent_to": destinations(where)})
+    return OpenAIChatModel(
+        profile, api_key=api_key or NO_KEY, base_url=where, sdk_retries=sdk_retries
+    )
+
+
+def build_likelihood(spec: ModelSpec, *, api_key: str) -> OpenAILikelihood:
+    """A `Likelihood`, to be closed with `aclose()`.
+
+    Raises:
+        ModelMisconfigured: the key cannot be one, or `spec` names no OpenAI-compatible server.
+    """
+    if spec.base_url is None or spec.provider != "openai":
+        raise ModelMisconfigured(
+            f"{spec} gives no log-probabilities: a reward model is openai:NAME@http://host:port/v1."
+        )
+    from pipeline.models.providers.openai_likelihood import OpenAILikelihood
+
+    return OpenAILikelihood(profile_of(spec), api_key=api_key or NO_KEY, base_url=spec.base_url)
+
+
+def build_embedder(spec: ModelSpec, *, api_key: str, meter: Meter | None = None) -> OpenAIEmbedder:
+    """An `Embedder`, paid from `meter` and to be closed with `aclose()`.
+
+    Raises:
+        ValueError: no server of this kind has embedding models.
+        ModelMisconfigured: the key cannot be one.
+    """
+    if spec.base_url is None or spec.provider != "openai":
+        raise ValueError(f"{spec} has no embeddings: write openai:NAME@http://host:port/v1.")
+    from pipeline.models.providers.openai_embeddings import OpenAIEmbedder
+
+    profile = profile_of(spec)
+    return OpenAIEmbedder(profile, base_url=spec.base_url, api_key=api_key or NO_KEY, meter=meter)
+
+
+def profile_of(
+    spec: ModelSpec, wanted: Wanted = USUAL, prices: PriceTable | None = None
+) -> ModelProfile:
+    """The profile of `spec`, with what is wanted of it."""
+    known = look_up(spec, prices).profile
+    price = wanted.price or known.price
+    if wanted.cache_seconds == HOUR:
+        # A price that was given without one for an hour is never counted below what it says.
+        longer = max(price.cache_write, price.cache_write_hour)
+        price = price.model_copy(update={"cache_write": longer})
+    max_output = wanted.max_output or known.max_output
+    thinking = 0
+    if known.thinking and wanted.thinking_tokens and max_output > 2 * LEAST_THINKING:
+        thinking = min(max(LEAST_THINKING, wanted.thinking_tokens), max_output // 2)
+    return known.model_copy(
+        update={
+            "window": wanted.window or known.window,
+            "max_output": max_output,
+            "price": price,
+            "cache_seconds": wanted.cache_seconds,
+            "thinking_tokens": thinking,
+            "sent_to": destinations(spec.base_url) if spec.base_url else (),
+        }
+    )

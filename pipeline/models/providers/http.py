@@ -1,0 +1,148 @@
+"""What both clients do alike at the edge: keys, headers, text, and what an HTTP status means."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+import httpx2
+
+from pipeline.models.base import (
+    ContextTooLong,
+    ModelError,
+    ModelMisconfigured,
+    ModelProfile,
+    ModelRetired,
+    ModelUnavailable,
+    Usage,
+)
+from pipeline.models.wrappers.base import Answering
+
+CALL_HEADER = "X-Capuchin-Call"
+"""Names the question on every request, for gateways, logs and recordings."""
+
+NO_KEY = "EMPTY"
+"""What vLLM's own documentation sends to a server that asks for no key."""
+
+SILENCE_SECONDS = 600.0
+"""How long a service may send nothing; both SDKs' own default."""
+
+CONNECT_SECONDS = 10.0
+
+SDK_RETRIES = 2
+"""Both SDKs' own default; they obey `retry-after`."""
+
+_PASSING = frozenset({408, 409, 425, 429, 499})
+"""Client errors that both SDKs retry, or that say that somebody hung up."""
+
+_ELSEWHERE = "sends us on to another host, which was not set"
+_MEANING = {
+    **dict.fromkeys((301, 302, 303, 307, 308), _ELSEWHERE),
+    401: "does not accept the key",
+    402: "wants a payment first",
+    403: "does not allow this key to use the model",
+    404: "does not know the model or the address",
+    429: "limits our rate",
+    529: "is overloaded",
+}
+
+
+@cache
+def trusted() -> ssl.SSLContext:
+    """The authorities that both SDKs trust by themselves, read once for all clients: reading them
+    takes longer than all else in making one.
+    """
+    return httpx2.create_ssl_context()
+
+
+async def stay(response: httpx2.Response) -> None:
+    """For `event_hooks`: a service may send us on at its own host only, never to another.
+
+    Code would go where nobody set it to go, and a key with it.
+    """
+    if not response.has_redirect_location:
+        return
+    asked = response.request.url
+    if asked.join(response.headers["location"]).host != asked.host:
+        del response.headers["location"]
+
+
+def hooks() -> dict[str, list[Callable[..., Any]]]:
+    """The `event_hooks` of every client of a service."""
+    return {"response": [stay]}
+
+
+class Client(Answering):
+    """What both clients know of themselves."""
+
+    def __init__(self, profile: ModelProfile, base_url: str) -> None:
+        self._profile = profile
+        self.service = f"{profile.provider}:{profile.name} at {urlsplit(base_url).hostname}"
+        """For messages."""
+
+    @property
+    def profile(self) -> ModelProfile:
+        return self._profile
+
+
+class Hearing(Protocol):
+    """What a stream has said so far."""
+
+    @property
+    def usage(self) -> Usage | None: ...
+
+
+@contextmanager
+def counted(heard: Hearing) -> Generator[None]:
+    """Around the reading of a stream: a cancellation tells `usage_of` what was counted by then."""
+    try:
+        yield
+    except asyncio.CancelledError as cancelled:
+        vars(cancelled)["usage"] = heard.usage
+        raise
+
+
+def failure(service: str, status: int, *, too_long: bool = False) -> ModelError:
+    """The error for an answer with HTTP `status`; its text never quotes the answer's body."""
+    if status == 413 or (too_long and status == 400):
+        return ContextTooLong(f"The conversation is too long for {service}.")
+    if status in _PASSING or status >= 500:
+        return ModelUnavailable(f"{service} {_MEANING.get(status, 'failed')} (HTTP {status}).")
+    kind = ModelRetired if status == 404 else ModelMisconfigured
+    return kind(f"{service} {_MEANING.get(status, 'does not accept our request')} (HTTP {status}).")
+
+
+def checked_key(service: str, key: str) -> str:
+    """`key` itself.
+
+    Raises:
+        ModelMisconfigured: it is empty or cannot be put in a header.
+    """
+    if not key:
+        raise ModelMisconfigured(f"No key is set for {service}.")
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise ModelMisconfigured(
+            f"The key for {service} holds a space, a line break or a foreign character."
+        )
+    return key
+
+
+def call_headers(call: str) -> dict[str, str]:
+    """The header that names the question.
+
+    Raises:
+        ValueError: `call` is not printable ASCII.
+    """
+    if not (call.isascii() and call.isprintable()):
+        raise ValueError(f"not the name of a call: {call!r}")
+    return {CALL_HEADER: call}
+
+
+def sendable(text: str) -> str:
+    """`text` with half surrogates replaced: undecodable bytes of a file leave them behind."""
+    return text.encode("utf-8", "replace").decode("utf-8")

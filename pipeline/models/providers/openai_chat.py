@@ -1,0 +1,257 @@
+"""The OpenAI SDK behind `Model`, for vLLM and every other server that speaks chat completions."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from math import exp
+
+import httpx2
+import openai
+from openai.types import CompletionUsage
+from openai.types.chat import ChatCompletionChunk, ChatCompletionMessageParam
+from openai.types.chat.chat_completion_chunk import ChoiceDelta
+
+from pipeline.models.base import (
+    Form,
+    Message,
+    ModelError,
+    ModelMisconfigured,
+    ModelProfile,
+    ModelRefused,
+    ModelUnavailable,
+    Reply,
+    Usage,
+)
+from pipeline.models.providers.http import (
+    NO_KEY,
+    SDK_RETRIES,
+    SILENCE_SECONDS,
+    Client,
+    call_headers,
+    counted,
+    failure,
+    sendable,
+)
+from pipeline.models.providers.openai_client import connect
+from pipeline.models.wrappers.base import Question
+
+_THINK, _THOUGHT = "<think>", "</think>"
+_THOUGHT_LINE = re.compile(r"^[ \t]*</think>[ \t]*$", re.MULTILINE)
+_DECLINED = frozenset({400, 404, 422, 501})
+"""How servers answer a parameter that they do not know."""
+_THINKING = frozenset({"thinking_token_budget", "chat_template_kwargs"})
+_TOO_LONG = (
+    "context_length_exceeded",  # OpenAI's code
+    "context length is",  # OpenAI's and most of vLLM's sentences
+    "maximum model length",  # vLLM's engine
+    "available context size",  # llama.cpp
+)
+
+
+class OpenAIChatModel(Client):
+    """`Model` over `POST {base_url}/chat/completions`. Close it with `aclose()`.
+
+    What a reasoning model thinks is kept apart from the reply's text: `reasoning_content` or
+    `reasoning`, as vLLM calls it with a reasoning parser, and a leading `<think>` block without.
+    https://docs.vllm.ai/en/latest/features/reasoning_outputs.html
+    """
+
+    def __init__(
+        self,
+        profile: ModelProfile,
+        *,
+        base_url: str,
+        api_key: str = NO_KEY,
+        silence_seconds: float = SILENCE_SECONDS,
+        sdk_retries: int = SDK_RETRIES,
+    ) -> None:
+        """Raises ModelMisconfigured when `api_key` is no key. `base_url` ends in `/v1`."""
+        super().__init__(profile, base_url)
+        self._declined: set[str] = set()
+        self._client = connect(
+            self.service,
+            base_url=base_url,
+            api_key=api_key,
+            silence_seconds=silence_seconds,
+            sdk_retries=sdk_retries,
+        )
+
+    async def aclose(self) -> None:
+        await self._client.close()
+
+    async def answer(self, question: Question) -> Reply:
+        """A server that declines a form, or to limit thinking, is asked without from then on."""
+        asked = {**_shape(question.form), **_thinking(self._profile, question)}
+        wanted = {name: value for name, value in asked.items() if name not in self._declined}
+        tries = [wanted]
+        if wanted.keys() & _THINKING and wanted.keys() - _THINKING:
+            tries.append({n: value for n, value in wanted.items() if n not in _THINKING})
+        if wanted:
+            tries.append({})
+        heard = _Heard()
+        try:
+            with counted(heard):
+                for more in tries:
+                    try:
+                        await self._listen(heard, question, more)
+                        self._declined |= wanted.keys() - more.keys()
+                        break
+                    except openai.APIError as error:
+                        declined = _status(error) in _DECLINED and not _is_too_long(error)
+                        if more is tries[-1] or not declined:
+                            raise
+        except (openai.APIError, httpx2.TransportError, json.JSONDecodeError) as error:
+            raise self._failure(error, heard.usage) from error
+        return self._reply(heard)
+
+    async def _listen(self, heard: _Heard, question: Question, shape: Mapping[str, object]) -> None:
+        sampled = self._profile.sampling and question.temperature is not None
+        stream = await self._client.chat.completions.create(
+            model=self._profile.name,
+            messages=_conversation(question.system, question.messages),
+            max_tokens=question.max_tokens or self._profile.max_output,
+            temperature=question.temperature if sampled else openai.omit,
+            stream=True,
+            stream_options={"include_usage": True},
+            extra_headers=call_headers(question.call),
+            extra_body=shape or None,
+        )
+        async with stream:
+            if not stream.response.headers.get("content-type", "").startswith("text/event-stream"):
+                raise ModelMisconfigured(f"{self.service} does not speak chat completions.")
+            async for chunk in stream:
+                heard.hear(chunk)
+
+    def _reply(self, heard: _Heard) -> Reply:
+        if heard.finish_reason is None:
+            raise ModelUnavailable(f"{self.service} stopped in mid-answer.", heard.usage)
+        if heard.refused or heard.finish_reason == "content_filter":
+            raise ModelRefused(f"{self.service} declined to answer.", heard.usage)
+        thought, text = _apart("".join(heard.text))
+        return Reply(
+            text=sendable(text),
+            thinking=sendable("".join(heard.thinking) + thought),
+            usage=heard.usage or Usage(),
+            model=sendable(heard.model),
+            stopped="length" if heard.finish_reason == "length" else "end",
+            first=heard.first,
+        )
+
+    def _failure(self, error: Exception, usage: Usage | None) -> ModelError:
+        status = _status(error) if isinstance(error, openai.APIError) else None
+        if status is None or not isinstance(error, openai.APIError):
+            return ModelUnavailable(f"{self.service} cannot be reached, or hung up.", usage)
+        mapped = failure(self.service, status, too_long=_is_too_long(error))
+        mapped.usage = usage
+        return mapped
+
+
+def _status(error: openai.APIError) -> int | None:
+    """Of the answer; vLLM tells it inside the stream, too, after a 200."""
+    if isinstance(error, openai.APIStatusError):
+        return error.status_code
+    code = str(error.code)
+    return int(code) if re.fullmatch("[45][0-9][0-9]", code) else None
+
+
+def _is_too_long(error: openai.APIError) -> bool:
+    said = f"{error.code} {error.message}".lower()
+    return any(words in said for words in _TOO_LONG)
+
+
+@dataclass
+class _Heard:
+    """What a stream has said so far."""
+
+    model: str = ""
+    text: list[str] = field(default_factory=list[str])
+    thinking: list[str] = field(default_factory=list[str])
+    usage: Usage | None = None
+    finish_reason: str | None = None
+    refused: bool = False
+    first: tuple[tuple[str, float], ...] = ()
+
+    def hear(self, chunk: ChatCompletionChunk) -> None:
+        self.model = chunk.model or self.model
+        if chunk.usage is not None:
+            self.usage = _usage(chunk.usage)
+        for choice in chunk.choices[:1]:
+            self.text.append(choice.delta.content or "")
+            if choice.logprobs and choice.logprobs.content and not self.first:
+                told = choice.logprobs.content[0].top_logprobs
+                self.first = tuple((sendable(t.token), exp(min(t.logprob, 0))) for t in told)
+            self.thinking.append(_thought(choice.delta))
+            self.refused = self.refused or bool(choice.delta.refusal)
+            self.finish_reason = choice.finish_reason or self.finish_reason
+
+
+def _shape(form: Form | None) -> dict[str, object]:
+    """How a form is asked for; both ways are OpenAI's, and vLLM's and llama.cpp's too."""
+    shape: dict[str, object] = {}
+    if form and form.json_schema is not None:
+        schema = {"name": "reply", "schema": dict(form.json_schema), "strict": True}
+        shape["response_format"] = {"type": "json_schema", "json_schema": schema}
+    if form and form.alternatives:
+        shape |= {"logprobs": True, "top_logprobs": form.alternatives}
+    return shape
+
+
+def _thinking(profile: ModelProfile, question: Question) -> dict[str, object]:
+    """How much may be thought, where that leaves room for a reply: vLLM's way, with a reasoning
+    parser; the switches are those of Qwen's and of DeepSeek's chat templates.
+
+    https://docs.vllm.ai/en/latest/features/reasoning_outputs.html
+    """
+    if not profile.thinking_tokens:
+        return {}
+    if (question.max_tokens or profile.max_output) <= profile.thinking_tokens:
+        return {}
+    switches = {"enable_thinking": True, "thinking": True}
+    return {"thinking_token_budget": profile.thinking_tokens, "chat_template_kwargs": switches}
+
+
+def _thought(delta: ChoiceDelta) -> str:
+    """What a delta adds to the thinking; the SDK does not know these fields."""
+    more: dict[str, object] = delta.model_extra or {}
+    said = more.get("reasoning_content") or more.get("reasoning")
+    return said if isinstance(said, str) else ""
+
+
+def _apart(text: str) -> tuple[str, str]:
+    """The thinking at the beginning of `text`, and the rest.
+
+    Some chat templates open the block themselves, so that only its end, alone on a line, is in the
+    text; a block that never ends was cut off, and nothing was said after it.
+    """
+    bare = text.lstrip()
+    if bare.startswith(_THINK):
+        thought, _, rest = bare.removeprefix(_THINK).partition(_THOUGHT)
+        return thought.strip(), rest.lstrip()
+    end = _THOUGHT_LINE.search(text) if _THINK not in text else None
+    return (text[: end.start()].strip(), text[end.end() :].lstrip()) if end else ("", text)
+
+
+def _usage(counted: CompletionUsage) -> Usage:
+    details = counted.prompt_tokens_details
+    cached = (details.cached_tokens if details else None) or 0
+    return Usage(
+        input=counted.prompt_tokens - cached, output=counted.completion_tokens, cache_read=cached
+    )
+
+
+def _conversation(system: str, messages: Sequence[Message]) -> list[ChatCompletionMessageParam]:
+    """As chat templates want it: many of them refuse two messages of one role in a row."""
+    start: list[ChatCompletionMessageParam] = []
+    if system:
+        start.append({"role": "system", "content": sendable(system)})
+    for role, said in groupby(messages, key=lambda message: message.role):
+        text = sendable("\n\n".join(message.text for message in said))
+        if role == "user":
+            start.append({"role": "user", "content": text})
+        else:
+            start.append({"role": "assistant", "content": text})
+    return start

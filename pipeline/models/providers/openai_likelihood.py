@@ -1,0 +1,150 @@
+"""How probable a model finds an answer, over chat completions with log-probabilities, as vLLM's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import cast
+from urllib.parse import urlsplit
+
+import httpx2
+import openai
+from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
+
+from pipeline.models.base import ModelProfile, ModelUnavailable, Usage
+from pipeline.models.likelihood import NoScore
+from pipeline.models.providers.http import (
+    call_headers,
+    failure,
+    sendable,
+)
+from pipeline.models.providers.openai_client import connect
+
+SILENCE_SECONDS = 120.0
+"""How long the server may send nothing: it writes one token, and reads one edit."""
+_ALTERNATIVES = 20
+"""The most that the protocol lets one ask for beside each token."""
+_NOTHING: Mapping[str, object] = MappingProxyType({})
+_OF_THE_PROMPT: Mapping[str, object] = MappingProxyType(
+    {"prompt_logprobs": 0, "add_generation_prompt": False, "continue_final_message": True}
+)
+"""vLLM's own: the log-probability of each token of the prompt, which ends with our answer."""
+
+
+class OpenAILikelihood:
+    """`Likelihood` over `POST {base_url}/chat/completions`. Close it with `aclose()`."""
+
+    def __init__(self, profile: ModelProfile, *, base_url: str, api_key: str) -> None:
+        """Raises ModelMisconfigured when `api_key` is no key. `base_url` ends in `/v1`."""
+        self._profile = profile
+        self._service = f"{profile.provider}:{profile.name} at {urlsplit(base_url).hostname}"
+        self._client = connect(
+            self._service, base_url=base_url, api_key=api_key, silence_seconds=SILENCE_SECONDS
+        )
+
+    @property
+    def profile(self) -> ModelProfile:
+        return self._profile
+
+    async def aclose(self) -> None:
+        await self._client.close()
+
+    async def first_token(
+        self, system: str, question: str, *, call: str
+    ) -> tuple[dict[str, float], Usage]:
+        """See `Likelihood.first_token`."""
+        answer = await self._ask(
+            [{"role": "system", "content": system}, {"role": "user", "content": question}],
+            call,
+            top_logprobs=_ALTERNATIVES,
+        )
+        chances: dict[str, float] = {}
+        for choice in answer.choices[:1]:
+            for token in (choice.logprobs.content or [])[:1] if choice.logprobs else []:
+                for one in token.top_logprobs or [token]:
+                    name = one.token.strip()
+                    chances[name] = chances.get(name, 0.0) + _chance(one.logprob)
+        if not any(chances.values()):
+            raise NoScore(f"{self._service} gave no log-probabilities.")
+        return {name: math.log(chance) for name, chance in chances.items() if chance}, _usage(
+            answer
+        )
+
+    async def answer(self, question: str, text: str, *, call: str) -> tuple[float, Usage]:
+        """See `Likelihood.answer`.
+
+        The prompt that ends before the answer tells how many of the tokens are the question's, so
+        no tokenizer is needed. https://docs.vllm.ai/en/latest/api/vllm/sampling_params.html
+        """
+        asked: list[ChatCompletionMessageParam] = [{"role": "user", "content": sendable(question)}]
+        before = await self._ask(asked, call)
+        whole = await self._ask(
+            [*asked, {"role": "assistant", "content": sendable(text)}],
+            call,
+            beyond=_OF_THE_PROMPT,
+        )
+        tokens = cast(object, (whole.model_extra or {}).get("prompt_logprobs"))
+        skipped = before.usage.prompt_tokens if before.usage else 0
+        if not isinstance(tokens, list) or not 0 < skipped < len(cast(list[object], tokens)):
+            raise NoScore(f"{self._service} gave no log-probabilities of the prompt.")
+        values = [_of_token(token) for token in cast(list[object], tokens)[skipped:]]
+        known = [value for value in values if value is not None]
+        if len(known) < len(values):
+            raise NoScore(f"{self._service} gave log-probabilities that are no numbers.")
+        return sum(known), _usage(before) + _usage(whole)
+
+    async def _ask(
+        self,
+        messages: Sequence[ChatCompletionMessageParam],
+        call: str,
+        *,
+        top_logprobs: int = 0,
+        beyond: Mapping[str, object] = _NOTHING,
+    ) -> ChatCompletion:
+        try:
+            found = cast(
+                object,
+                await self._client.chat.completions.create(
+                    model=self._profile.name,
+                    messages=list(messages),
+                    max_tokens=1,
+                    temperature=0,
+                    logprobs=True if top_logprobs else openai.omit,
+                    top_logprobs=top_logprobs or openai.omit,
+                    extra_headers=call_headers(call),
+                    extra_body=dict(beyond) if beyond else None,
+                ),
+            )
+        except openai.APIStatusError as error:
+            raise failure(self._service, error.status_code) from error
+        except (openai.APIError, httpx2.TransportError, ValueError) as error:
+            raise ModelUnavailable(f"{self._service} cannot be reached, or hung up.") from error
+        if not isinstance(found, ChatCompletion) or not cast(object, found.choices):
+            raise NoScore(f"{self._service} does not speak chat completions.")
+        return found
+
+
+def _chance(logprob: float) -> float:
+    return math.exp(min(logprob, 0.0)) if math.isfinite(logprob) else 0.0
+
+
+def _of_token(token: object) -> float | None:
+    """The log-probability of the token that stands in the prompt: the first that is listed."""
+    if not isinstance(token, Mapping):
+        return None
+    for entry in cast(Mapping[str, object], token).values():
+        value = (
+            cast(Mapping[str, object], entry).get("logprob") if isinstance(entry, Mapping) else 0
+        )
+        if isinstance(value, int | float) and math.isfinite(value):
+            return float(value)
+        return None
+    return None
+
+
+def _usage(answer: ChatCompletion) -> Usage:
+    counted = answer.usage
+    return (
+        Usage(input=counted.prompt_tokens, output=counted.completion_tokens) if counted else Usage()
+    )

@@ -1,0 +1,30 @@
+"""Lets the first of many questions with a shared opening finish before the rest are asked."""
+
+from __future__ import annotations
+
+import asyncio
+
+from pipeline.models.base import Model, Reply
+from pipeline.models.wrappers.base import Question, Wrapper
+
+
+class HeadStart(Wrapper):
+    """A model whose first call runs alone, so that a prompt cache is written once, then read.
+
+    Providers make a cached prefix visible when the call that wrote it answers; calls side by side
+    would each pay for writing it. If the first call fails, the rest go ahead all the same.
+    """
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model)
+        self._begun = False
+        self._done = asyncio.Event()
+
+    async def answer(self, question: Question) -> Reply:
+        first, self._begun = not self._begun, True
+        if not first:
+            await self._done.wait()
+        try:
+            return await question.put_to(self.model)
+        finally:
+            self._done.set()

@@ -1,0 +1,78 @@
+"""Goes on with another model while the first one is down, or when it was retired."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from pipeline.models.base import (
+    ContextTooLong,
+    Model,
+    ModelProfile,
+    ModelRetired,
+    ModelUnavailable,
+    Reply,
+)
+from pipeline.models.wrappers.base import Answering, Question
+
+REST_SECONDS = 300.0
+"""How long a model that was down is left alone, so that not every question waits for it first."""
+
+
+class Fallback(Answering):
+    """The first of several models that answers; a conversation may move between them.
+
+    A model that is down (ModelUnavailable, after the waits of `Throttled`) rests for a while; one
+    that the service does not know (ModelRetired) is not asked again. A conversation that the next
+    one cannot hold ends nothing: then the failure of the model that could hold it is raised.
+    """
+
+    def __init__(
+        self, models: Sequence[Model], *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`models` in order of preference, at least one; `clock` gives seconds."""
+        self._models = tuple(models)
+        self._clock = clock
+        self._rests_until = [0.0] * len(self._models)
+
+    @property
+    def profile(self) -> ModelProfile:
+        """The first one's, with the narrowest window of all: what is planned must fit each."""
+        first = self._models[0].profile
+        window = min(model.profile.window for model in self._models)
+        return first.model_copy(update={"window": window})
+
+    async def answer(self, question: Question) -> Reply:
+        """Raises as `Model.complete`: of several failures the first."""
+        failed: ModelUnavailable | ModelRetired | None = None
+        for i in self._order():
+            try:
+                reply = await question.put_to(self._models[i])
+            except (ModelUnavailable, ModelRetired) as error:
+                passes = isinstance(error, ModelUnavailable)
+                self._rests_until[i] = self._clock() + REST_SECONDS if passes else float("inf")
+                failed = _first(failed, error)
+            except ContextTooLong:
+                if failed is None:
+                    raise
+            else:
+                self._rests_until[i] = 0.0
+                return reply
+        assert failed is not None
+        raise failed
+
+    def _order(self) -> list[int]:
+        """Those that do not rest, then the others, so that each is tried before giving up."""
+        now = self._clock()
+        return sorted(range(len(self._models)), key=lambda i: (self._rests_until[i] > now, i))
+
+
+def _first(
+    failed: ModelUnavailable | ModelRetired | None, error: ModelUnavailable | ModelRetired
+) -> ModelUnavailable | ModelRetired:
+    """What passes by itself is worth waiting for; what does not is told only if all are so."""
+    if failed is None or (
+        isinstance(error, ModelUnavailable) and not isinstance(failed, ModelUnavailable)
+    ):
+        return error
+    return failed

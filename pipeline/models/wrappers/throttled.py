@@ -1,0 +1,36 @@
+"""Bounds how many calls run at a time, and waits out a service that is down for a moment."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from pipeline.models.base import Model, ModelUnavailable, Reply
+from pipeline.models.wrappers.base import Question, Wrapper
+
+WAITS = (1.0, 4.0, 15.0)
+"""Seconds before each further attempt, beside the two quick retries of the SDK itself."""
+
+
+class Throttled(Wrapper):
+    """A `Model` with at most `limit` calls in flight; ModelUnavailable only after every wait.
+
+    Give several the same semaphore and they share its slots.
+    """
+
+    def __init__(
+        self, model: Model, limit: int | asyncio.Semaphore, *, waits: Sequence[float] = WAITS
+    ) -> None:
+        super().__init__(model)
+        self._slots = asyncio.Semaphore(limit) if isinstance(limit, int) else limit
+        self._waits = tuple(waits)
+
+    async def answer(self, question: Question) -> Reply:
+        # The slot is kept while waiting: a service in trouble shall hear less of us, not more.
+        async with self._slots:
+            for wait in self._waits:
+                try:
+                    return await question.put_to(self.model)
+                except ModelUnavailable:
+                    await asyncio.sleep(wait)
+            return await question.put_to(self.model)

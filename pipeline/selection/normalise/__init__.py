@@ -1,0 +1,5 @@
+"""Brings edits to a form in which equal ones look equal.
+
+Imports edits and syntax; asks no model.
+Start at `canonical.py`.
+"""

@@ -1,0 +1,137 @@
+"""What changes between two lists of logical lines, told so that it does not depend on context."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import chain
+
+from pipeline.selection.normalise.brackets import CLOSERS, OPENERS
+from pipeline.selection.normalise.plain_text import Unit
+
+_MOST_COMPARED = 40_000
+"""Pairs of lines; a larger region counts as one replaced by the other."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One region of tokens replaced by another, either of which may be empty."""
+
+    anchor: tuple[int, int]
+    """Where, in the file before: the line (from 0) and the token in it, of the first token that
+    goes, or for an insertion of the token before it (-1: none is known)."""
+    removed: tuple[str, ...]
+    added: tuple[str, ...]
+    units_removed: tuple[tuple[str, ...], ...]
+    """The whole logical lines around `removed`."""
+    units_added: tuple[tuple[str, ...], ...]
+
+    @property
+    def canonical(self) -> tuple[object, ...]:
+        return (self.anchor, self.removed, self.added)
+
+    def renamed(self, names: Mapping[str, str]) -> Change:
+        """With local names replaced."""
+        return Change(
+            self.anchor,
+            self.removed,
+            substituted(self.added, names),
+            self.units_removed,
+            tuple(substituted(unit, names) for unit in self.units_added),
+        )
+
+
+def substituted(tokens: Sequence[str], names: Mapping[str, str]) -> tuple[str, ...]:
+    """`tokens` with names replaced, except attributes and the names of keyword arguments."""
+    result: list[str] = []
+    depth = 0
+    for i, token in enumerate(tokens):
+        depth += (token in OPENERS) - (token in CLOSERS)
+        if token in names and not (i and tokens[i - 1] in (".", "?.")):
+            keyword = depth > 0 and tokens[i + 1 : i + 2] == ("=",)
+            token = token if keyword else names[token]
+        result.append(token)
+    return tuple(result)
+
+
+def changes(old: Sequence[Unit], new: Sequence[Unit], start: int) -> list[Change]:
+    """The changes from `old` to `new`, in order; `start` lines of the file come before `old`."""
+    head = 0
+    most = min(len(old), len(new))
+    while head < most and old[head].tokens == new[head].tokens:
+        head += 1
+    tail = 0
+    while tail < most - head and old[-1 - tail].tokens == new[-1 - tail].tokens:
+        tail += 1
+    a, b = old[head : len(old) - tail], new[head : len(new) - tail]
+    if not a and not b:
+        return []
+    if len(a) * len(b) > _MOST_COMPARED:
+        regions = [(0, len(a), 0, len(b))]
+    else:
+        matcher = SequenceMatcher(None, [u.tokens for u in a], [u.tokens for u in b], False)
+        regions = [(i, j, k, m) for tag, i, j, k, m in matcher.get_opcodes() if tag != "equal"]
+    return [
+        _change(old, new, (head + i, head + j, head + k, head + m), start) for i, j, k, m in regions
+    ]
+
+
+def _change(
+    old: Sequence[Unit], new: Sequence[Unit], region: tuple[int, int, int, int], start: int
+) -> Change:
+    i, j, k, m = _slid(old, new, region)
+    gone, come = old[i:j], new[k:m]
+    removed = [*chain.from_iterable(_ended(unit) for unit in gone)]
+    added = [*chain.from_iterable(_ended(unit) for unit in come)]
+    head = _common(removed, added)
+    tail = _common(removed[head:][::-1], added[head:][::-1])
+    lines = [*chain.from_iterable((*unit.lines, unit.lines[-1]) for unit in gone)]
+    if head < len(removed) - tail:
+        anchor = (start + lines[head], _index(lines, head))
+    elif head:
+        anchor = (start + lines[head - 1], _index(lines, head - 1))
+    else:
+        anchor = (start + old[i - 1].lines[-1], -2) if i else (start - 1, -2)
+    return Change(
+        anchor,
+        tuple(removed[head : len(removed) - tail]),
+        tuple(added[head : len(added) - tail]),
+        tuple(unit.tokens for unit in gone),
+        tuple(unit.tokens for unit in come),
+    )
+
+
+def _slid(
+    old: Sequence[Unit], new: Sequence[Unit], region: tuple[int, int, int, int]
+) -> tuple[int, int, int, int]:
+    """A pure insertion or removal as far down as it can stand: `a+b|a` is the same as `a|b+a`."""
+    i, j, k, m = region
+    if i == j:
+        while m < len(new) and j < len(old) and new[k].tokens == new[m].tokens == old[j].tokens:
+            i, j, k, m = i + 1, j + 1, k + 1, m + 1
+    elif k == m:
+        while j < len(old) and m < len(new) and old[i].tokens == old[j].tokens == new[m].tokens:
+            i, j, k, m = i + 1, j + 1, k + 1, m + 1
+    return i, j, k, m
+
+
+def _ended(unit: Unit) -> tuple[str, ...]:
+    return (*unit.tokens, "\n")
+
+
+def _common(a: Sequence[str], b: Sequence[str]) -> int:
+    count = 0
+    for one, other in zip(a, b, strict=False):
+        if one != other:
+            break
+        count += 1
+    return count
+
+
+def _index(lines: Sequence[int], at: int) -> int:
+    """Which token of its line it is."""
+    first = at
+    while first and lines[first - 1] == lines[at]:
+        first -= 1
+    return at - first

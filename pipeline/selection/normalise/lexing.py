@@ -1,0 +1,288 @@
+"""Source text as logical lines of tokens: no comments, no docstrings, no formatting."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tree_sitter import Node, Parser, QueryCursor, Tree
+
+from pipeline.codebase.grammars import Grammar, Layout, grammar_of
+from pipeline.selection.normalise.brackets import CLOSERS, OPENERS, WORD, is_value, unwrapped
+from pipeline.selection.normalise.plain_text import Unit, plain
+
+_TOKEN = re.compile(
+    rf"\x00\d+\x01|\\\r?\n|\n[ \t\f]*|{WORD}|\d[\w.]*"
+    r"|===|!==|\*\*=|//=|>>=|<<=|\.\.\.|==|!=|<=|>=|->|=>|:="
+    r"|\+=|-=|\*=|/=|%=|&=|\|=|\^=|@=|\*\*|//|<<|>>|&&|\|\||\?\?|\?\.|::|\+\+|--|[^\s\\]|\\"
+)
+_DEFINITION = re.compile(rb"^([ \t]*)(?:async |def |class |@)", re.MULTILINE)
+_SPECIAL = frozenset("\n\\\0;([{)]}")
+_JOINED = frozenset({".", "?.", "&&", "||", "??", "?", ":"})
+"""A line that begins with one of these goes on from the line before."""
+
+
+@dataclass(frozen=True)
+class Lexed:
+    units: tuple[Unit, ...]
+    bound: frozenset[str] = frozenset()
+    """Names bound as local variables."""
+    kept: frozenset[str] = frozenset()
+    """Names of parameters, globals and members: never merely local."""
+
+
+@lru_cache(maxsize=512)
+def lex(text: str, path: str, local_from: int | None = None) -> Lexed:
+    """The logical lines of `text`, a whole file or a part of one called `path`.
+
+    `local_from`: for a part of a file, the column from which a name that is bound in no definition
+    in sight is a local variable. Linear in the length of `text`; a part that starts inside a
+    string or brackets is read as well as can be.
+    """
+    grammar = grammar_of(path)
+    if grammar is None:
+        return Lexed(plain(text, path))
+    # NUL marks what is set aside below; no source file needs it.
+    data = text.replace("\0", " ").encode("utf-8", "surrogatepass")
+    parser = Parser(grammar.language)
+    tree, shift = _parsed(parser, data, grammar)
+    captures = QueryCursor(grammar.query).captures(tree.root_node)
+    spans = _spans(captures, shift, len(data))
+    # One character for each byte, so that the tree's offsets fit.
+    units = _Units(data.decode("latin-1"), grammar.layout).read(spans)
+    bound = {_text(node) for node in captures.get("local", ())}
+    kept = {_text(node) for node in captures.get("kept", ())}
+    columns = {len(indent) for indent in _DEFINITION.findall(data)}
+    for node in captures.get("bound", ()):
+        (bound if _is_local(node, grammar, columns, local_from) else kept).add(_text(node))
+    return Lexed(tuple(units), frozenset(bound), frozenset(kept))
+
+
+def _parsed(parser: Parser, data: bytes, grammar: Grammar) -> tuple[Tree, int]:
+    """The tree, and how many bytes were put before `data` to get it.
+
+    A part of a Python file may start inside a docstring: it is read both ways, and the way that
+    makes more sense counts.
+    """
+    tree = parser.parse(data)
+    if grammar.name != "python" or not tree.root_node.has_error:
+        return tree, 0
+    best, shift, errors = tree, 0, _nonsense(tree)
+    for quotes in (b'"""', b"'''"):
+        if quotes in data:
+            other = parser.parse(quotes + b"\n" + data)
+            nonsense = _nonsense(other)
+            if nonsense < errors:
+                best, shift, errors = other, len(quotes) + 1, nonsense
+    return best, shift
+
+
+def _nonsense(tree: Tree) -> int:
+    """How many bytes did not parse."""
+    total = 0
+    stack = [tree.root_node]
+    while stack:
+        node = stack.pop()
+        if node.is_error:
+            total += node.end_byte - node.start_byte
+        elif node.has_error:
+            stack.extend(node.children)
+    return total
+
+
+_Span = tuple[int, int, str]
+
+
+def _spans(captures: dict[str, list[Node]], shift: int, length: int) -> list[_Span]:
+    """What is not read as tokens, in order: start, end, and what it is. None overlap."""
+    found = [
+        (max(node.start_byte - shift, 0), min(node.end_byte - shift, length), kind)
+        for kind in ("drop", "text", "open", "close")
+        for node in captures.get(kind, ())
+        if node.end_byte > shift
+    ]
+    found.sort(key=lambda span: (span[0], -span[1]))
+    spans: list[_Span] = []
+    end = 0
+    for span in found:
+        if span[0] >= end:
+            spans.append(span)
+            end = span[1]
+    return spans
+
+
+def _text(node: Node) -> str:
+    return (node.text or b"").decode("latin-1")
+
+
+def _is_local(
+    node: Node, grammar: Grammar, columns: Container[int], local_from: int | None
+) -> bool:
+    """Whether a binding is of a local variable: the innermost definition around it decides."""
+    row, column = node.start_point
+    parent = node.parent
+    while parent is not None:
+        if parent.start_point.row == row:
+            column = min(column, parent.start_point.column)
+        if parent.type in grammar.scopes:
+            return True
+        if parent.type in grammar.members:
+            return False
+        parent = parent.parent
+    if local_from is None or column < local_from:
+        return False
+    # Beside a definition it is a member of the same class.
+    return column not in columns
+
+
+class _Units:
+    """Collects tokens into logical lines."""
+
+    def __init__(self, text: str, layout: Layout) -> None:
+        self._text = text
+        self._layout = layout
+        self._units: list[Unit] = []
+        self._tokens: list[str] = []
+        self._lines: list[int] = []
+        self._line = 0
+        first = re.match(r"[ \t\f]*", text)
+        self._indent = len(first[0].expandtabs()) if first else 0
+        self._brackets: list[tuple[str, bool, int]] = []
+        """Of each open bracket: its closer, whether it follows a value, its index in the unit."""
+        self._pending = False
+        self._strings: list[tuple[str, int]] = []
+        """Of each mark: the text, empty for what is dropped, and how many line ends it holds."""
+
+    def read(self, spans: list[_Span]) -> list[Unit]:
+        code = self._set_aside(spans)
+        tokens, lines = self._tokens, self._lines
+        indented, free = self._layout == "indented", self._layout == "free"
+        for token in _TOKEN.findall(code):
+            first = token[0]
+            if first in _SPECIAL:
+                self._special(first, token, free)
+                tokens, lines = self._tokens, self._lines
+                continue
+            if self._pending:
+                self._goes_on(token)
+                tokens, lines = self._tokens, self._lines
+            if indented and not tokens:
+                tokens.append(f"\0{self._indent}")
+                lines.append(self._line)
+            tokens.append(token)
+            lines.append(self._line)
+        self._end()
+        return self._units
+
+    def _set_aside(self, spans: list[_Span]) -> str:
+        """The text without what is dropped, and with a mark for each string."""
+        parts: list[str] = []
+        at = 0
+        for start, end, kind in spans:
+            parts.append(self._text[at:start])
+            at = end
+            breaks = self._text.count("\n", start, end)
+            if kind != "drop":
+                parts.append(f"\0{len(self._strings)}\1")
+                self._strings.append((self._string(self._text[start:end], kind), breaks))
+            elif breaks:
+                self._strings.append(("", breaks))
+                parts.append(f"\0{len(self._strings) - 1}\1")
+        parts.append(self._text[at:])
+        return "".join(parts)
+
+    def _special(self, first: str, token: str, free: bool) -> None:
+        if first == "\n":
+            self._line += 1
+            self._newline(token)
+        elif first == "\\" and len(token) > 1:
+            self._line += 1
+        elif first == "\0" and len(token) > 1:
+            text, breaks = self._strings[int(token[1:-1])]
+            if text:
+                self._add(text)
+            self._line += breaks
+        elif first in OPENERS or first in CLOSERS:
+            self._bracket(token)
+        else:
+            self._add(token)
+            if first == ";" and free:
+                self._end()
+
+    def _goes_on(self, token: str) -> None:
+        """After the end of a line that may not have been the end of a statement."""
+        self._pending = False
+        if token not in _JOINED:
+            self._end()
+
+    def _add(self, token: str) -> None:
+        if self._pending:
+            self._goes_on(token)
+        if not self._tokens and self._layout == "indented":
+            self._tokens.append(f"\0{self._indent}")
+            self._lines.append(self._line)
+        self._tokens.append(token)
+        self._lines.append(self._line)
+
+    def _newline(self, token: str) -> None:
+        inside = bool(self._brackets) and self._layout != "free"
+        if inside and (self._brackets[-1][0] != "}" or self._layout == "indented"):
+            return
+        if self._layout == "indented":
+            self._end()
+            self._indent = len(token[1:].expandtabs())
+        elif self._layout == "lines" and self._tokens:
+            self._pending = True
+
+    def _bracket(self, token: str) -> None:
+        if token in OPENERS:
+            self._add(token)
+            called = len(self._tokens) > 1 and is_value(self._tokens[-2])
+            self._brackets.append((OPENERS[token], called, len(self._tokens) - 1))
+        else:
+            self._close(token)
+        if token in ("{", "}") and self._layout == "free":
+            self._end()
+
+    def _close(self, token: str) -> None:
+        if self._tokens and self._tokens[-1] == "," and self._needless(token):
+            self._tokens.pop()
+            self._lines.pop()
+        self._add(token)
+        if self._brackets and self._brackets[-1][0] == token:
+            self._brackets.pop()
+
+    def _needless(self, closer: str) -> bool:
+        """Whether the comma before this closer changes nothing."""
+        if not self._brackets or self._brackets[-1][0] != closer or self._layout != "indented":
+            return False
+        _, called, opener = self._brackets[-1]
+        if closer == "]":
+            return not called
+        if closer == "}" or called:
+            return True
+        inside = self._tokens[opener + 1 : -1]
+        return "," in inside and not CLOSERS.intersection(inside)
+
+    def _string(self, text: str, kind: str) -> str:
+        if self._layout == "indented":
+            if kind == "open":
+                return text.rstrip("\"'").lower() + '"'
+            if kind == "close":
+                return '"'
+            if "\\" in text:
+                return text.replace("\\'", "'").replace('\\"', '"')
+        return text
+
+    def _end(self) -> None:
+        if self._tokens:
+            tokens, lines = self._tokens, self._lines
+            if self._layout == "indented":
+                tokens, lines = unwrapped(tokens, lines)
+            self._units.append(Unit(tuple(tokens), tuple(lines)))
+            self._tokens, self._lines = [], []
+        if self._layout != "free":
+            self._brackets.clear()
+        self._pending = False

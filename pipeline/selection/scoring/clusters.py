@@ -1,0 +1,123 @@
+"""Groups of equal edits, and how alike two edits are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice, repeat
+
+from pipeline.selection.normalise.align import Change
+from pipeline.selection.normalise.canonical import Form
+
+_LARGEST_BAG = 20_000
+"""Elements of an edit that are compared; a huge edit is known by its beginning."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Candidates whose edits are equal after normalisation: one candidate with more support."""
+
+    members: tuple[int, ...]
+    """Indices of candidates, ascending; the first stands for all."""
+
+    @property
+    def support(self) -> int:
+        return len(self.members)
+
+
+def clusters(keys: Sequence[str]) -> list[Cluster]:
+    """Equal `Form.key`s together: most support first, then the earliest candidate."""
+    groups: dict[str, list[int]] = {}
+    for index, key in enumerate(keys):
+        groups.setdefault(key, []).append(index)
+    ordered = sorted(groups.values(), key=lambda members: (-len(members), members[0]))
+    return [Cluster(tuple(members)) for members in ordered]
+
+
+Bag = frozenset[int]
+"""A multiset as a set of hashes (of this process): equal elements are told apart by a count."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What of an edit is compared with others."""
+
+    tokens: Bag
+    """Neighbouring tokens on the lines that come and go."""
+    lines: Bag
+    """The logical lines that come and go."""
+    places: Bag
+    """The definitions that are edited."""
+
+
+def profile(form: Form) -> Profile:
+    """The parts of `form` that similarity is reckoned from."""
+    found = [change for file in form.files for change in file.changes]
+    return Profile(
+        tokens=_bag(_tokens(found)),
+        lines=_bag(Counter(_signed(found))),
+        places=frozenset(hash(place) for place in form.places),
+    )
+
+
+Matrix = list[list[float]]
+
+
+def similarities(bags: Sequence[Bag]) -> Matrix:
+    """The Jaccard similarity of each with each, 0 to 1; 0 between two that have no element."""
+    # What all have need not be looked for in every pair.
+    shared = frozenset[int]().union(*bags[:1]).intersection(*bags[1:])
+    rest = [bag - shared for bag in bags]
+    matrix = [[1.0] * len(bags) for _ in bags]
+    for i, one in enumerate(rest):
+        for j, other in enumerate(rest[:i]):
+            common = len(shared) + len(one & other)
+            total = len(bags[i]) + len(bags[j]) - common
+            matrix[i][j] = matrix[j][i] = common / total if total else 0.0
+    return matrix
+
+
+def means(matrix: Matrix) -> list[float]:
+    """Of each row the mean over all others; 0 for one alone."""
+    others = max(len(matrix) - 1, 1)
+    return [(sum(row) - row[i]) / others for i, row in enumerate(matrix)]
+
+
+def medoid(forms: Sequence[Form]) -> list[int]:
+    """The candidates most like all others by their tokens; several when they are equally so."""
+    average = means(similarities([profile(form).tokens for form in forms]))
+    return best(range(len(forms)), average)
+
+
+def best(candidates: Iterable[int], score: Sequence[float]) -> list[int]:
+    """Those of `candidates` with the highest score, within rounding."""
+    pool = list(candidates)
+    top = max((score[c] for c in pool), default=0.0)
+    return [c for c in pool if score[c] >= top - 1e-9]
+
+
+def _signed(found: Iterable[Change]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for change in found:
+        for unit in change.units_removed:
+            yield "-", unit
+        for unit in change.units_added:
+            yield "+", unit
+
+
+def _tokens(found: Iterable[Change]) -> Counter[Hashable]:
+    counted: Counter[Hashable] = Counter()
+    for sign, unit in _signed(found):
+        counted.update(zip(repeat(sign), unit, unit[1:], strict=False))
+    return counted
+
+
+def _bag(counted: Counter[Hashable]) -> Bag:
+    once = (hash(element) for element in counted)
+    more = (
+        hash((element, number))
+        for element, count in counted.items()
+        if count > 1
+        for number in range(1, count)
+    )
+    return frozenset(islice(chain(once, more), _LARGEST_BAG))

@@ -1,0 +1,121 @@
+"""The evidence for each of several edits that needs neither execution nor a model, as numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from statistics import fmean, median
+
+from pipeline.selection.normalise.canonical import Form
+from pipeline.selection.scoring.clusters import (
+    Cluster,
+    Matrix,
+    clusters,
+    means,
+    profile,
+    similarities,
+)
+from pipeline.selection.scoring.features_of_edit import shape, words_of
+
+Row = dict[str, float]
+
+KINDS = ("tokens", "lines", "places")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Candidates for one issue, compared with each other."""
+
+    groups: tuple[Cluster, ...]
+    """Most support first."""
+    alike: dict[str, Matrix]
+    """Similarity of candidates by kind: `tokens`, `lines`, `places`."""
+    rows: tuple[Row, ...]
+    """Of each candidate, what speaks for it rather than another."""
+    whole: Row
+    """What is true of all candidates together: how far they agree."""
+
+
+def weigh(
+    forms: Sequence[Form], issue: str = "", record: Sequence[float] | None = None
+) -> Evidence:
+    """The evidence for each of `forms`, the candidates for `issue`.
+
+    `record`: of each candidate, the log-odds that its source's edits for *other* repositories are
+    right, where that is known; without it, all sources count the same.
+    """
+    groups = tuple(clusters([form.key for form in forms]))
+    profiles = [profile(form) for form in forms]
+    alike: dict[str, Matrix] = {
+        "tokens": similarities([p.tokens for p in profiles]),
+        "lines": similarities([p.lines for p in profiles]),
+        "places": similarities([p.places for p in profiles]),
+    }
+    words = words_of(issue)
+    rows: list[Row] = [asdict(shape(form, words)) for form in forms]
+    _add_sizes(rows)
+    _add_support(rows, groups)
+    for kind, matrix in alike.items():
+        _add_likeness(rows, kind, matrix)
+    known = record or [0.0] * len(forms)
+    _add_record(rows, groups, known)
+    whole = _whole(groups, alike, len(forms))
+    whole["record_mean"] = fmean(known) if known else 0.0
+    return Evidence(groups, alike, tuple(rows), whole)
+
+
+def _add_sizes(rows: Sequence[Row]) -> None:
+    """How far each size is beyond the middle one."""
+    for size in ("added", "removed") if rows else ():
+        middle = median(row[size] for row in rows)
+        for row in rows:
+            row[f"{size}_beyond"] = max(row[size] - middle, 0.0)
+
+
+def _add_support(rows: Sequence[Row], groups: Sequence[Cluster]) -> None:
+    others = max(len(rows) - 1, 1)
+    for group in groups:
+        for member in group.members:
+            row = rows[member]
+            row["share"] = (group.support - 1) / others
+            row["support"] = math.log(group.support)
+            row["leads"] = float(group.support == groups[0].support)
+            row["alone"] = float(group.support == 1)
+
+
+def _add_likeness(rows: Sequence[Row], kind: str, matrix: Matrix) -> None:
+    average = means(matrix)
+    middle = fmean(average) if average else 0.0
+    most = max(average, default=0.0)
+    for member, row in enumerate(rows):
+        others = matrix[member][:member] + matrix[member][member + 1 :]
+        row[f"{kind}_mean"] = average[member]
+        row[f"{kind}_beyond"] = average[member] - middle
+        row[f"{kind}_central"] = float(average[member] >= most - 1e-9)
+        row[f"{kind}_nearest"] = max(others, default=0.0)
+
+
+def _add_record(rows: Sequence[Row], groups: Sequence[Cluster], record: Sequence[float]) -> None:
+    # Sources whose edits are right less often than one in six add next to nothing.
+    weight = [max(value + 1.5, 0.0) for value in record]
+    total = sum(weight) or 1.0
+    for group in groups:
+        for member in group.members:
+            row = rows[member]
+            row["record"] = record[member]
+            row["record_best"] = max(record[other] for other in group.members)
+            row["record_share"] = sum(weight[other] for other in group.members) / total
+
+
+def _whole(groups: Sequence[Cluster], alike: dict[str, Matrix], count: int) -> Row:
+    shares = [group.support / count for group in groups]
+    entropy = -sum(share * math.log(share) for share in shares)
+    whole: Row = {
+        "candidates": math.log(count) if count else 0.0,
+        "entropy": entropy / math.log(max(count, 2)),
+        "distinct": len(groups) / max(count, 1),
+    }
+    for kind, matrix in alike.items():
+        whole[f"{kind}_agreement"] = fmean(means(matrix)) if matrix else 0.0
+    return whole

@@ -1,0 +1,150 @@
+"""The last arrow: the chosen edit's script becomes a test of the repository, seen red and green."""
+
+from __future__ import annotations
+
+from pipeline import reasons
+from pipeline.codebase.commit import Codebase
+from pipeline.codebase.conventions import Conventions, detect
+from pipeline.errors import BudgetSpent
+from pipeline.generation.plain_test import plain_test
+from pipeline.generation.reproduction import (
+    Draft,
+    ReproductionMachine,
+    ReproductionState,
+    place_for,
+)
+from pipeline.machine import drive
+from pipeline.models.base import Model
+from pipeline.options import Options
+from pipeline.selection.good_enough import good_enough
+from pipeline.selection.verdict import Judged
+from pipeline.selection.voting import reporting
+from pipeline.store import Store
+from pipeline.types import (
+    Context,
+    Evidence,
+    Issue,
+    NoFix,
+    Selection,
+    SourceFile,
+    TestScript,
+    VoteTable,
+)
+from pipeline.workflows.abstain import told
+from sandbox.base import Sandbox
+
+
+class Prover:
+    """Has the reproduction test written and seen red and green."""
+
+    def __init__(
+        self, model: Model, sandbox: Sandbox, codebase: Codebase, store: Store, options: Options
+    ) -> None:
+        self._model = model
+        self._sandbox = sandbox
+        self._codebase = codebase
+        self._store = store
+        self._options = options
+
+    async def prove(self, issue: Issue, context: Context, judged: Judged) -> Selection | NoFix:
+        """The selection with its evidence; a candidate must be chosen.
+
+        Without money for a model's test file, an edit that is good enough gets a plain one.
+
+        Raises:
+            BudgetSpent: it is not, or that test does not show the issue.
+            ModelError, SandboxError: see there.
+        """
+        table, verdict, candidate = judged.table, judged.verdict, judged.chosen
+        if candidate is None or verdict.chosen is None:
+            raise ValueError("nothing was chosen")
+        conventions = await detect(self._codebase)
+        path = place_for(issue, candidate.patch, conventions, self._codebase, self._options)
+        if path is None:
+            return NoFix(reason="reproduction not confirmed", learnt=(reasons.NO_PLACE,))
+        machine = ReproductionMachine(
+            self._model,
+            self._sandbox,
+            self._codebase,
+            self._options,
+            issue=issue,
+            conventions=conventions,
+            patch=candidate.patch,
+            script=_script(table, verdict.chosen),
+            example=await self._example(conventions),
+            path=path,
+        )
+        state, cut_short = await self._tested(machine, issue, table, verdict.chosen)
+        if state.reproduction is None or not (state.confirmed or cut_short):
+            problem = state.problem or reasons.NO_TEST_FILE
+            return told(judged, "reproduction not confirmed", problem)
+        draft = state.drafts[-1]
+        evidence = Evidence(
+            votes=table,
+            finalists=verdict.finalists,
+            selection_rounds=verdict.rounds,
+            reproduction=state.reproduction,
+            suite=verdict.suite,
+            suite_problem=verdict.suite_problem,
+            title=draft.title,
+            cause=draft.cause,
+            change=draft.change,
+            context=context,
+            method=verdict.method,
+            why=verdict.why,
+            standings=verdict.standings,
+            order=verdict.order,
+            notes=verdict.notes,
+            cut_short=cut_short,
+        )
+        return Selection(
+            candidate=candidate,
+            decided_by=verdict.decided_by,
+            confidence=verdict.confidence,
+            evidence=evidence,
+        )
+
+    async def _tested(
+        self, machine: ReproductionMachine, issue: Issue, table: VoteTable, candidate: int
+    ) -> tuple[ReproductionState, str]:
+        """The machine's end, or a plain test's with the sentence that says why it is one."""
+        try:
+            key = f"reproduction/{candidate}"
+            return await drive(machine, ReproductionState, self._store, key), ""
+        except BudgetSpent as spent:
+            if not good_enough(table, candidate):
+                raise
+            state = await self._plain(machine, issue, _script(table, candidate))
+            if state.reproduction is None:
+                raise
+            return state, f"{reasons.budget(spent)} {reasons.PLAIN_TEST}"
+
+    async def _plain(
+        self, machine: ReproductionMachine, issue: Issue, script: TestScript
+    ) -> ReproductionState:
+        """The script itself as the test file, executed as a model's would be."""
+        state = machine.start()
+        for runner in ("pytest", "unittest"):
+            if state.runner != runner:
+                continue
+            title = f"Fix: {issue.title}"
+            text = plain_test(script, runner, issue.title)
+            state.drafts.append(
+                Draft(text=text, title=title, cause=reasons.UNTOLD, change=reasons.UNTOLD)
+            )
+            # Where pytest turns out not to be installed, the machine goes over to unittest.
+            await machine.execute(state)
+        return state
+
+    async def _example(self, conventions: Conventions) -> SourceFile | None:
+        path = conventions.example
+        text = await self._codebase.text(path) if path else None
+        return SourceFile(path=path, text=text, tokens=0) if path and text else None
+
+
+def _script(table: VoteTable, candidate: int) -> TestScript:
+    """The candidate's own script if it reports the issue and passes with the edit; else another."""
+    own = table.candidates[candidate].test
+    steady = [t for t in reporting(table) if t not in table.flaky]
+    fit = [table.tests[t] for t in steady if table.runs[candidate][t].passed]
+    return own if own in fit and own else fit[0]

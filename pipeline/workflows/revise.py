@@ -1,0 +1,257 @@
+"""One editing machine that follows a review, or writes a change anew that no longer fits its base.
+
+It ends with words for the reviewers, and with an edit only if the reproduction test passes with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pydantic import Field
+
+from pipeline.codebase.commit import Codebase
+from pipeline.context.tokens import estimate
+from pipeline.edits.read import read_edit
+from pipeline.errors import Ceiling
+from pipeline.generation.editing import OwnTests
+from pipeline.machine import Attempt, Machine, Phase, State, drive_on_budget
+from pipeline.models.base import Model
+from pipeline.options import Options
+from pipeline.replies import Malformed, Tag, only_tag
+from pipeline.store import Store
+from pipeline.together import both, together
+from pipeline.types import Frozen, Issue, Patch, SourceFile, SuiteReport
+from prompts import render
+from sandbox.base import Execution, Sandbox
+
+REVISED_KEY = "revising"
+_ANSWER = 2000
+"""Characters of the answer that are kept."""
+_MOST_BROKEN = 20
+_MARK = re.compile(r"^[ \t]*(?:[-*][ \t]+)?(?:\*\*)?\[(\d{1,3})\](?:\*\*)?:?[ \t]*", re.M)
+"""What begins the answer to one review."""
+
+
+class Task(Frozen):
+    """What a pull request is to become. Everything in it is data, never an instruction to us."""
+
+    issue: Issue
+    diff: str
+    """What the pull request changes."""
+    feedback: tuple[str, ...] = ()
+    """What reviewers wrote, oldest first, each beginning with who and where."""
+    logs: tuple[str, ...] = ()
+    """What failing checks printed."""
+    clashes: bool = False
+    """The code below is a newer base that `diff` does not fit; it is to be written anew."""
+    files: tuple[str, ...]
+    """Paths of the codebase that the model is shown, as far as they fit."""
+    test: str
+    """Path of the reproduction test."""
+    test_diff: str = ""
+    """Adds the test where the codebase does not have it."""
+    command: tuple[str, ...]
+    """Runs it."""
+
+
+class Revised(Frozen):
+    """What came of a task."""
+
+    patch: Patch | None
+    """Upon the codebase; None when nothing is to be changed, or nothing that is left to show."""
+    answer: str
+    """The model's words to the reviewers; empty when it never came to an end. Untrusted."""
+    replies: tuple[str, ...] = ()
+    """Beside the task's `feedback`: the words of it that are for each; empty for those it has none
+    for. Without any, all of `answer` is for all. Untrusted."""
+    spent: Ceiling | None = None
+    """Whose ceiling was reached before it came to an end."""
+
+    def to(self, place: int) -> str:
+        """The words to the review at `place` of the feedback."""
+        own = self.replies[place] if place < len(self.replies) else ""
+        return own or self.answer
+
+
+class ReviseState(State):
+    before: Execution | None = None
+    """The test without any edit; only where the change is written anew."""
+    patches: list[Patch] = Field(default_factory=list[Patch])
+    runs: list[Execution] = Field(default_factory=list[Execution])
+    """Beside `patches`: the reproduction test with the edit."""
+    answer: str = ""
+    reminded: bool = False
+    """It was told once that a review has no answer."""
+
+
+class ReviseMachine(Machine[ReviseState]):
+    """Replies: `<edit>` or `<answer>`; an `<answer>` ends it."""
+
+    def __init__(
+        self,
+        model: Model,
+        sandbox: Sandbox,
+        codebase: Codebase,
+        options: Options,
+        *,
+        task: Task,
+        files: Sequence[SourceFile],
+        own_tests: OwnTests | None,
+    ) -> None:
+        super().__init__(
+            model, call="revising", attempts=options.attempts, temperature=options.temperature
+        )
+        self._sandbox = sandbox
+        self._codebase = codebase
+        self._options = options
+        self._task = task
+        self._files = files
+        self._own_tests = own_tests
+
+    @property
+    def system(self) -> str:
+        return render("revising/system")
+
+    def start(self) -> ReviseState:
+        return ReviseState(
+            pending=render("revising/write", task=self._task, issue=self._task.issue,
+                           files=self._files)
+        )  # fmt: skip
+
+    async def read(self, state: ReviseState, reply: str) -> Attempt | Malformed:
+        match only_tag(reply, "edit", "answer"):
+            case Malformed() as malformed:
+                return malformed
+            case Tag("answer", body):
+                return self._answered(state, body)
+            case Tag(_, body):
+                edited = await read_edit(
+                    body,
+                    self._codebase,
+                    known=[file.path for file in self._files],
+                    never_touch=self._options.never_touch,
+                    allow_lock_files=self._options.allow_lock_files,
+                )
+                if isinstance(edited, Malformed):
+                    return edited
+                if self._task.test in edited.contents:
+                    return Malformed(f"Leave {self._task.test} as it is: it is the evidence.")
+                state.patches.append(edited.patch)
+                return Attempt.REVISED
+
+    def _answered(self, state: ReviseState, body: str) -> Attempt | Malformed:
+        if not body.strip():
+            return Malformed("The <answer> block is empty. Tell the reviewers what you did.")
+        if state.runs and not state.runs[-1].passed:
+            return Malformed(
+                "With your edit the reproduction test does not pass, so it cannot be pushed. "
+                "Send an <edit> with which it does."
+            )
+        if self._task.clashes and not state.runs:
+            return Malformed("Without an <edit> there is nothing to push. Send one.")
+        count = len(self._task.feedback)
+        said = replies_in(body, count) or ("",) * count
+        if count > 1 and not all(said) and not state.reminded:
+            state.reminded = True
+            left = ", ".join(f"[{place}]" for place, text in enumerate(said, 1) if not text)
+            return Malformed(
+                "Answer each review in a paragraph of its own that begins with its number. "
+                f"Missing: {left}. Send the <answer> again, whole."
+            )
+        state.answer = body.strip()[:_ANSWER]
+        return Attempt.APPROVED
+
+    async def execute(self, state: ReviseState) -> str:
+        diff = state.patches[-1].diff
+        batch = [(diff, self._task.test_diff)]
+        if self._task.clashes and state.before is None:
+            batch.append(("", self._task.test_diff))
+        runs, report = await both(self._run(batch), self._compare(diff))
+        state.runs.append(runs[0])
+        state.before = runs[1] if len(runs) > 1 else state.before
+        broken = report.broken if report else ()
+        return render(
+            "revising/review",
+            diff=diff,
+            after=runs[0],
+            before=state.before,
+            broken=broken[:_MOST_BROKEN],
+            more=len(broken[_MOST_BROKEN:]),
+            own=report.after.execution if report else None,
+        )
+
+    async def _run(self, batch: Sequence[Sequence[str]]) -> list[Execution]:
+        seconds = self._options.execution_seconds
+        return await together(
+            self._sandbox.run_command(
+                self._task.command, diffs=[diff for diff in diffs if diff], seconds=seconds
+            )
+            for diffs in batch
+        )
+
+    async def _compare(self, diff: str) -> SuiteReport | None:
+        return await self._own_tests.compare(diff) if self._own_tests else None
+
+
+async def revise(
+    task: Task,
+    *,
+    model: Model,
+    sandbox: Sandbox,
+    codebase: Codebase,
+    options: Options,
+    store: Store,
+    own_tests: OwnTests | None = None,
+) -> Revised:
+    """What the machine makes of `task`; `sandbox` holds `codebase`, the head or the newer base.
+
+    Raises what the model and the sandbox raise; called again with the same store, it goes on.
+    """
+    machine = ReviseMachine(
+        model, sandbox, codebase, options,
+        task=task, files=await _shown(task, codebase, options), own_tests=own_tests,
+    )  # fmt: skip
+    state = await drive_on_budget(machine, ReviseState, store, REVISED_KEY)
+    if state.phase is not Phase.APPROVED:
+        return Revised(patch=None, answer="", spent=state.reached)
+    red = state.before is None or (not state.before.passed and state.before.exit_code is not None)
+    patch = state.patches[-1] if state.patches and red else None
+    replies = replies_in(state.answer, len(task.feedback))
+    return Revised(patch=patch, answer=state.answer, replies=replies)
+
+
+def replies_in(answer: str, count: int) -> tuple[str, ...]:
+    """What an answer says to each of `count` reviews, as `[1] …` marks it; empty without marks.
+
+    What it says to all of them goes to the first. A number that no review has is text.
+    """
+    parts = [""]
+    places = [0]
+    at = 0
+    for mark in _MARK.finditer(answer):
+        if 1 <= int(mark[1]) <= count:
+            parts[-1] += answer[at : mark.start()]
+            at = mark.end()
+            parts.append("")
+            places.append(int(mark[1]))
+    parts[-1] += answer[at:]
+    said = [""] * (count + 1)
+    for place, text in zip(places, parts, strict=True):
+        said[place] = "\n\n".join(filter(None, (said[place], text.strip())))
+    if not any(said[1:]):
+        return ()
+    said[1] = "\n\n".join(filter(None, (said[0], said[1])))
+    return tuple(said[1:])
+
+
+async def _shown(task: Task, codebase: Codebase, options: Options) -> list[SourceFile]:
+    left = options.context_tokens
+    shown: list[SourceFile] = []
+    for path in dict.fromkeys((*task.files, task.test)):
+        text = await codebase.text(path) if path in codebase.files else None
+        tokens = estimate(text) if text else 0
+        if text and tokens <= left:
+            shown.append(SourceFile(path=path, text=text, tokens=tokens))
+            left -= tokens
+    return shown

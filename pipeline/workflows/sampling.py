@@ -1,0 +1,196 @@
+"""Samples, each a test and then an edit, in waves (CodeMonkeys, section 2.2, and beyond it)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable, Sequence
+from dataclasses import dataclass
+
+from pipeline import reasons
+from pipeline.codebase.commit import Codebase
+from pipeline.generation.diversity import (
+    Approaches,
+    Direction,
+    Finished,
+    Other,
+    draw_approaches,
+    is_informed,
+    told,
+)
+from pipeline.generation.editing import EditingMachine, EditingState
+from pipeline.generation.stopping import enough, waves
+from pipeline.generation.testing import TestingMachine, TestingState
+from pipeline.machine import Phase, drive_on_budget
+from pipeline.models.base import Model, ModelUnavailable
+from pipeline.models.wrappers.cache_warmup import HeadStart
+from pipeline.options import Options
+from pipeline.regression.nearby import NearbyTests
+from pipeline.selection.voting import vote
+from pipeline.store import Store
+from pipeline.together import together
+from pipeline.types import Candidate, Context, Issue, NoFix
+from sandbox.base import Sandbox, SandboxUnavailable
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What one testing machine and the editing machine after it came to."""
+
+    number: int
+    test: TestingState
+    edit: EditingState | None = None
+
+    @property
+    def candidate(self) -> Candidate | None:
+        return self.edit.candidate(self.number) if self.edit else None
+
+    @property
+    def out_of_budget(self) -> str:
+        """Which ceiling ended it, as a sentence; empty when none did."""
+        states = [self.test, self.edit] if self.edit else [self.test]
+        told = (state.ceiling for state in states if state.phase is Phase.OUT_OF_BUDGET)
+        return next(told, "")
+
+
+class Sampler:
+    """Runs the testing and editing machines. Each is saved under `testing/i` and `editing/i`."""
+
+    def __init__(
+        self, model: Model, sandbox: Sandbox, codebase: Codebase, store: Store, options: Options
+    ) -> None:
+        self._model = model
+        self._editor = HeadStart(model)
+        self._sandbox = sandbox
+        self._codebase = codebase
+        self._store = store
+        self._options = options
+        early = options.nearby_seconds > 0
+        self._own_tests = NearbyTests(codebase, sandbox, store, options) if early else None
+
+    async def sample(self, issue: Issue, context: Context) -> list[Candidate] | NoFix:
+        """One candidate for each sample that came to an edit, in sample order; at least one.
+
+        When a service fails one sample, the others of its wave still come to their ends, and what
+        they paid for is saved, before that failure is raised.
+
+        What a wave decides follows from what is saved, so that a run that goes on after a crash
+        decides the same.
+        """
+        options = self._options
+        approaches = await self._approaches(issue)
+        samples: list[Sample] = []
+        for wave in waves(options.samples, first=options.first_wave, adaptive=options.adaptive):
+            samples += await self._wave(issue, context, wave, approaches, samples)
+            if len(samples) == options.samples or await self._enough(samples):
+                break
+        candidates = [sample.candidate for sample in samples if sample.candidate]
+        return candidates or _nothing(samples)
+
+    async def _approaches(self, issue: Issue) -> Approaches:
+        if self._options.samples == 1 or not self._options.approaches:
+            return Approaches()
+        return await draw_approaches(self._model, issue, self._options.samples, self._store)
+
+    async def _wave(
+        self,
+        issue: Issue,
+        context: Context,
+        wave: range,
+        approaches: Approaches,
+        before: Sequence[Sample],
+    ) -> list[Sample]:
+        """The independent samples without waiting for each other; the informed ones' edits last."""
+        share = self._options.informed
+        given = dict(enumerate(approaches.lines))
+
+        async def independent(number: int) -> Sample:
+            test = await self._test(issue, number)
+            if is_informed(number, share):
+                return test
+            direction = Direction(approach=given.get(number, ""))
+            return await self._edit(issue, context, test, direction)
+
+        async def informed(sample: Sample) -> Sample:
+            if not is_informed(sample.number, share):
+                return sample
+            direction = Direction(approach=given.get(sample.number, ""), others=others)
+            return await self._edit(issue, context, sample, direction)
+
+        samples = _whole(await together(_ended(independent(number)) for number in wave))
+        others = _others([*before, *samples])
+        return _whole(await together(_ended(informed(sample)) for sample in samples))
+
+    async def _test(self, issue: Issue, number: int) -> Sample:
+        machine = TestingMachine(self._model, self._sandbox, issue, self._options, sample=number)
+        test = await drive_on_budget(machine, TestingState, self._store, f"testing/{number}")
+        return Sample(number, test)
+
+    async def _edit(
+        self, issue: Issue, context: Context, sample: Sample, direction: Direction
+    ) -> Sample:
+        seed = sample.test.best()
+        if seed is None:
+            return sample
+        machine = EditingMachine(
+            self._editor,
+            self._sandbox,
+            self._codebase,
+            self._options,
+            issue=issue,
+            context=context,
+            seed=seed,
+            sample=sample.number,
+            own_tests=self._own_tests,
+            direction=direction,
+        )
+        edit = await drive_on_budget(machine, EditingState, self._store, f"editing/{sample.number}")
+        return Sample(sample.number, sample.test, edit)
+
+    async def _enough(self, samples: Sequence[Sample]) -> bool:
+        if any(sample.out_of_budget for sample in samples):
+            return True
+        candidates = [sample.candidate for sample in samples if sample.candidate]
+        if not candidates:
+            return False
+        alone = [s for s in samples if not (s.edit and s.edit.informed_by)]
+        sound = {s.number for s in alone if s.edit and not any(s.edit.broken[-1:])}
+        # The very table that the choice is made from, if this was the last wave: its rows are kept.
+        seconds = self._options.execution_seconds
+        table = await vote(candidates, sandbox=self._sandbox, store=self._store, seconds=seconds)
+        return enough(table, sound, len(alone), least=self._options.agreement)
+
+
+def _others(samples: Sequence[Sample]) -> tuple[Other, ...]:
+    finished: list[Finished] = []
+    for sample in samples:
+        if (edit := sample.edit) and edit.patches:
+            run = edit.edited[-1] if edit.edited else None
+            broken = edit.broken[-1] if edit.broken else ()
+            finished.append(Finished(sample.number, edit.patches[-1].diff, run, len(broken)))
+    return told(finished)
+
+
+def _nothing(samples: Sequence[Sample]) -> NoFix:
+    """Why there is not one candidate."""
+    spent = next((sample.out_of_budget for sample in samples if sample.out_of_budget), "")
+    if spent:
+        return NoFix(reason="out of budget", learnt=(spent,))
+    if all(sample.edit is None for sample in samples):
+        return NoFix(reason="no reproduction", learnt=(reasons.NO_SCRIPT,))
+    return NoFix(reason="no edit", learnt=(reasons.NO_EDIT,))
+
+
+async def _ended(sample: Awaitable[Sample]) -> Sample | ModelUnavailable | SandboxUnavailable:
+    try:
+        return await sample
+    except (ModelUnavailable, SandboxUnavailable) as error:
+        return error
+
+
+def _whole(ended: Iterable[Sample | ModelUnavailable | SandboxUnavailable]) -> list[Sample]:
+    """The samples; raises the first failure among them."""
+    samples: list[Sample] = []
+    for one in ended:
+        if not isinstance(one, Sample):
+            raise one
+        samples.append(one)
+    return samples

@@ -1,0 +1,5 @@
+"""The Docker backend: images, builds, cold and warm containers.
+
+The only importer of docker.
+Start at `engine.py`.
+"""

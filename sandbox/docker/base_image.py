@@ -1,0 +1,263 @@
+"""The base image of every sandbox: Debian, Python 3.11, git and our process 1.
+
+`python -m sandbox.docker.base_image` makes sure that it is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import hashlib
+import io
+import os
+import sys
+import tarfile
+import tempfile
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+from typing import Any, cast
+
+import docker
+from docker.errors import DockerException, ImageNotFound
+
+from sandbox.base import SandboxUnavailable
+from sandbox.docker import debootstrap
+from sandbox.docker.address import DockerAddress
+from sandbox.docker.client import LABEL_KIND, docker_errors
+from sandbox.docker.images import touch
+
+REGISTRY_IMAGE = "python:3.11-slim-bookworm"
+REGISTRY_SECONDS = 15
+"""Longest silence of a registry; a pull that makes progress is not cut off."""
+BUILD_SECONDS = 600
+BASE_LABELS: Mapping[str, str] = {LABEL_KIND: "base"}
+SUPERVISOR = (
+    "__init__.py",
+    "apply_edit.py",
+    "edit_layers.py",
+    "kernel.py",
+    "mounts.py",
+    "process.py",
+    "seccomp.py",
+    "serve.py",
+    "watch.py",
+)
+"""The modules of a lane's process 1."""
+PROGRAMS = (
+    "Dockerfile",
+    "block_metadata.py",
+    "choose_node.py",
+    "choose_python.py",
+    "entry.py",
+    "find_secrets.py",
+)
+
+
+def ensure_base_image(
+    client: docker.APIClient,
+    *,
+    root: str = "",
+    address: DockerAddress | None = None,
+    network: str = "bridge",
+    say: Callable[[str], None] = lambda _: None,
+) -> str:
+    """The reference of the base image, which is pulled or built first if it is not there.
+
+    `root` is the image it is built on, if not ours; `network` the Docker network. Blocking. Several
+    callers at once, in one process or several, build it once.
+
+    Raises:
+        SandboxUnavailable: Docker fails, or neither a registry nor debootstrap can be used.
+    """
+    reference = base_reference(root)
+    if image_exists(client, reference):
+        touch(client, reference)
+        return reference
+    with one_at_a_time():
+        if not image_exists(client, reference):
+            say("the sandbox base image is missing; making it once")
+            found = obtain_root(client, address or DockerAddress(), say, root)
+            say(f"adding our own layer on {found}")
+            build(client, found, reference, network=network)
+    return reference
+
+
+def base_reference(root: str = "") -> str:
+    """The name of the base image on `root`, whether it is there or not."""
+    return f"capuchin/base:{recipe_digest(root)}"
+
+
+def recipe_digest(root: str = "") -> str:
+    """Changes whenever the image would, but not with what an operator's own `root` holds."""
+    digest = hashlib.sha256()
+    for name, data in recipe_files().items():
+        digest.update(name.encode() + b"\0" + data + b"\0")
+    digest.update(
+        repr(
+            (debootstrap.SUITE, debootstrap.PACKAGES, debootstrap.LEFT_OUT, root or REGISTRY_IMAGE)
+        ).encode()
+    )
+    return digest.hexdigest()[:12]
+
+
+def recipe_files() -> dict[str, bytes]:
+    """Path in the build context to content."""
+    here, code = resources.files("sandbox.guest.image"), resources.files("sandbox")
+    recipe = {name: (here / name).read_bytes() for name in PROGRAMS}
+    supervisor = (f"guest/supervisor/{name}" for name in SUPERVISOR)
+    names = ["__init__.py", "output.py", "guest/__init__.py", *supervisor]
+    return recipe | {f"sandbox/{name}": (code / name).read_bytes() for name in names}
+
+
+def image_exists(client: docker.APIClient, reference: str) -> bool:
+    with docker_errors("Docker could not look for an image"):
+        try:
+            client.inspect_image(reference)
+        except ImageNotFound:
+            return False
+        return True
+
+
+def obtain_root(
+    client: docker.APIClient, address: DockerAddress, say: Callable[[str], None], root: str = ""
+) -> str:
+    """What the base image is built on: `root`, the registry's Python image, else our own Debian."""
+    wanted = root or REGISTRY_IMAGE
+    if image_exists(client, wanted) or pull(address, say, wanted):
+        return wanted
+    if root:
+        raise SandboxUnavailable(
+            f"The image {root} is not on this Docker host, and its registry does not give it. Load "
+            "it there, or set CAPUCHIN_SANDBOX_BASE to another."
+        )
+    packages = hashlib.sha256(
+        repr((debootstrap.SUITE, debootstrap.PACKAGES, debootstrap.LEFT_OUT)).encode()
+    )
+    tag = f"capuchin/rootfs:{packages.hexdigest()[:12]}"
+    if not image_exists(client, tag):
+        debootstrap.import_rootfs(client, tag, say=say)
+    return tag
+
+
+def pull(address: DockerAddress, say: Callable[[str], None], image: str) -> bool:
+    """Whether its registry gave us an image; a silent or missing registry is a quick no."""
+    say(f"asking the registry for {image}")
+    repository, tag = (image, None) if "@" in image else split_tag(image)
+    client = address.connect(timeout=REGISTRY_SECONDS)
+    try:
+        lines = cast(
+            Iterator[dict[str, Any]], client.pull(repository, tag=tag, stream=True, decode=True)
+        )
+        for line in lines:
+            if "error" in line:
+                return False
+        return image_exists(client, image)
+    except (DockerException, OSError):
+        return False
+    finally:
+        client.close()
+
+
+def split_tag(image: str) -> tuple[str, str]:
+    """Repository and tag."""
+    head, _, tag = image.rpartition(":")
+    return (head, tag) if head and "/" not in tag else (image, "latest")
+
+
+def build(
+    client: docker.APIClient,
+    root: str,
+    reference: str,
+    *,
+    network: str,
+    labels: Mapping[str, str] = BASE_LABELS,
+) -> None:
+    context = io.BytesIO()
+    with tarfile.open(fileobj=context, mode="w") as archive:
+        for folder in ("sandbox", "sandbox/guest", "sandbox/guest/supervisor"):
+            member = tarfile.TarInfo(folder)
+            member.type, member.mode = tarfile.DIRTYPE, 0o755
+            archive.addfile(member)
+        for name, data in recipe_files().items():
+            member = tarfile.TarInfo(name)
+            member.size, member.mode = len(data), 0o644
+            archive.addfile(member, io.BytesIO(data))
+    context.seek(0)
+    with docker_errors("Docker could not build the base image"):
+        lines = client.build(
+            fileobj=context,
+            custom_context=True,
+            tag=reference,
+            buildargs={"ROOT": root, "OWN": "" if labels is BASE_LABELS else "yes"},
+            labels=dict(labels),
+            network_mode=network,
+            rm=True,
+            forcerm=True,
+            decode=True,
+            timeout=BUILD_SECONDS,
+        )
+        log: list[str] = []
+        for line in cast(Iterator[dict[str, Any]], lines):
+            log.append(str(line.get("stream", "")))
+            if "error" in line:
+                tail = " ".join("".join(log).split())[-500:]
+                raise NoImage(str(line["error"]), tail)
+
+
+class NoImage(SandboxUnavailable):
+    """Our own layer could not be put on a root; `log` is the end of what the build printed."""
+
+    def __init__(self, error: str, log: str) -> None:
+        super().__init__(f"The base image did not build: {error} {log}")
+        self.log = f"{log}\n{error}"
+
+
+@contextmanager
+def one_at_a_time() -> Generator[None]:
+    """A lock between the processes of one user on one machine."""
+    path = Path(tempfile.gettempdir()) / f"capuchin-base-{os.getuid()}.lock"
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m sandbox.docker.base_image", description="Make the sandbox base image once."
+    )
+    parser.add_argument("--docker-url", help="the Docker daemon; default: the local socket")
+    parser.add_argument("--docker-tls", type=Path, help="folder with ca.pem, cert.pem, key.pem")
+    parser.add_argument("--ssh-config", type=Path, help="configuration of ssh for an ssh:// URL")
+    parser.add_argument("--root", default="", help="CAPUCHIN_SANDBOX_BASE: the image it stands on")
+    parser.add_argument("--check", action="store_true", help="only tell by the exit code: 0, there")
+    options = parser.parse_args(argv)
+    address = DockerAddress(
+        options.docker_url or "", tls=options.docker_tls, ssh_config=options.ssh_config
+    )
+    try:
+        client = address.connect()
+        if options.check:
+            return 0 if image_exists(client, base_reference(options.root)) else 1
+        reference = ensure_base_image(client, root=options.root, address=address, say=say_on_stderr)
+        client.close()
+    except SandboxUnavailable as error:
+        say_on_stderr(str(error))
+        return 1
+    finally:
+        address.close()
+    sys.stdout.write(f"sandbox base image {reference}: ready\n")
+    return 0
+
+
+def say_on_stderr(line: str) -> None:
+    sys.stderr.write(f"sandbox: {line}\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,323 @@
+"""Environment images in two layers: what the repository depends on, then the repository itself.
+
+Blocking: runs in a thread. Its code and its dependencies' run here with a network, as the same
+unprivileged user and behind the same system-call filter as everything else, and see no secret.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import tarfile
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import IO, Any
+
+import docker
+
+from sandbox.archive import Archive
+from sandbox.base import EnvironmentFailed, SandboxUnavailable
+from sandbox.docker.attach import Late
+from sandbox.docker.base_image import image_exists
+from sandbox.docker.build_disk import watched
+from sandbox.docker.build_dockerfile import DockerfileBuild
+from sandbox.docker.build_network import walled_network
+from sandbox.docker.client import (
+    LABEL_KIND,
+    LABEL_MAKER,
+    LABEL_OWN,
+    LABEL_OWNER,
+    UID,
+    docker_errors,
+)
+from sandbox.docker.cold_execution import ended_state, remove
+from sandbox.docker.cold_protocol import Dialogue, Job, Stopped
+from sandbox.docker.container import CHECKOUT, TREE, Runtime, create_build
+from sandbox.docker.images import touch
+from sandbox.docker.own_image import own_environment
+from sandbox.environment.dockerfile import check
+from sandbox.environment.options import INCOMING, BuildOptions
+from sandbox.environment.recipe import Recipe
+from sandbox.limits import Limits
+from sandbox.output import Output
+from sandbox.tree import Tree
+
+LAYOUT = "5"
+"""Counts changes of the way images are made, so that old ones are not taken for new."""
+LOG_BYTES = 16 * 1024
+BUILD_LIMITS = Limits(seconds=1200, memory_mb=4096, cpus=2, processes=512)
+
+UNPACK = (
+    # Fresh times: a wheel cannot hold those before 1980, which some archives have.
+    f"tar --touch -xf {INCOMING}/tree.tar -C {CHECKOUT} --no-same-owner --anchored --exclude=.git",
+    f"rm {INCOMING}/tree.tar",
+)
+CLEAN_TMP = "find /tmp -mindepth 1 -delete 2>/dev/null || true"
+TIDY = (f"rm -f {INCOMING}/*", CLEAN_TMP)
+FORGET = (
+    "pip list --editable --format=freeze | sed 's/==.*//' | xargs -r pip uninstall --yes",
+    f"find {CHECKOUT} -mindepth 1 -delete; rm -f {INCOMING}/*",
+    CLEAN_TMP,
+)
+# Source of more than 2 MiB is data: compiled, it takes minutes and many times its size.
+_DATA = (
+    "import os, re, sys; names = os.fsdecode(sys.stdin.buffer.read()).split(chr(0))[:-1]; "
+    "sys.stdout.buffer.write(os.fsencode('|'.join(map(re.escape, names)) or '(?!)'))"
+)
+FINISH = (
+    # A file that does not compile is none of our business.
+    f"""python -m compileall -q -j 0 -x "$(find {CHECKOUT} -name '*.py' -size +2M -print0 """
+    f"""| python -c "{_DATA}")" {CHECKOUT} >/dev/null 2>&1 || true""",
+    f"find {CHECKOUT} -mindepth 1 -maxdepth 1 -exec mv -t {TREE} {{}} +; rm -f {INCOMING}/*",
+    CLEAN_TMP,
+)
+SEARCH = "python3 -I /opt/capuchin/find_secrets.py"
+CHOICES = ("python3 -I /opt/capuchin/choose_python.py", "python3 -I /opt/capuchin/choose_node.py")
+NONE_FITS = 65
+"""Exit code of a choice when no interpreter fits; the last line of its output is the sentence."""
+MEASURE = f"test $(du -sm {TREE} | cut -f1) -le "
+
+
+class Build:
+    """The environment image of one tree. `stop` may be called from another thread."""
+
+    def __init__(
+        self,
+        client: docker.APIClient,
+        tree: Tree,
+        recipe: Recipe,
+        *,
+        base: str,
+        options: BuildOptions,
+        runtime: Runtime,
+        labels: Mapping[str, str],
+        say: Callable[[str], None],
+    ) -> None:
+        self._client = client
+        self._tree = tree
+        self._recipe = recipe
+        self._base = base
+        self._options = options
+        self._runtime = runtime
+        self._labels = labels
+        self._say = say
+        self._stop = threading.Event()
+        self._limits = BUILD_LIMITS.model_copy(
+            update={"cpus": min(BUILD_LIMITS.cpus, options.cpus)}
+        )
+        known = repr((LAYOUT, base, recipe.digest, options.key()))
+        self._checked = check(recipe.dockerfile) if recipe.dockerfile is not None else None
+        if self._checked:
+            known += tree.digest  # a COPY can take any file
+        self._tools = list(chain_of(base, recipe.tools, options.key_of_tools()))
+        self._search = (SEARCH,) if options.secrets else ()
+        self._own = (image_name("dockerfile", known), image_name("rooted", known))
+        self.dependencies = image_name("dependencies", known)
+        self.image = image_name("tree", known + tree.digest)
+
+    def stop(self) -> None:
+        """Make `run` kill its container and raise `Stopped` within a fraction of a second."""
+        self._stop.set()
+
+    def run(self) -> str:
+        """The reference of the image, made only if it is not there.
+
+        Raises:
+            EnvironmentFailed: a step failed, took too long or too much.
+            SandboxUnavailable: Docker failed.
+        """
+        if image_exists(self._client, self.image):
+            touch(self._client, self.image)
+            return self.image
+        steps = self._recipe.steps
+        if not image_exists(self._client, self.dependencies):
+            root = self._root()
+            self._say("installing the dependencies")
+            self._layer(root, (*UNPACK, *steps, *self._search, *FORGET), self.dependencies)
+        self._say("installing the repository")
+        fits = MEASURE + str(self._options.disk_mb // 2)
+        self._layer(self.dependencies, (*UNPACK, *steps, *self._search, *FINISH, fits), self.image)
+        return self.image
+
+    def _root(self) -> str:
+        """What the dependencies are installed on: the base, or the repository's own Dockerfile."""
+        if self._checked is None:
+            return self._tooled()
+        root, image = self._own
+        if not image_exists(self._client, image):
+            self._say("building the Dockerfile")
+            maker = self._labels[LABEL_OWNER]
+            labels = {LABEL_KIND: "rooted", LABEL_MAKER: maker, LABEL_OWN: "yes"}
+            build = DockerfileBuild(
+                self._client,
+                self._tree,
+                self._checked,
+                base=self._base,
+                limits=self._limits,
+                written_mb=self._options.written_mb,
+                labels=labels,
+                stop=self._stop,
+            )
+            with docker_errors("Docker could not build the Dockerfile"), self._network() as network:
+                build.run(root, image, network=network)
+        return image
+
+    def _tooled(self) -> str:
+        """The base with interpreter and package managers, a layer each, which nobody's code saw."""
+        parent = self._base
+        for line, image in self._tools:
+            if image_exists(self._client, image):
+                touch(self._client, image)
+            else:
+                self._say("installing the tools")
+                self._layer(parent, (line, *self._search, *TIDY), image, tree=False)
+            parent = image
+        return parent
+
+    def _network(self) -> AbstractContextManager[str]:
+        return walled_network(
+            self._client,
+            self._base,
+            network=self._options.network,
+            labels=self._labels,
+            stop=self._stop,
+        )
+
+    def _layer(self, parent: str, lines: tuple[str, ...], image: str, *, tree: bool = True) -> None:
+        if self._stop.is_set():
+            raise Stopped
+        incoming = self._incoming(tree=tree)
+        with (
+            docker_errors("Docker could not build the environment"),
+            self._network() as network,
+        ):
+            container = create_build(
+                self._client,
+                parent,
+                limits=self._limits,
+                runtime=self._runtime,
+                labels=self._labels,
+                network=network,
+                written_mb=self._options.written_mb,
+            )
+            try:
+                with incoming.open() as data:
+                    self._client.put_archive(container, INCOMING, data)
+                self._install(container, lines, own_environment(self._client, parent) or {})
+                self._commit(container, image)
+            finally:
+                remove(self._client, container)
+
+    def _install(self, container: str, lines: tuple[str, ...], own: Mapping[str, str]) -> None:
+        """`own` is what the repository's Dockerfile says of an environment."""
+        dialogue = Dialogue(
+            self._client,
+            output=Output(LOG_BYTES),
+            most_output=BUILD_LIMITS.output_total_bytes,
+        )
+        steps = [("bash", "-o", "pipefail", "-c", line) for line in lines]
+        environment = {**own, **self._options.environment(self._recipe)}
+        if own:
+            environment["PATH"] = own["PATH"]
+        job = Job(steps=steps, checkout=CHECKOUT, environment=environment)
+        problem, most = None, self._options.written_mb
+        with watched(self._client, container, most_mb=most) as disk:
+            try:
+                dialogue.hold(container, job, seconds=BUILD_LIMITS.seconds, stop=self._stop)
+            except Late:
+                minutes = BUILD_LIMITS.seconds / 60
+                problem = f"The installation took longer than {minutes:g} minutes."
+        if problem is None and not disk.is_over and dialogue.end and dialogue.end.get("exit"):
+            # Perhaps because a file would not grow any more.
+            with docker_errors("Docker does not answer"):
+                disk.look(now=True, id=container)
+        if disk.is_over:
+            problem = f"The installation wrote more than {most} MB to the disk."
+        if dialogue.output.total > BUILD_LIMITS.output_total_bytes:
+            problem = "The installation printed without end."
+        if problem is None:
+            problem = judge(dialogue.end, ended_state(self._client, container))
+        if problem:
+            line, log = lines[dialogue.step], self._options.redacted(dialogue.output.text())
+            better = self._explained(line, dialogue.end, log)
+            raise EnvironmentFailed(better or problem, command=line, log=log)
+
+    def _explained(self, line: str, end: dict[str, Any] | None, log: str) -> str | None:
+        """What a step of ours means when it fails; None for the repository's own."""
+        if line.startswith(MEASURE):
+            return f"The checkout is larger than {self._options.disk_mb // 2} MB."
+        if line == SEARCH:
+            return "The installation wrote a secret of the package index down; it is thrown away."
+        if line.startswith(CHOICES) and end and end.get("exit") == NONE_FITS:
+            return log.strip().rpartition("\n")[2]
+        return None
+
+    def _incoming(self, *, tree: bool) -> Archive:
+        """What goes in: unpacked inside, by the unprivileged user, so that a path cannot escape."""
+        files = {name: text.encode() for name, text in self._recipe.files} if tree else {}
+        if self._options.ca_bundle:
+            files["ca.pem"] = read_bundle(self._options.ca_bundle)
+        with tempfile.TemporaryFile() as file, tarfile.open(fileobj=file, mode="w") as archive:
+
+            def add(name: str, size: int, data: IO[bytes]) -> None:
+                member = tarfile.TarInfo(name)
+                member.size, member.mode, member.uid, member.gid = size, 0o600, UID, UID
+                archive.addfile(member, data)
+
+            if tree:
+                with self._tree.tar.open() as tar:
+                    add("tree.tar", self._tree.tar.size, tar)
+            for name, data in files.items():
+                add(name, len(data), io.BytesIO(data))
+            archive.close()
+            return Archive(file)
+
+    def _commit(self, container: str, image: str) -> None:
+        repository, _, tag = image.partition(":")
+        kind = repository.rpartition("/")[2]
+        changes = [
+            f"LABEL {LABEL_KIND}={kind}",
+            f"LABEL capuchin.tree={self._tree.digest}",
+            f"LABEL {LABEL_MAKER}={json.dumps(self._labels[LABEL_OWNER])}",
+            # What somebody starts from the image by hand is not ours to reap.
+            f'LABEL {LABEL_OWNER}=""',
+        ]
+        self._client.commit(container, repository, tag, changes=changes, pause=False)
+
+
+def read_bundle(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise SandboxUnavailable(f"The CA bundle cannot be read: {error}") from error
+
+
+def judge(end: dict[str, Any] | None, state: dict[str, Any]) -> str | None:
+    """What went wrong in the build that ended by itself, in a sentence; None for nothing."""
+    if state.get("OOMKilled") or (end and end["oom"]):
+        return f"The installation needed more than {BUILD_LIMITS.memory_mb} MB of memory."
+    if end is None:
+        raise SandboxUnavailable(
+            f"The build container ended without a word (exit code {state.get('ExitCode')})."
+        )
+    if "signal" in end:
+        return f"A step of the installation was killed by signal {end['signal']}."
+    return (
+        f"A step of the installation failed with exit code {end['exit']}." if end["exit"] else None
+    )
+
+
+def chain_of(base: str, lines: Iterable[str], key: str) -> Iterator[tuple[str, str]]:
+    """Each line with the image that it makes of the one before."""
+    known = repr((LAYOUT, base, key))
+    for line in lines:
+        known = repr((known, line))
+        yield line, image_name("tools", known)
+
+
+def image_name(kind: str, key: str) -> str:
+    return f"capuchin/{kind}:{hashlib.sha256(key.encode()).hexdigest()[:24]}"

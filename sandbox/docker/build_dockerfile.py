@@ -1,0 +1,207 @@
+"""The image of a repository's own Dockerfile, built by the daemon, with our process 1 on top.
+
+Its RUN lines are root in their container, on the walled network of builds, with limits on memory,
+processors, processes and time, and see no secret.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+import docker
+from docker.errors import DockerException
+
+from sandbox.archive import Archive
+from sandbox.base import EnvironmentFailed
+from sandbox.docker.base_image import NoImage, build, split_tag
+from sandbox.docker.build_disk import DiskWatch
+from sandbox.docker.client import docker_errors
+from sandbox.docker.cold_execution import remove
+from sandbox.docker.cold_protocol import Stopped
+from sandbox.environment.dockerfile import OWN_BASE, Checked, Instruction, refusal
+from sandbox.limits import Limits
+from sandbox.tree import Tree
+
+NAME = "capuchin.Dockerfile"
+POLL_SECONDS = 0.1
+LOG_LINES = 200
+MOST_LINES = 200_000
+NEEDS = (
+    "The Dockerfile's image must hold python3, 3.9 or newer, with venv, and git or apt-get: the "
+    "sandbox runs on them."
+)
+
+
+class DockerfileBuild:
+    """One build of one checked Dockerfile on one network; runs in a thread of its caller."""
+
+    def __init__(
+        self,
+        client: docker.APIClient,
+        tree: Tree,
+        checked: Checked,
+        *,
+        base: str,
+        limits: Limits,
+        written_mb: int,
+        labels: Mapping[str, str],
+        stop: threading.Event,
+    ) -> None:
+        self._client = client
+        self._tree = tree
+        self._checked = checked
+        self._base = base
+        self._limits = limits
+        self._written_mb = written_mb
+        self._labels = labels
+        self._stop = stop
+        self._log: deque[str] = deque(maxlen=LOG_LINES)
+        self._step = "FROM"
+        self._problem: str | None = None
+        self._lines = 0
+
+    def run(self, root: str, image: str, *, network: str) -> None:
+        """Make `root`, what the Dockerfile says, and `image`, the same with our process 1.
+
+        Raises:
+            EnvironmentFailed: an instruction failed, or the image is none that we can run in.
+            SandboxUnavailable, Stopped: see `Build.run`.
+        """
+        # A login of this host would let a repository read the images it protects.
+        self._client.reload_config(dockercfg_path=os.devnull)
+        found = {name: self._found(name) for name in self._checked.images}
+        context = with_dockerfile(self._tree, self._checked.text(found, self._labels))
+        worker = threading.Thread(target=self._build, args=(context, root, network), daemon=True)
+        worker.start()
+        deadline = time.monotonic() + self._limits.seconds
+        disk = DiskWatch(self._client, most_mb=self._written_mb)
+        while worker.is_alive():
+            if time.monotonic() > deadline:
+                minutes = self._limits.seconds / 60
+                self._problem = f"The Dockerfile took longer than {minutes:g} minutes."
+            elif self._lines > MOST_LINES:
+                self._problem = "The Dockerfile printed without end."
+            self._watch(network, disk)
+            if disk.is_over:
+                self._problem = f"The Dockerfile wrote more than {self._written_mb} MB to the disk."
+            worker.join(POLL_SECONDS)
+        if self._stop.is_set():
+            raise Stopped
+        if self._problem:
+            raise self._failure(self._problem)
+        self._judge(root)
+        try:
+            build(self._client, root, image, network=network, labels=self._labels)
+        except NoImage as error:
+            raise EnvironmentFailed(NEEDS, command="FROM", log=error.log) from error
+
+    def _found(self, name: str) -> str:
+        """The id of an image, fetched from its registry now, without any login of this host."""
+        if name == OWN_BASE:
+            return self._base
+        repository, tag = (name, None) if "@" in name else split_tag(name)
+        try:
+            self._client.pull(repository, tag=tag, auth_config={})
+            facts = cast(dict[str, Any], self._client.inspect_image(name))
+        except (DockerException, OSError) as error:
+            raise EnvironmentFailed(
+                f"The image {name}, which the Dockerfile stands on, could not be fetched.",
+                command=f"FROM {name}",
+                log=str(error)[-2000:],
+            ) from error
+        if (facts["Config"] or {}).get("OnBuild"):
+            raise refusal(Instruction("FROM", name), "its image has ONBUILD triggers.")
+        return str(facts["Id"])
+
+    def _build(self, context: Archive, root: str, network: str) -> None:
+        memory = self._limits.memory_mb * 1024 * 1024
+        try:
+            lines = self._client.build(
+                fileobj=context.open(),
+                custom_context=True,
+                dockerfile=NAME,
+                tag=root,
+                network_mode=network,
+                labels=dict(self._labels),
+                container_limits={"memory": memory, "memswap": memory},
+                rm=True,
+                forcerm=True,
+                decode=True,
+                timeout=int(self._limits.seconds) + 60,
+            )
+            for line in cast(Iterator[dict[str, Any]], lines):
+                self._hear(line)
+        except (DockerException, OSError) as error:
+            self._problem = self._problem or f"Docker could not build it: {error}"
+
+    def _hear(self, line: dict[str, Any]) -> None:
+        self._lines += 1
+        said = str(line.get("stream") or line.get("error") or "")
+        if said.startswith("Step "):
+            self._step = said.partition(" : ")[2].strip() or self._step
+        self._log.append(said[:2000])
+        if "error" in line:
+            self._problem = self._problem or "An instruction of the Dockerfile failed."
+
+    def _watch(self, network: str, disk: DiskWatch) -> None:
+        """Limit, or end, the containers of the build: they are those on its network."""
+        kill = self._problem is not None or self._stop.is_set()
+        with docker_errors("Docker could not watch a build"):
+            listed = cast(list[dict[str, Any]], self._client.containers())
+            for container in listed:
+                if container.get("HostConfig", {}).get("NetworkMode") != network:
+                    continue
+                if kill:
+                    remove(self._client, container["Id"])
+                else:
+                    self._limit(container["Id"])
+                    disk.look(id=container["Id"])
+
+    def _limit(self, container: str) -> None:
+        limits = {
+            "PidsLimit": self._limits.processes,
+            "NanoCpus": int(self._limits.cpus * 1_000_000_000),
+        }
+        url = f"{self._client.base_url}/v{self._client.api_version}/containers/{container}/update"
+        # The SDK knows neither of the two; one that ended in the meantime needs none.
+        self._client.post(url, json=limits, timeout=30)
+
+    def _judge(self, root: str) -> None:
+        facts = cast(dict[str, Any], self._client.inspect_image(root))
+        if (facts["Config"] or {}).get("Volumes"):
+            raise self._failure("Its image declares volumes, which a sealed sandbox cannot have.")
+        if int(facts["Size"]) > self._written_mb * 1_000_000:
+            raise self._failure(f"Its image is larger than {self._written_mb} MB.")
+
+    def _failure(self, problem: str) -> EnvironmentFailed:
+        return EnvironmentFailed(
+            problem, command=self._step[:500], log="".join(self._log)[-16_000:]
+        )
+
+
+def with_dockerfile(tree: Tree, text: str) -> Archive:
+    """The tree as a build context, with `text` as the Dockerfile of a name nobody else has."""
+    with (
+        tempfile.TemporaryFile() as file,
+        tree.tar.open() as tar,
+        tarfile.open(fileobj=tar, mode="r:*") as source,
+        tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as context,
+    ):
+        for member in source:
+            if member.name.removeprefix("./") in {NAME, ".dockerignore"}:
+                continue
+            context.addfile(member, source.extractfile(member) if member.isreg() else None)
+        data = text.encode()
+        member = tarfile.TarInfo(NAME)
+        member.size = len(data)
+        context.addfile(member, io.BytesIO(data))
+        context.close()
+        return Archive(file)

@@ -1,0 +1,110 @@
+"""The network of a build step: the one the operator names, less what no build has business with."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import Any, cast
+
+import docker
+from docker.errors import NotFound
+from docker.types import LogConfig
+
+from sandbox.base import SandboxUnavailable
+from sandbox.docker.attach import Attached, Late
+from sandbox.docker.client import LABEL_KIND
+from sandbox.docker.cold_execution import remove
+from sandbox.docker.cold_protocol import Stopped
+
+READY_SECONDS = 30
+PROGRAM = "/opt/capuchin/block_metadata.py"
+
+
+@contextmanager
+def walled_network(
+    client: docker.APIClient,
+    base: str,
+    *,
+    network: str,
+    labels: Mapping[str, str],
+    stop: threading.Event,
+) -> Generator[str]:
+    """A network mode for containers that share `network` and cannot reach cloud metadata.
+
+    The routes belong to a container that runs nothing but our own program on the image `base`; it
+    ends with the block, or when this process dies.
+
+    Raises:
+        SandboxUnavailable: Docker or the kernel does not let us make the wall.
+        Stopped: `stop` was set.
+    """
+    container = create(client, base, network, labels)
+    try:
+        with Attached(client, container) as attached:
+            start(client, container, network)
+            listen(attached, stop)
+            yield f"container:{container}"
+    finally:
+        remove(client, container)
+
+
+def create(client: docker.APIClient, base: str, network: str, labels: Mapping[str, str]) -> str:
+    host = client.create_host_config(
+        network_mode=network,
+        cap_drop=["ALL"],
+        cap_add=["NET_ADMIN"],
+        security_opt=["no-new-privileges:true"],
+        read_only=True,
+        pids_limit=8,
+        mem_limit=64 * 1024 * 1024,
+        log_config=LogConfig(type="none"),
+    )
+    made = cast(
+        dict[str, Any],
+        client.create_container(
+            base,
+            entrypoint=["python3", "-I", "-S", PROGRAM],
+            command=[],
+            user="0:0",
+            working_dir="/",
+            stdin_open=True,
+            use_config_proxy=False,
+            host_config=host,
+            labels={**labels, LABEL_KIND: "network"},
+        ),
+    )
+    return str(made["Id"])
+
+
+def start(client: docker.APIClient, container: str, network: str) -> None:
+    try:
+        client.start(container)
+    except NotFound as error:
+        raise SandboxUnavailable(
+            f"Docker has no network {network}: {error.explanation}. Make it there, or set "
+            "CAPUCHIN_BUILD_NETWORK to another."
+        ) from error
+
+
+def listen(attached: Attached, stop: threading.Event) -> None:
+    """Wait for the word that the routes are there."""
+    heard = b""
+    deadline = time.monotonic() + READY_SECONDS
+    try:
+        while heard != b"ready\n":
+            frame = attached.read(deadline=deadline, stopped=stop.is_set)
+            if frame is None:
+                last = heard.decode(errors="replace").strip().splitlines()[-1:]
+                raise SandboxUnavailable(
+                    "The cloud's metadata address could not be walled off from builds: "
+                    f"{' '.join(last)[:200]}"
+                )
+            heard += frame[1]
+    except Late:
+        if stop.is_set():
+            raise Stopped from None
+        raise SandboxUnavailable(
+            f"The network of a build was not ready after {READY_SECONDS} seconds."
+        ) from None

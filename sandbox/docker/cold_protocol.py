@@ -1,0 +1,140 @@
+"""What the host and process 1 of a container say to each other while untrusted code runs there."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import docker
+
+from sandbox.base import PatchRejected, SandboxUnavailable
+from sandbox.docker.attach import STDERR, Attached, Late
+from sandbox.output import Output
+
+READY_SECONDS = 120
+"""Longest time for the copy of the tree and the diffs, before the program's own clock starts."""
+SEND_SECONDS = 60
+STATUS_BYTES = 256 * 1024
+
+
+class Stopped(Exception):
+    """The caller went away; the container is gone too."""
+
+
+class Garbled(SandboxUnavailable):
+    """On process 1's line to us is what it would not say."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What process 1 is asked to do: make a checkout, then run programs until one fails."""
+
+    steps: Sequence[Sequence[str]]
+    checkout: str
+    environment: Mapping[str, str]
+    tree: str | None = None
+    """Copied to the checkout first."""
+    diffs: Sequence[str] = ()
+    files: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Absolute path to text, written after the diffs."""
+
+    def line(self, nonce: str) -> bytes:
+        job = {
+            "nonce": nonce,
+            "tree": self.tree,
+            "checkout": self.checkout,
+            "diffs": list(self.diffs),
+            "files": dict(self.files),
+            "steps": [list(step) for step in self.steps],
+            "env": dict(self.environment),
+        }
+        return json.dumps(job).encode() + b"\n"
+
+
+class Dialogue:
+    """One job in one container. Process 1 answers on standard error, which the job cannot reach."""
+
+    def __init__(self, client: docker.APIClient, *, output: Output, most_output: int) -> None:
+        self.output = output
+        self.ready_at: float | None = None
+        self.step = 0
+        """Which of the job's steps ran last."""
+        self.end: dict[str, Any] | None = None
+        """Process 1's last words: `exit` or `signal`, `seconds`, `oom`."""
+        self._client = client
+        self._most_output = most_output
+        self._nonce = secrets.token_hex(16)
+        self._partial = b""
+        self._told = 0
+
+    def hold(self, container: str, job: Job, *, seconds: float, stop: threading.Event) -> None:
+        """Start the container, hand over the job and listen until it ends or prints too much.
+
+        Raises:
+            Late: the job took longer than `seconds`.
+            Stopped: `stop` was set.
+            PatchRejected, SandboxUnavailable: the checkout could not be made.
+            Garbled: something else than process 1 speaks for it, or it failed.
+        """
+        with Attached(self._client, container) as attached:
+            self._client.start(container)
+            attached.send(job.line(self._nonce), seconds=SEND_SECONDS)
+            deadline = time.monotonic() + READY_SECONDS
+            try:
+                while self.output.total <= self._most_output:
+                    frame = attached.read(deadline=deadline, stopped=stop.is_set)
+                    if frame is None:
+                        return
+                    if frame[0] == STDERR:
+                        self._hear(frame[1])
+                        deadline = self.ready_at + seconds if self.ready_at else deadline
+                    else:
+                        self.output.add(frame[1])
+            except Late:
+                if stop.is_set():
+                    raise Stopped from None
+                if self.ready_at is None:
+                    raise SandboxUnavailable(
+                        f"The checkout was not ready after {READY_SECONDS} seconds."
+                    ) from None
+                raise
+
+    def seconds(self) -> float:
+        """How long the job has been running, as the host sees it."""
+        return time.monotonic() - self.ready_at if self.ready_at else 0.0
+
+    def _hear(self, data: bytes) -> None:
+        self._told += len(data)
+        if self._told > STATUS_BYTES:
+            raise Garbled("Process 1 of the container said far too much.")
+        *lines, self._partial = (self._partial + data).split(b"\n")
+        for line in lines:
+            self._understand(line)
+
+    def _understand(self, line: bytes) -> None:
+        fields = parse(line)
+        if fields.get("nonce") != self._nonce:
+            raise Garbled(f"Process 1 of the container failed: {line[-300:]!r}")
+        if "rejected" in fields:
+            raise PatchRejected(str(fields["rejected"]))
+        if "failed" in fields:
+            raise SandboxUnavailable(str(fields["failed"]))
+        if "ready" in fields:
+            self.ready_at = time.monotonic()
+        elif "step" in fields:
+            self.step = int(fields["step"])
+        else:
+            self.end = fields
+
+
+def parse(line: bytes) -> dict[str, Any]:
+    try:
+        value: Any = json.loads(line)
+    except ValueError:
+        return {}
+    return cast(dict[str, Any], value) if isinstance(value, dict) else {}

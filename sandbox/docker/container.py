@@ -1,0 +1,246 @@
+"""The walls of every container: no network, no privilege, no disk, and a limit on all the rest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib import resources
+from typing import Any, Final, cast
+
+import docker
+from docker.types import Ulimit
+
+from sandbox.base import SandboxUnavailable
+from sandbox.docker.client import LABEL_KIND, UID, USER
+from sandbox.guest.supervisor.mounts import HIDDEN_FILES, HIDDEN_FOLDERS, READ_ONLY, STATE
+from sandbox.limits import Limits
+
+CHECKOUT: Final = "/testbed"
+"""Where the program under test finds the repository, and where the editable install points."""
+TREE: Final = "/opt/tree"
+"""Where the image keeps the installed tree; copied to the checkout for each execution."""
+ENVIRONMENT: Final = "/opt/env"
+INODES: Final = 200_000
+OPEN_FILES: Final = 4096
+SHARED_MEMORY: Final = {"/dev/shm": "noexec,nosuid,nodev,size=64m,nr_inodes=10000,mode=1777"}  # noqa: S108
+ULIMITS: Final = (
+    Ulimit(name="core", soft=0, hard=0),
+    Ulimit(name="nofile", soft=OPEN_FILES, hard=OPEN_FILES),
+)
+HIDDEN: Final = {
+    "MaskedPaths": [*HIDDEN_FOLDERS, *HIDDEN_FILES, "/proc/asound", "/proc/timer_stats"],
+    "ReadonlyPaths": list(READ_ONLY),
+}
+"""What a world does not see, a container of one execution does not either."""
+GVISOR: Final = "runsc"
+THREADS_EACH, THREADS_OF_GVISOR = 4, 256
+"""How many threads of the host gVisor may need for a process in it, and for itself."""
+OWN_PROCESSES: Final = 8
+"""Room for process 1 and its helpers on top of what the program under test may start."""
+OWN_MEMORY_MB: Final = 32
+"""Room for a lane's process 1 on top of what the program under test may use."""
+PAST_MB: Final = 1
+"""How far past its disk one file of a build may grow: a file as large as that is told as one."""
+SUPERVISOR: Final = (
+    "import sys; sys.path.insert(0, '/opt/capuchin'); "
+    "from sandbox.guest.supervisor.serve import main; main()"
+)
+
+PROGRAM_ENVIRONMENT: Final = {
+    "PATH": f"{ENVIRONMENT}/bin:/usr/local/bin:/usr/bin:/bin",
+    "VIRTUAL_ENV": ENVIRONMENT,
+    "HOME": "/tmp",  # noqa: S108 - a file system of its own in the container
+    "LANG": "C.UTF-8",
+    "TZ": "UTC",
+    "PYTHONHASHSEED": "0",
+    "PYTHONUNBUFFERED": "1",
+}
+"""All that the program under test sees of an environment."""
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """What starts a container, and the system calls it leaves it with."""
+
+    profile: str
+    """JSON, as Docker takes it."""
+    name: str = ""
+    """One of the daemon's runtimes, say `runsc`; empty is its default."""
+
+
+def runtime_of(asked: str, known: Mapping[str, Any]) -> str:
+    """The name for Docker, of what was asked for and what the daemon knows; empty: its default.
+
+    Raises:
+        SandboxUnavailable: the daemon does not know it.
+    """
+    if asked == "auto":
+        return GVISOR if GVISOR in known else ""
+    if asked not in known and asked != "default":
+        raise SandboxUnavailable(
+            f"Docker knows no runtime {asked!r}, only {', '.join(sorted(known))}. Register it in "
+            "the daemon's configuration, or set CAPUCHIN_SANDBOX_RUNTIME to another."
+        )
+    return "" if asked == "default" else asked
+
+
+def seccomp_profile() -> str:
+    """Our system-call filter: Docker's own lets vsock, netlink, io_uring and ptrace through."""
+    return (resources.files("sandbox.guest.image") / "seccomp.json").read_text()
+
+
+def lane_profile(profile: str) -> str:
+    """`profile` for a lane, whose process 1 makes namespaces and mounts in them.
+
+    A second filter takes both away again before any untrusted code runs
+    (`sandbox.guest.supervisor.seccomp`).
+    """
+    parsed: dict[str, Any] = json.loads(profile)
+    rules = [rule for rule in parsed["syscalls"] if rule["names"] != ["clone"]]
+    rules.append({"names": ["clone", "mount"], "action": "SCMP_ACT_ALLOW"})
+    return json.dumps(parsed | {"syscalls": rules})
+
+
+def common_walls(limits: Limits, runtime: Runtime) -> dict[str, Any]:
+    """What an execution and a build have in common."""
+    processes, ulimits = limits.processes + OWN_PROCESSES, list(ULIMITS)
+    if runtime.name == GVISOR:
+        # What Docker counts are the threads of gVisor's kernel, which ends when it gets no more;
+        # programs are counted by that kernel itself, apart from others of their uid.
+        ulimits.append(Ulimit(name="nproc", soft=processes, hard=processes))
+        processes = processes * THREADS_EACH + THREADS_OF_GVISOR
+    return {
+        "cap_drop": ["ALL"],
+        "security_opt": ["no-new-privileges:true", f"seccomp={runtime.profile}"],
+        "mem_limit": limits.memory_mb * 1024 * 1024,
+        "memswap_limit": limits.memory_mb * 1024 * 1024,
+        "pids_limit": processes,
+        "nano_cpus": int(limits.cpus * 1_000_000_000),
+        "ulimits": ulimits,
+        "log_config": {"Type": "none"},
+        "init": False,
+        "ipc_mode": "none",
+        "runtime": runtime.name or None,
+    }
+
+
+def create_execution(
+    client: docker.APIClient,
+    image: str,
+    *,
+    limits: Limits,
+    runtime: Runtime,
+    labels: Mapping[str, str],
+) -> str:
+    """A container for one execution, not yet started; its id."""
+    size = f"size={limits.disk_mb}m,nr_inodes={INODES}"
+    owner = f"uid={UID},gid={UID}"
+    host = client.create_host_config(
+        **common_walls(limits, runtime),
+        network_mode="none",
+        read_only=True,
+        tmpfs={
+            CHECKOUT: f"exec,nosuid,nodev,{size},{owner},mode=0755",
+            "/tmp": f"exec,nosuid,nodev,{size},mode=1777",  # noqa: S108
+            **SHARED_MEMORY,
+        },
+    )
+    made = cast(
+        dict[str, Any],
+        client.create_container(
+            image,
+            user=USER,
+            hostname="sandbox",
+            working_dir="/",
+            stdin_open=True,
+            network_disabled=True,
+            use_config_proxy=False,
+            host_config=host | HIDDEN,
+            labels={**labels, LABEL_KIND: "execution"},
+        ),
+    )
+    return str(made["Id"])
+
+
+def create_lane(
+    client: docker.APIClient,
+    image: str,
+    *,
+    limits: Limits,
+    runtime: Runtime,
+    labels: Mapping[str, str],
+) -> str:
+    """A container for many executions, one at a time, not yet started; its id.
+
+    It removes itself when it ends. Its limits are those of one execution.
+    """
+    walls = common_walls(limits, replace(runtime, profile=lane_profile(runtime.profile)))
+    # Docker's own AppArmor profile forbids the mounts; where there is none, this says nothing.
+    walls["security_opt"].append("apparmor=unconfined")
+    memory = (limits.memory_mb + OWN_MEMORY_MB) * 1024 * 1024
+    walls |= {"mem_limit": memory, "memswap_limit": memory}
+    owner = f"uid={UID},gid={UID},mode=0700"
+    host = client.create_host_config(
+        **walls,
+        network_mode="none",
+        read_only=True,
+        auto_remove=True,
+        tmpfs={
+            STATE: f"exec,nosuid,nodev,size={limits.disk_mb}m,nr_inodes={INODES},{owner}",
+            "/tmp": "noexec,nosuid,nodev,size=1m,nr_inodes=10,mode=0555",  # noqa: S108
+            **SHARED_MEMORY,
+        },
+    )
+    # A world gets a /proc of its own only where ours is whole; each hides there what Docker would.
+    host |= {"MaskedPaths": [], "ReadonlyPaths": []}
+    made = cast(
+        dict[str, Any],
+        client.create_container(
+            image,
+            entrypoint=["python3", "-I", "-S", "-c", SUPERVISOR],
+            user=USER,
+            hostname="sandbox",
+            working_dir="/",
+            stdin_open=True,
+            network_disabled=True,
+            use_config_proxy=False,
+            host_config=host,
+            labels={**labels, LABEL_KIND: "lane"},
+        ),
+    )
+    return str(made["Id"])
+
+
+def create_build(
+    client: docker.APIClient,
+    image: str,
+    *,
+    limits: Limits,
+    runtime: Runtime,
+    labels: Mapping[str, str],
+    network: str,
+    written_mb: int,
+) -> str:
+    """A container for the steps of a build, on a network and with a disk; its id.
+
+    What it writes in all is looked at now and then (`DiskWatch`); no file gets past `written_mb`.
+    """
+    walls = common_walls(limits, runtime)
+    most = (written_mb + PAST_MB) * 1_000_000
+    walls["ulimits"].append(Ulimit(name="fsize", soft=most, hard=most))
+    made = cast(
+        dict[str, Any],
+        client.create_container(
+            image,
+            user=USER,
+            working_dir="/",
+            stdin_open=True,
+            use_config_proxy=False,
+            host_config=client.create_host_config(
+                **walls, network_mode=network, tmpfs=SHARED_MEMORY
+            ),
+            labels={**labels, LABEL_KIND: "build"},
+        ),
+    )
+    return str(made["Id"])

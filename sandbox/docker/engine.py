@@ -1,0 +1,321 @@
+"""The engine that prepares environments and opens sandboxes on a Docker daemon.
+
+Executions run in warm containers, each in a fresh world (`lane.py`); where the host cannot hold
+such worlds, in a container each (`attempt.py`). The SDK blocks, so that everything it does runs in
+threads: as many executions at once as `parallel` says, wherever they are asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import docker
+
+from sandbox.base import Execution
+from sandbox.docker.address import DockerAddress
+from sandbox.docker.base_image import base_reference, ensure_base_image, image_exists
+from sandbox.docker.build import Build
+from sandbox.docker.client import LABEL_OWNER, LABEL_RUN, docker_errors, enforcing
+from sandbox.docker.cold_execution import Attempt
+from sandbox.docker.cold_protocol import Job
+from sandbox.docker.container import Runtime, runtime_of, seccomp_profile
+from sandbox.docker.images import BASE_UNUSED_SECONDS, collect, collect_bases
+from sandbox.docker.own_image import own_environment
+from sandbox.docker.reaper import Cleaned, clean, reap
+from sandbox.docker.registry import push
+from sandbox.docker.warm_container import open_lane
+from sandbox.environment.options import BuildOptions
+from sandbox.environment.recipe import recipe_of
+from sandbox.execution.cancellation import Alone, finished, stoppable
+from sandbox.execution.probe import Mode, Tier
+from sandbox.execution.session import DockerSandbox
+from sandbox.execution.warm_pool import Lanes, WarmAttempt
+from sandbox.execution.warm_worker import Lane
+from sandbox.limits import Limits
+from sandbox.tree import Tree
+
+T = TypeVar("T")
+
+
+class DockerEngine:
+    """Docker, as this process uses it. Making one does nothing; the first call connects."""
+
+    def __init__(
+        self,
+        *,
+        limits: Limits = Limits(),  # noqa: B008 - frozen
+        parallel: int = 2,
+        ca_bundle: Path | None = None,
+        index_url: str | None = None,
+        address: DockerAddress | None = None,
+        npm_registry: str | None = None,
+        python_mirror: str | None = None,
+        build_secrets: Mapping[str, str] | None = None,
+        build_network: str = "bridge",
+        build_disk_mb: int = 12_000,
+        base: str = "",
+        owner: str = "capuchin",
+        mode: Mode = "auto",
+        runtime: str = "auto",
+    ) -> None:
+        """`mode` says how executions are held: in `warm` containers that run one after another,
+        each in a world of its own; `cold`, a container each; `auto`, warm where the host can.
+        `owner` names the installation, when several share a Docker daemon: each reaps its own.
+        `base` is the image that ours is built on, if another than usual, say with more Pythons.
+        `runtime` is what starts containers: `auto`, gVisor where the daemon knows `runsc`;
+        `default`, whatever the daemon uses by itself; or the name of one that it knows.
+        The rest is what installations may use and executions have nothing of, as in `BuildOptions`.
+
+        Raises:
+            ValueError: an address carries a password, a secret has no fit name or value, or
+                `build_network` is the host's.
+        """
+        self.limits = limits
+        self._options = BuildOptions(
+            ca_bundle=ca_bundle,
+            index_url=index_url,
+            npm_registry=npm_registry,
+            python_mirror=python_mirror,
+            secrets=build_secrets or {},
+            network=build_network,
+            disk_mb=limits.disk_mb,
+            written_mb=build_disk_mb,
+        )
+        self._address = address or DockerAddress()
+        self._base = base
+        self._owner = owner
+        self._tier = Tier(mode)
+        self._asked = runtime
+        self._runtime = Runtime(seccomp_profile())
+        self._executions = ThreadPoolExecutor(parallel, thread_name_prefix="sandbox")
+        self._builds = ThreadPoolExecutor(parallel, thread_name_prefix="sandbox-build")
+        self._chores = ThreadPoolExecutor(2, thread_name_prefix="sandbox-chore")
+        self._guard = threading.Lock()
+        self._connected: docker.APIClient | None = None
+        self._cpus = 1.0
+        self._single_flight: dict[str, threading.Lock] = {}
+
+    async def check(self) -> str:
+        """The daemon's version, and how executions are held there, in words.
+
+        Raises:
+            SandboxUnavailable: it does not answer, or cannot hold the walls up; says what to do.
+        """
+        found = await self._chore(lambda: enforcing(self._client()))
+        if self._runtime.name:
+            found += f" with {self._runtime.name}"
+        base = base_reference(self._base)
+        if await self._chore(lambda: image_exists(self._client(), base)):
+            lanes = self._lanes(base, "")
+            try:
+                await self._tier.is_warm(self._executions, lanes)
+            finally:
+                await self._let_go(lanes)
+        return f"{found}, {self._tier}"
+
+    async def prepare(
+        self,
+        tree: Tree,
+        *,
+        setup: Sequence[str] = (),
+        dockerfile: str = "",
+        python: str = "",
+        scope: str = "",
+        run_id: str = "",
+        on_progress: Callable[[str], None] | None = None,
+    ) -> str:
+        """The image of `tree`, installed; made once and found again afterwards.
+
+        `setup` are lines for a shell in the build container, instead of what the tree's own files
+        suggest; `dockerfile` and `python` are as in `recipe_of`. Images are shared only within one
+        `scope`, say a repository: the code of one could otherwise tamper with the environment of
+        another. `on_progress` is called in the event loop with short sentences.
+
+        Raises:
+            EnvironmentFailed: the repository could not be installed, or holds nothing that we can.
+            SandboxUnavailable: Docker does not do its part.
+        """
+        loop = asyncio.get_running_loop()
+
+        def say(sentence: str) -> None:
+            if on_progress is not None:
+                loop.call_soon_threadsafe(on_progress, sentence)
+
+        recipe = await self._chore(
+            lambda: recipe_of(tree, setup=setup, dockerfile=dockerfile, python=python)
+        )
+        client = await self._chore(self._client)
+        base = await loop.run_in_executor(
+            self._builds,
+            lambda: ensure_base_image(
+                client,
+                root=self._base,
+                address=self._address,
+                network=self._options.network,
+                say=say,
+            ),
+        )
+        build = Build(
+            client,
+            tree,
+            recipe,
+            base=base,
+            options=replace(self._options, cpus=self._cpus, scope=scope),
+            runtime=self._runtime,
+            labels=self._labels(run_id),
+            say=say,
+        )
+        return await stoppable(self._builds, Alone(build, self._lock(build.dependencies)))
+
+    @asynccontextmanager
+    async def open(self, image: str, *, run_id: str) -> AsyncGenerator[DockerSandbox, None]:
+        """A sandbox on a prepared image; nothing of it is left when the block ends."""
+        lanes = self._lanes(image, run_id)
+
+        own: list[dict[str, str] | None] = []
+
+        async def execute(job: Job, limits: Limits) -> Execution:
+            if not own:
+                own.append(await self._chore(lambda: own_environment(self._client(), image)))
+            if own[0] is None:
+                return await self._execute(lanes, job, limits)
+            # A process 1 that a repository brought itself gets no more freedom than its tests.
+            given = replace(job, environment=own[0])
+            return await self._execute(lanes, given, limits, cold=True)
+
+        sandbox = DockerSandbox(image, limits=self.limits, execute=execute)
+        try:
+            yield sandbox
+        finally:
+            await sandbox.close()
+            await self._let_go(lanes)
+
+    async def reap(self, *, live_runs: Collection[str], older_than: float = 0) -> int:
+        """Remove our containers of runs that no longer live; how many there were.
+
+        `older_than`, in seconds, spares what a run started after `live_runs` was written down.
+
+        Raises:
+            SandboxUnavailable: Docker does not answer.
+        """
+        return await self._chore(
+            lambda: reap(
+                self._client(),
+                owner=self._owner,
+                live_runs=frozenset(live_runs),
+                older_than=older_than,
+            )
+        )
+
+    async def collect(self, *, max_bytes: int) -> int:
+        """Remove images that we made until the rest fits into `max_bytes`; how many bytes went.
+
+        The least recently used go first; what a container uses stays. 0 removes all that can be.
+        Base images of other versions go too, once nobody has used them for two weeks.
+
+        Raises:
+            SandboxUnavailable: Docker does not answer.
+        """
+        freed = await self._chore(
+            lambda: collect(self._client(), maker=self._owner, max_bytes=max_bytes)
+        )
+        await self._chore(
+            lambda: collect_bases(
+                self._client(),
+                keep=base_reference(self._base),
+                unused_seconds=BASE_UNUSED_SECONDS,
+            )
+        )
+        return freed
+
+    async def clean(self, *, live_runs: Collection[str]) -> Cleaned:
+        """Remove all that we made and that no live run uses, but the base image of this version.
+
+        Raises:
+            SandboxUnavailable: Docker does not answer.
+        """
+        return await self._chore(
+            lambda: clean(
+                self._client(),
+                owner=self._owner,
+                live_runs=frozenset(live_runs),
+                keep=base_reference(self._base),
+            )
+        )
+
+    async def push(self, image: str, registry: str) -> str:
+        """Put `image` into a registry, say `registry.example.org/capuchin`; its name there, by
+        digest.
+
+        Raises:
+            SandboxUnavailable: the registry, or Docker, does not take it.
+        """
+        return await self._chore(lambda: push(self._client(), image, registry))
+
+    async def close(self) -> None:
+        """Let go of threads and connections; what still runs is waited for."""
+        for pool in (self._executions, self._builds, self._chores):
+            await asyncio.to_thread(pool.shutdown, cancel_futures=True)
+        if self._connected is not None:
+            self._connected.close()
+        await asyncio.to_thread(self._address.close)
+
+    async def _execute(
+        self, lanes: Lanes, job: Job, limits: Limits, *, cold: bool = False
+    ) -> Execution:
+        """One execution, when its turn has come. Raises as `Sandbox.run_command` does."""
+        if not cold and await self._tier.is_warm(self._executions, lanes):
+            return await lanes.turns.run(self._executions, WarmAttempt(lanes, job, limits=limits))
+        client = await self._chore(self._client)
+        limits = limits.model_copy(update={"cpus": min(limits.cpus, self._cpus)})
+        attempt = Attempt(
+            client, lanes.image, job, limits=limits, runtime=self._runtime, labels=lanes.labels
+        )
+        return await stoppable(self._executions, attempt)
+
+    def _lanes(self, image: str, run_id: str) -> Lanes:
+        labels = self._labels(run_id)
+
+        def opened() -> Lane:
+            client = self._client()
+            limits = self.limits.model_copy(update={"cpus": min(self.limits.cpus, self._cpus)})
+            return open_lane(client, image, limits=limits, runtime=self._runtime, labels=labels)
+
+        return Lanes(image, labels=labels, opened=opened)
+
+    async def _let_go(self, lanes: Lanes) -> None:
+        await finished(asyncio.ensure_future(self._chore(lanes.close)))
+
+    async def _chore(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._chores, work)
+
+    def _client(self) -> docker.APIClient:
+        with self._guard:
+            if self._connected is not None and self._address.is_lost:
+                self._connected.close()
+                self._connected = None
+            if self._connected is None:
+                client = self._address.connect()
+                with docker_errors("Docker does not answer"):
+                    # The daemon refuses a container that asks for more processors than there are.
+                    info: dict[str, Any] = client.info()
+                self._cpus = float(info["NCPU"])
+                self._runtime = replace(
+                    self._runtime, name=runtime_of(self._asked, info["Runtimes"])
+                )
+                self._connected = client
+            return self._connected
+
+    def _labels(self, run_id: str) -> dict[str, str]:
+        return {LABEL_RUN: run_id, LABEL_OWNER: self._owner}
+
+    def _lock(self, key: str) -> threading.Lock:
+        with self._guard:
+            return self._single_flight.setdefault(key, threading.Lock())

@@ -1,0 +1,161 @@
+"""The images that this installation made: when each was last used, and which have to go."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import docker
+from docker.errors import APIError, ImageNotFound
+
+from sandbox.docker.client import LABEL_MAKER, docker_errors
+
+log = logging.getLogger(__name__)
+
+BASES = ("capuchin/base", "capuchin/rootfs")
+BASE_UNUSED_SECONDS = 14 * 24 * 3600
+"""After this long nobody goes back to a version."""
+
+
+@dataclass(frozen=True)
+class Image:
+    """One layer of ours on top of its parent."""
+
+    id: str
+    name: str
+    parent: str
+    size: int
+    """Bytes, without the parent's."""
+    used: datetime
+    """When it was last asked for."""
+
+
+def touch(client: docker.APIClient, image: str) -> None:
+    """Write down that `image` was used just now: Docker keeps the time of the last tagging."""
+    repository, _, tag = image.partition(":")
+    with docker_errors("Docker could not tag an image"):
+        client.tag(image, repository, tag)
+
+
+def collect(client: docker.APIClient, *, maker: str, max_bytes: int) -> int:
+    """Remove what was not used for the longest time until the rest fits; how many bytes went.
+
+    An image that a container uses, or that another is built on, stays.
+
+    Raises:
+        SandboxUnavailable: Docker does not answer.
+    """
+    with docker_errors("Docker could not list images"):
+        images = made_by(client, maker)
+    total = sum(image.size for image in images)
+    freed = 0
+    # Some take no room of their own; with no room for any they go as well.
+    while total - freed > max_bytes or not max_bytes:
+        parents = {image.parent for image in images}
+        oldest = min(
+            (image for image in images if image.id not in parents),
+            key=lambda image: image.used,
+            default=None,
+        )
+        if oldest is None:
+            break
+        images.remove(oldest)
+        if remove(client, oldest):
+            freed += oldest.size
+        else:
+            # What it stands on cannot go either.
+            images = [image for image in images if image.id != oldest.parent]
+    return freed
+
+
+def collect_bases(
+    client: docker.APIClient,
+    *,
+    keep: str,
+    unused_seconds: float,
+    repositories: Sequence[str] = BASES,
+) -> int:
+    """Remove base images of other versions that nobody asked for so long; how many there were.
+
+    They belong to all installations on the host; one that an image or container stands on stays.
+
+    Raises:
+        SandboxUnavailable: Docker does not answer.
+    """
+    now = datetime.now(UTC)
+    removed = 0
+    with docker_errors("Docker could not list images"):
+        for repository in repositories:
+            listed = cast(list[dict[str, Any]], client.images(repository))
+            found = [
+                image for entry in listed for image in [seen(client, entry["RepoTags"])] if image
+            ]
+            for image in found:
+                age = (now - image.used).total_seconds()
+                if image.name != keep and age >= unused_seconds and not stood_on(client, image.id):
+                    removed += remove(client, image)
+    return removed
+
+
+def stood_on(client: docker.APIClient, image: str) -> bool:
+    """Whether another image, of anybody's, has `image` as its parent."""
+    listed = cast(list[dict[str, Any]], client.images(all=True))
+    return any(entry["ParentId"] == image for entry in listed)
+
+
+def remove(client: docker.APIClient, image: Image) -> bool:
+    try:
+        # Layers without a name go along.
+        client.remove_image(image.name)
+    except (APIError, ImageNotFound) as error:
+        log.info("image %s stays: %s", image.name, error)
+        return False
+    return True
+
+
+def made_by(client: docker.APIClient, maker: str) -> list[Image]:
+    listed = cast(list[dict[str, Any]], client.images(filters={"label": f"{LABEL_MAKER}={maker}"}))
+    inspected = [seen(client, entry["RepoTags"]) for entry in listed]
+    return [image for image in inspected if image is not None]
+
+
+def seen(client: docker.APIClient, names: Iterable[str] | None) -> Image | None:
+    """None for an image that has no name, or went away in the meantime."""
+    name = next((name for name in names or () if name != "<none>:<none>"), None)
+    if name is None:
+        return None
+    try:
+        facts = cast(dict[str, Any], client.inspect_image(name))
+    except ImageNotFound:
+        return None
+    parent = str(facts["Parent"])
+    return Image(
+        id=str(facts["Id"]),
+        name=name,
+        parent=parent,
+        size=int(facts["Size"]) - size_of(client, parent),
+        used=moment(str(facts["Metadata"]["LastTagTime"])),
+    )
+
+
+def size_of(client: docker.APIClient, image: str) -> int:
+    try:
+        return int(cast(dict[str, Any], client.inspect_image(image))["Size"]) if image else 0
+    except ImageNotFound:
+        return 0
+
+
+def moment(text: str) -> datetime:
+    """Docker's time, which has up to nine digits after the second and may have a zone.
+
+    It is the year 1 of an image that was loaded and never tagged.
+    """
+    found = re.fullmatch(r"([\d:T-]{19})(?:\.(\d+))?(Z|[+-]\d\d:\d\d)?", text)
+    if not found:
+        return datetime.min.replace(tzinfo=UTC)
+    head, fraction, zone = found.groups(default="")
+    return datetime.fromisoformat(f"{head}.{fraction[:6]:0<6}{zone.replace('Z', '') or '+00:00'}")

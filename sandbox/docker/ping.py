@@ -1,0 +1,24 @@
+"""`python -m sandbox.docker.ping`: does Docker answer? If not, one sentence on stderr."""
+
+from __future__ import annotations
+
+import sys
+
+from sandbox.base import SandboxUnavailable
+from sandbox.docker.client import connect, docker_errors
+
+
+def main() -> int:
+    try:
+        client = connect(None)
+        with docker_errors("Docker does not answer"):
+            client.ping()
+        client.close()
+    except SandboxUnavailable as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""What dead workers and commands left on a Docker host, found by label and removed. Blocking."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, cast
+
+import docker
+from docker.errors import APIError
+
+from sandbox.docker.client import LABEL_KIND, LABEL_MAKER, LABEL_OWNER, LABEL_RUN, docker_errors
+from sandbox.docker.cold_execution import remove
+from sandbox.docker.images import collect, collect_bases
+
+ROOTED = f"{LABEL_KIND}=rooted"
+UNOWNED_SECONDS = 3600
+"""Containers that work for no run are left alone this long."""
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    """What is gone."""
+
+    containers: int = 0
+    """Or pods."""
+    image_bytes: int = 0
+
+    def __add__(self, other: Cleaned) -> Cleaned:
+        return Cleaned(self.containers + other.containers, self.image_bytes + other.image_bytes)
+
+
+def clean(
+    client: docker.APIClient, *, owner: str, live_runs: Collection[str], keep: str
+) -> Cleaned:
+    """Remove all that `owner` made and no live run uses, and base images but `keep`.
+
+    Raises:
+        SandboxUnavailable: Docker does not answer.
+    """
+    gone = reap(client, owner=owner, live_runs=live_runs, older_than=0, unowned_seconds=0)
+    freed = collect(client, maker=owner, max_bytes=0)
+    remove_nameless(client, maker=owner)
+    collect_bases(client, keep=keep, unused_seconds=0)
+    return Cleaned(gone, freed)
+
+
+def reap(
+    client: docker.APIClient,
+    *,
+    owner: str,
+    live_runs: Collection[str],
+    older_than: float,
+    unowned_seconds: float = UNOWNED_SECONDS,
+) -> int:
+    """Remove the containers of runs that no longer live; how many there were.
+
+    Raises:
+        SandboxUnavailable: Docker does not answer.
+    """
+    removed = 0
+    with docker_errors("Docker could not list containers"):
+        found: list[dict[str, Any]] = []
+        for labels in ([f"{LABEL_OWNER}={owner}"], [f"{LABEL_MAKER}={owner}", ROOTED]):
+            # The second are the daemon's own, of a RUN line of a Dockerfile.
+            wanted = {"label": labels}
+            found += cast(list[dict[str, Any]], client.containers(all=True, filters=wanted))
+    for container in found:
+        run = container["Labels"].get(LABEL_RUN, "")
+        age = time.time() - container["Created"]
+        if run not in live_runs and age >= (older_than if run else unowned_seconds):
+            remove(client, container["Id"])
+            removed += 1
+    return removed
+
+
+def remove_nameless(client: docker.APIClient, *, maker: str) -> int:
+    """Remove the layers of Dockerfiles that never became an image; how many.
+
+    Raises:
+        SandboxUnavailable: Docker does not answer.
+    """
+    wanted = {"label": f"{LABEL_MAKER}={maker}", "dangling": True}
+    removed = 0
+    while True:
+        with docker_errors("Docker could not list images"):
+            found = cast(list[dict[str, Any]], client.images(filters=wanted))
+        gone = sum(_removed(client, image["Id"]) for image in found)
+        removed += gone
+        if not gone:  # what stood on one that went can go next
+            return removed
+
+
+def _removed(client: docker.APIClient, image: str) -> bool:
+    try:
+        client.remove_image(image)
+    except APIError:
+        return False
+    return True

@@ -1,0 +1,77 @@
+"""A lane that is a Docker container. Blocking."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+import docker
+from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+
+from sandbox.base import SandboxUnavailable
+from sandbox.docker.attach import Attached
+from sandbox.docker.client import cause, docker_errors
+from sandbox.docker.container import Runtime, create_lane
+from sandbox.execution.warm_worker import Lane, LaneDied, NoLane, walls
+from sandbox.limits import Limits
+
+log = logging.getLogger(__name__)
+
+LEAVING_SECONDS = 3
+"""How long a container may take to go by itself; then it is killed."""
+GONE_SECONDS = 30
+
+
+def open_lane(
+    client: docker.APIClient,
+    image: str,
+    *,
+    limits: Limits,
+    runtime: Runtime,
+    labels: Mapping[str, str],
+) -> Lane:
+    """Raises `SandboxUnavailable` if Docker does not start it."""
+    with docker_errors("The sandbox container failed"):
+        try:
+            container = create_lane(client, image, limits=limits, runtime=runtime, labels=labels)
+        except ImageNotFound as error:
+            raise SandboxUnavailable(
+                f"The environment image {image} is gone; prepare it again."
+            ) from error
+        lane = None
+        try:
+            attached = Attached(client, container)
+            lane = Lane(attached, remove=lambda: end(client, container, attached))
+            client.start(container)
+            lane.send(walls(limits))
+        except (DockerException, OSError, LaneDied) as error:
+            if lane is not None:
+                lane.close()
+            else:
+                client.remove_container(container, force=True, v=True)
+            if isinstance(error, APIError):
+                raise NoLane(f"The container of a lane did not start: {cause(error)}") from error
+            raise SandboxUnavailable(f"The sandbox container did not start: {error}") from error
+        return lane
+
+
+def end(client: docker.APIClient, container: str, attached: Attached) -> None:
+    """End the container with all that runs in it, and wait until it is gone.
+
+    Without us process 1 ends by itself, and its container is removed: Docker would start another
+    program for a signal.
+    """
+    attached.__exit__(None, None, None)
+    for by_force, seconds in ((False, LEAVING_SECONDS), (True, GONE_SECONDS)):
+        try:
+            if by_force:
+                client.remove_container(container, force=True, v=True)
+            client.wait(container, timeout=seconds, condition="removed")
+        except NotFound:
+            return
+        except (DockerException, OSError) as error:
+            # It removes itself as well: the second to come is told so.
+            if by_force and "already in progress" not in str(error):
+                log.warning("lane %s was not removed: %s", container[:12], error)
+        else:
+            return

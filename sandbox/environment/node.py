@@ -1,0 +1,122 @@
+"""The steps that install a Node repository, found out from its files.
+
+Node itself comes from the package index, in the version that the repository asks for; npm, pnpm and
+yarn install what the lock file says, and run lifecycle scripts, in the build container only.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from sandbox.environment.manifests import parse_json, table
+
+MAJORS: Final = (22, 24, 20)
+"""Of Node, those that can be had, the usual one first."""
+CHOOSE: Final = "python3 -I /opt/capuchin/choose_node.py"
+PREFIX: Final = "/opt/env/node-tools"
+TOOL: Final = f"npm install --prefix {PREFIX} --no-save"
+MANIFESTS: Final = ("pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "noxfile.py")
+"""A repository with one of these is a Python one, whatever builds its pages."""
+LOCKFILES: Final = ("package-lock.json", "npm-shrinkwrap.json")
+EXACT: Final = re.compile(r"(npm|pnpm|yarn)@(\d+(?:\.\d+){0,2}(?:-[\w.]+)?)(?:\+[\w.]+)?")
+
+
+def is_node(names: Sequence[str]) -> bool:
+    there = set(names)
+    requirements = any(name.endswith("requirements.txt") for name in there)
+    return "package.json" in there and not there & set(MANIFESTS) and not requirements
+
+
+def node_steps(names: Sequence[str], texts: Mapping[str, str]) -> Iterator[str]:
+    """Lines for a shell, in order."""
+    package = parse_json(texts.get("package.json", ""))
+    yield node_step(package, texts)
+    name, version = manager(package, names, texts)
+    if version:
+        # Its own package is the last yarn 1; what came later has another name.
+        source = "@yarnpkg/cli-dist" if name == "yarn" and not version.startswith("1") else name
+        fetched = shlex.quote(f"{source}@{version}")
+        yield f"{TOOL} {fetched} && ln -sf {PREFIX}/node_modules/.bin/* /opt/env/bin/"
+    yield install(name, version, names)
+
+
+def install(name: str, version: str, names: Sequence[str]) -> str:
+    if name == "pnpm":
+        return "pnpm install" + (" --frozen-lockfile" if "pnpm-lock.yaml" in names else "")
+    if name == "yarn":
+        if "yarn.lock" not in names:
+            return "yarn install"
+        old = version.startswith("1") and ".yarnrc.yml" not in names
+        return "yarn install " + ("--frozen-lockfile" if old else "--immutable")
+    return "npm ci" if any(lock in names for lock in LOCKFILES) else "npm install --no-package-lock"
+
+
+def manager(
+    package: Mapping[str, Any], names: Sequence[str], texts: Mapping[str, str]
+) -> tuple[str, str]:
+    """The package manager and its version; empty for the npm that comes with Node."""
+    stated = package.get("packageManager")
+    match = EXACT.fullmatch(stated) if isinstance(stated, str) else None
+    if match:
+        return match[1], match[2]
+    if "pnpm-lock.yaml" in names:
+        return "pnpm", pnpm_version(texts.get("pnpm-lock.yaml", ""))
+    if "yarn.lock" in names:
+        modern = "__metadata:" in texts.get("yarn.lock", "")
+        # Yarn 1 hands over to the release that a repository carries.
+        return "yarn", "4" if modern and "yarnPath:" not in texts.get(".yarnrc.yml", "") else "1"
+    return "npm", ""
+
+
+def pnpm_version(lock: str) -> str:
+    """The pnpm that writes this format of lock files."""
+    match = re.search(r"^lockfileVersion:\s*['\"]?(\d+)", lock, re.MULTILINE)
+    return {"5": "7", "6": "8"}.get(match[1] if match else "", "10")
+
+
+def node_step(package: Mapping[str, Any], texts: Mapping[str, str]) -> str:
+    """The line that makes Node be there."""
+    asked, where = next(wishes(package, texts), ("", ""))
+    fits = [major for major in MAJORS if not asked or accepts(asked, major)]
+    exact = re.fullmatch(r"v?(\d+)(\.[\dx*]+)*", asked)
+    if not fits and exact:
+        fits = [int(exact[1])]  # one that only a Dockerfile brings
+    accepted = ",".join(str(major) for major in fits)
+    return f"{CHOOSE} {shlex.join(['--accepted', accepted, '--asked', asked, '--where', where])}"
+
+
+def wishes(package: Mapping[str, Any], texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Versions of Node that are asked for, with the place that does."""
+    for name in (".nvmrc", ".node-version"):
+        pinned = texts.get(name, "").strip()
+        if re.fullmatch(r"v?\d[\w.]*", pinned):
+            yield pinned, name
+    engine = table(package, "engines").get("node")
+    if isinstance(engine, str) and engine.strip():
+        yield engine.strip(), "engines in package.json"
+
+
+def accepts(asked: str, major: int) -> bool:
+    """Whether some release of `major` is within a range of npm's; what cannot be read accepts all.
+
+    https://github.com/npm/node-semver#ranges
+    """
+    asked = re.sub(r"v?(\d[\d.]*)\s+-\s+v?(\d)", r">=\1 <=\2", asked)
+    return any(
+        all(keeps(sign, int(low), major) for sign, low in bounds)
+        for part in asked.split("||")
+        for bounds in [re.findall(r"(>=|<=|>|<|\^|~|=)?\s*v?(\d+)(?:\.[\dx*]+)*", part)]
+    )
+
+
+def keeps(sign: str, bound: int, major: int) -> bool:
+    if sign in {">=", ">"}:
+        return major >= bound
+    if sign == "<":
+        return major < bound
+    if sign == "<=":
+        return major <= bound
+    return major == bound

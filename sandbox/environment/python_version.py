@@ -1,0 +1,148 @@
+"""Which Python a repository asks for, and where it says so; read from its files."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+from sandbox.environment.manifests import parse_ini, project_of, strings, table
+from sandbox.environment.tox_nox import tox_of
+
+MINORS: Final = tuple(range(6, 21))
+"""Of Python 3; older ones cannot hold the environment."""
+PATCHES: Final = 40
+USUAL: Final = 11
+"""The base image's; of several that would do the nearest to it is asked for."""
+TOX_PYTHON: Final = re.compile(r"(?<![\w.])(?:py3\.?|3\.)(\d+)(?![\w.])")
+"""A factor of a tox environment: `py312`, `py3.12`, `3.12`; `py3.14t` and `pypy3.11` are others."""
+CHOOSE: Final = "python3 -I /opt/capuchin/choose_python.py"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Minor versions of Python 3."""
+
+    accepted: tuple[int, ...]
+    """Those that the repository installs on, the nearest to the usual one first."""
+    wanted: tuple[int, ...]
+    """Of them, those that it says it is tested on, the newest first; empty: it does not say."""
+    text: str
+    """What it asks, in its own words: untrusted."""
+    where: str
+
+    def step(self) -> str:
+        """The line for a shell that makes the environment's Python fit."""
+        versions = {"--accepted": self.accepted, "--wanted": self.wanted}
+        words = [word for name, given in versions.items() for word in (name, joined(given))]
+        return f"{CHOOSE} {shlex.join([*words, '--asked', self.text, '--where', self.where])}"
+
+
+def joined(minors: tuple[int, ...]) -> str:
+    return ",".join(f"3.{minor}" for minor in minors)
+
+
+def asked_python(texts: Mapping[str, str], *, configured: str = "") -> Asked | None:
+    """None where the files say nothing. `configured` is the maintainer's word and goes before all.
+
+    A bound (`requires-python`) must be kept; what it is tested on (`.python-version`, tox's list
+    of environments, classifiers) is preferred among the interpreters that are there.
+    """
+    if configured:
+        minors = fitting(f"=={configured}.*")
+        return Asked(minors, minors, configured, "python in its configuration file")
+    text, where = next(bounds(texts), ("", ""))
+    accepted = fitting(text) if text else by_distance(MINORS)
+    named, place = next(tested(texts), ((), ""))
+    wanted = tuple(sorted(set(named) & set(accepted), reverse=True))
+    if not text and not wanted:
+        return None
+    return Asked(accepted, wanted, text or joined(wanted), where or place)
+
+
+def bounds(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """What must be kept, with the place that says it; only what can be understood."""
+    project = project_of(texts)
+    poetry = table(project, "tool", "poetry", "dependencies").get("python")
+    setup_py = re.search(r"""python_requires\s*=\s*["']([^"'\n]+)["']""", texts.get("setup.py", ""))
+    setup_cfg = parse_ini(texts.get("setup.cfg", ""))
+    metadata = re.search(r"^Requires-Python:\s*(\S.*)$", texts.get("PKG-INFO", ""), re.MULTILINE)
+    places: list[tuple[object, str]] = [
+        (table(project, "project").get("requires-python"), "requires-python in pyproject.toml"),
+        (poetry_bound(poetry), "tool.poetry.dependencies in pyproject.toml"),
+        (
+            setup_cfg.get("options", "python_requires", fallback=None),
+            "python_requires in setup.cfg",
+        ),
+        (setup_py[1] if setup_py else None, "python_requires in setup.py"),
+        (metadata[1] if metadata else None, "Requires-Python in PKG-INFO"),
+    ]
+    for text, where in places:
+        if isinstance(text, str) and understood(text):
+            yield text.strip(), where
+
+
+def poetry_bound(value: object) -> str | None:
+    """Poetry's caret and tilde as the bounds they mean; https://python-poetry.org/docs/dependency-specification/"""
+    if not isinstance(value, str):
+        return None
+    parts: list[str] = []
+    for part in re.split(r"\s*,\s*", value.strip()):
+        match = re.fullmatch(r"([\^~]?)\s*(\d+)(?:\.(\d+))?((?:\.\d+)*)(\.\*)?", part)
+        if not match:
+            parts.append(part)
+            continue
+        sign, major, minor, rest, star = match.groups(default="")
+        low = f"{major}.{minor or 0}{rest}"
+        if sign == "^" or (sign == "~" and not minor):
+            parts.append(f">={low},<{int(major) + 1}")
+        elif sign == "~":
+            parts.append(f">={low},<{major}.{int(minor) + 1}")
+        else:
+            parts.append(f"=={part}" if star else f"=={low}")
+    return ",".join(parts)
+
+
+def tested(texts: Mapping[str, str]) -> Iterator[tuple[tuple[int, ...], str]]:
+    """The minor versions that it is tested on, with the place that says it."""
+    pinned = re.match(r"\s*(?:cpython-?)?3\.(\d+)", texts.get(".python-version", ""))
+    if pinned:
+        yield (int(pinned[1]),), ".python-version"
+    listed = " ".join(tox_of(texts).environments).replace("-", " ")
+    names = TOX_PYTHON.findall(listed)
+    if names:
+        yield tuple(int(name) for name in names), "tox's environments"
+    project = project_of(texts)
+    classifiers = "\n".join(strings(table(project, "project").get("classifiers")))
+    for text, where in (
+        (classifiers, "pyproject.toml"),
+        (texts.get("setup.cfg", ""), "setup.cfg"),
+        (texts.get("setup.py", ""), "setup.py"),
+    ):
+        found = re.findall(r"Programming Language :: Python :: 3\.(\d+)", text)
+        if found:
+            yield tuple(int(minor) for minor in found), f"classifiers in {where}"
+
+
+def understood(text: str) -> bool:
+    try:
+        SpecifierSet(text.strip())
+    except InvalidSpecifier:
+        return False
+    return True
+
+
+def fitting(text: str) -> tuple[int, ...]:
+    """The minor versions of which some patch release is within the bounds."""
+    bound = SpecifierSet(text)
+    return by_distance(
+        tuple(m for m in MINORS if any(bound.contains(f"3.{m}.{p}") for p in range(PATCHES)))
+    )
+
+
+def by_distance(minors: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(sorted(minors, key=lambda minor: (abs(minor - USUAL), minor)))

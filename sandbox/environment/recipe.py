@@ -1,0 +1,157 @@
+"""How a repository gets installed: told by its maintainers, or found out from its files."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tarfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from sandbox.base import EnvironmentFailed
+from sandbox.environment.manifests import (
+    UNKNOWN_VERSION,
+    distribution_name,
+    known_version,
+    project_of,
+)
+from sandbox.environment.node import CHOOSE as CHOOSE_NODE
+from sandbox.environment.node import TOOL as NPM_TOOL
+from sandbox.environment.node import is_node, node_steps
+from sandbox.environment.python import PYTEST, TOOLS, is_package, is_python, pdm_files, python_steps
+from sandbox.environment.python_version import asked_python
+from sandbox.tree import Tree
+
+DEPENDENCY_FILES = re.compile(
+    r"pyproject\.toml|setup\.py|setup\.cfg|PKG-INFO|\.python-version|tox\.(ini|toml)|noxfile\.py"
+    r"|(uv|poetry|pdm)\.lock|(tests?/)?[^/]*(requirements|constraints)[^/]*\.(txt|in)"
+    r"|requirements/[^/]+\.(txt|in)"
+    r"|package(-lock)?\.json|npm-shrinkwrap\.json|pnpm-(lock|workspace)\.yaml|yarn\.lock"
+    r"|\.yarnrc(\.yml)?|\.npmrc|\.nvmrc|\.node-version"
+)
+MAX_FILE = 20 * 1024 * 1024
+"""Lock files grow large."""
+DOCKERFILE_STEPS = ("python -c 'import pytest' 2>/dev/null || pip install pytest",)
+"""A Dockerfile has installed what the repository needs; what runs our tests may be missing."""
+
+
+TOOL_STEPS = (CHOOSE_NODE, NPM_TOOL, f"test -x {TOOLS}/")
+"""How the lines begin that install a package manager or Node, and nothing of the repository."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The steps that install a repository, each a line for a shell inside the build container."""
+
+    steps: tuple[str, ...]
+    tools: tuple[str, ...] = ()
+    """Lines before them that see nothing of the repository: its interpreter, package managers."""
+    version: str = UNKNOWN_VERSION
+    """What a package that asks git for its version is told instead."""
+    name: str | None = None
+    inputs: str = ""
+    """A digest of the files that decide which dependencies are installed."""
+    files: tuple[tuple[str, str], ...] = ()
+    """Names and texts that the steps find in the build's folder of what it is given."""
+    dockerfile: str | None = None
+    """The text of the Dockerfile that makes the image it is installed in."""
+
+    @property
+    def digest(self) -> str:
+        own = (self.files, self.dockerfile)
+        text = repr((self.tools, self.steps, self.version, self.name, self.inputs, *own))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def recipe_of(
+    tree: Tree, *, setup: Sequence[str] = (), dockerfile: str = "", python: str = ""
+) -> Recipe:
+    """How to install `tree`: with `setup` where it is given, else by what its files say.
+
+    `dockerfile` is the path of one in `tree`: the image it makes is what the steps run in.
+    `python` is the version the maintainers want, `3.N`.
+
+    Raises:
+        EnvironmentFailed: there is nothing in it that we can install, the Dockerfile is not there,
+            or its archive cannot be read.
+    """
+    names, texts = read(tree, dockerfile)
+    if not (is_python(names) or is_node(names)):
+        raise EnvironmentFailed(
+            "There is no Python file in this repository, and no package.json.",
+            command="detect",
+            log="",
+        )
+    inputs = hashlib.sha256(repr(sorted(texts.items())).encode()).hexdigest()
+    version = known_version(texts.get("PKG-INFO", ""))
+    given = tuple(line for line in setup if line.strip())
+    if dockerfile:
+        text = dockerfile_text(dockerfile, texts)
+        steps = given or tuple(after_dockerfile(names, texts))
+        name = distribution_name(texts)
+        return Recipe(steps, (), version, name, inputs, dockerfile=text)
+    found = tuple(detect(names, texts))
+    tools = (*interpreter(names, texts, python), *(line for line in found if is_tool(line)))
+    steps = given or tuple(line for line in found if not is_tool(line))
+    name, files = distribution_name(texts), tuple(pdm_files(names, texts).items())
+    return Recipe(steps, tools, version, name, inputs, () if given or is_node(names) else files)
+
+
+def is_tool(line: str) -> bool:
+    return line.startswith(TOOL_STEPS)
+
+
+def interpreter(names: Sequence[str], texts: Mapping[str, str], python: str) -> Iterator[str]:
+    """The step that makes the environment's Python fit, where one is asked for."""
+    asked = asked_python(texts, configured=python) if is_python(names) else None
+    if asked:
+        yield asked.step()
+
+
+def detect(names: Sequence[str], texts: Mapping[str, str]) -> Iterator[str]:
+    if not is_node(names):
+        yield from python_steps(names, texts)
+        return
+    yield from node_steps(names, texts)
+    if is_python(names):
+        yield PYTEST
+
+
+def after_dockerfile(names: Sequence[str], texts: Mapping[str, str]) -> Iterator[str]:
+    """The checkout itself, whose place the Dockerfile cannot know; what it needs is there."""
+    if is_package(project_of(texts), names):
+        yield "pip install --no-deps --editable ."
+    if is_python(names):
+        yield from DOCKERFILE_STEPS
+
+
+def dockerfile_text(path: str, texts: Mapping[str, str]) -> str:
+    if path not in texts:
+        raise EnvironmentFailed(
+            f'There is no file "{path}" in this repository, which its configuration names as '
+            "`dockerfile`.",
+            command=f"read {path}",
+            log="",
+        )
+    return texts[path]
+
+
+def read(tree: Tree, also: str = "") -> tuple[list[str], dict[str, str]]:
+    """The paths of all files, and the text of those that say something about dependencies."""
+    names: list[str] = []
+    texts: dict[str, str] = {}
+    try:
+        with tree.tar.open() as tar, tarfile.open(fileobj=tar, mode="r:*") as archive:
+            for member in archive:
+                name = member.name.removeprefix("./")
+                if not member.isdir():
+                    names.append(name)
+                telling = name == also or DEPENDENCY_FILES.fullmatch(name)
+                if member.isreg() and member.size <= MAX_FILE and telling:
+                    source = archive.extractfile(member)
+                    texts[name] = source.read().decode(errors="replace") if source else ""
+    except tarfile.TarError as error:
+        raise EnvironmentFailed(
+            f"The checkout's archive cannot be read: {error}", command="detect", log=""
+        ) from error
+    return names, texts

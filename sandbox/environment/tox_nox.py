@@ -1,0 +1,177 @@
+"""What tox and nox would install and run to test a repository: read from their files, never run."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from configparser import ConfigParser
+from dataclasses import dataclass
+from typing import Any, cast
+
+from sandbox.environment.manifests import parse_ini, parse_toml, project_of, strings, table
+
+TEST_ENVIRONMENTS = ("test", "tests", "py", "unit", "pytest", "unittest")
+"""The names of tox environments and nox sessions that run tests, best first."""
+FACTORS = re.compile(r"^[!\w{},.\s-]*:(?=\s)")
+ROOT = re.compile(r"\{(toxinidir|tox_root)\}/?")
+
+
+@dataclass(frozen=True)
+class Routine:
+    """One test environment of tox, or one session of nox."""
+
+    installs: tuple[tuple[str, ...], ...] = ()
+    """Arguments of `pip install`, a command each, paths relative to the root."""
+    extras: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    """What it runs, as lines; substitutions of tox are left in them."""
+    environments: tuple[str, ...] = ()
+    """What tox runs when it is told nothing, braces unfolded: `py38`, `py39-django`."""
+
+
+NOTHING = Routine()
+NO_TABLE: Mapping[str, Any] = {}
+
+
+def tox_of(texts: Mapping[str, str]) -> Routine:
+    """What tox's test environment says, in any of the files that tox reads, in tox's order.
+
+    https://tox.wiki/en/latest/config.html
+    """
+    project = project_of(texts)
+    legacy = table(project, "tool", "tox").get("legacy_tox_ini")
+    for text, core in (
+        (texts.get("tox.ini", ""), "tox"),
+        (texts.get("setup.cfg", ""), "tox:tox"),
+        (legacy if isinstance(legacy, str) else "", "tox"),
+    ):
+        parser = parse_ini(text)
+        if parser.has_section(core) or any(
+            name.startswith("testenv") for name in parser.sections()
+        ):
+            return of_ini(parser, core)
+    native = table(project, "tool", "tox") or parse_toml(texts.get("tox.toml", ""))
+    return of_toml(native)
+
+
+def of_ini(parser: ConfigParser, core: str) -> Routine:
+    names = ["testenv", *(f"testenv:{name}" for name in TEST_ENVIRONMENTS)]
+    sections = [parser[name] for name in names if parser.has_section(name)]
+
+    def lines(key: str) -> list[str]:
+        stated = [section[key] for section in sections if section.get(key, "").strip()]
+        return list(plain(stated[0])) if stated else []
+
+    listed = ""
+    if parser.has_section(core):
+        listed = parser[core].get("envlist") or parser[core].get("env_list") or ""
+    return Routine(
+        installs=tuple(requirement(line) for line in lines("deps")),
+        extras=tuple(words(lines("extras"))),
+        groups=tuple(words(lines("dependency_groups"))),
+        commands=tuple(lines("commands")),
+        environments=tuple(unfolded(listed)),
+    )
+
+
+def of_toml(native: Mapping[str, Any]) -> Routine:
+    base = table(native, "env_run_base")
+    named = [table(native, "env", name) for name in TEST_ENVIRONMENTS]
+    merged = {**base, **(next(filter(None, named), None) or NO_TABLE)}
+    commands = merged.get("commands")
+    rows = map(strings, cast(list[Any], commands)) if isinstance(commands, list) else ()
+    return Routine(
+        installs=tuple(requirement(line) for line in plain("\n".join(strings(merged.get("deps"))))),
+        extras=tuple(strings(merged.get("extras"))),
+        groups=tuple(strings(merged.get("dependency_groups"))),
+        commands=tuple(" ".join(row) for row in rows if row),
+        environments=tuple(unfolded(",".join(strings(native.get("env_list"))))),
+    )
+
+
+def plain(value: str) -> Iterator[str]:
+    """The lines that hold in every environment, the root's name taken out.
+
+    Those for certain factors (`py38: x`) and those that need a value of tox (`{env:X}`) are not.
+    """
+    for line in value.splitlines():
+        text = ROOT.sub("./", line.split(" #")[0].strip())
+        held = bool(text) and not text.startswith("#") and not FACTORS.match(text + " ")
+        if held and "{" not in text.replace("{posargs", ""):
+            yield text
+
+
+def requirement(line: str) -> tuple[str, ...]:
+    """A line of `deps` as arguments of pip: `-rfile`, `-r file` or a requirement."""
+    match = re.match(r"(-r|-c|-e|--requirement|--constraint|--editable)[\s=]*(\S+)$", line)
+    return (match[1], match[2]) if match else (line,)
+
+
+def words(lines: list[str]) -> list[str]:
+    return [word for line in lines for word in re.split(r"[\s,]+", line) if word]
+
+
+def unfolded(listed: str) -> Iterator[str]:
+    """`py{38,39}-{a,b}` as its four names; `py3{8-10}` as its three.
+
+    https://tox.wiki/en/latest/config.html#generative-environment-list
+    """
+    for name in re.findall(r"(?:[^\s,{}]|\{[^{}]*\})+", listed):
+        names = [""]
+        for part in re.split(r"(\{[^{}]*\})", name)[:9]:
+            choices = list(chosen(part[1:-1])) if part.startswith("{") else [part]
+            names = [head + choice.strip() for head in names for choice in choices][:64]
+        yield from names
+
+
+def chosen(listed: str) -> Iterator[str]:
+    """The parts of a brace: words, and ranges of numbers, which may be open at their end."""
+    for part in listed.split(","):
+        bounds = re.fullmatch(r"(\d+)-(\d*)", part.strip())
+        if bounds:
+            low = int(bounds[1])
+            yield from map(str, range(low, min(int(bounds[2] or low), low + 63) + 1))
+        else:
+            yield part
+
+
+def nox_of(texts: Mapping[str, str]) -> Routine:
+    """What the test session of `noxfile.py` installs and runs, as far as it is written out.
+
+    Calls whose arguments are computed are left out.
+    """
+    try:
+        module = ast.parse(texts.get("noxfile.py", ""))
+    except (SyntaxError, ValueError, RecursionError):
+        return NOTHING
+    sessions = dict(session for node in module.body for session in as_session(node))
+    chosen = next((sessions[name] for name in TEST_ENVIRONMENTS if name in sessions), None)
+    if chosen is None:
+        return NOTHING
+    calls = [call for node in ast.walk(chosen) for call in as_call(node)]
+    return Routine(
+        installs=tuple(arguments for name, arguments in calls if name == "install"),
+        commands=tuple(" ".join(arguments) for name, arguments in calls if name == "run"),
+    )
+
+
+def as_session(node: ast.stmt) -> Iterator[tuple[str, ast.FunctionDef]]:
+    if not isinstance(node, ast.FunctionDef):
+        return
+    for decorator in node.decorator_list:
+        written = ast.unparse(decorator)
+        if written.split("(")[0] in {"nox.session", "session"}:
+            stated = re.search(r"name\s*=\s*'([^']+)'", written)
+            yield (stated[1] if stated else node.name), node
+
+
+def as_call(node: ast.AST) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """`session.install("a", "b")` as its name and arguments."""
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+        return
+    values = [arg.value if isinstance(arg, ast.Constant) else None for arg in node.args]
+    given = tuple(value for value in values if isinstance(value, str))
+    if given and len(given) == len(values):
+        yield node.func.attr, given

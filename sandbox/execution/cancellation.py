@@ -1,0 +1,101 @@
+"""Waiting in the event loop for blocking work in threads, so that nothing is left when we leave."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Protocol, TypeVar
+
+from sandbox.base import Execution, SandboxUnavailable
+from sandbox.docker.cold_protocol import Stopped
+
+T = TypeVar("T")
+Result = TypeVar("Result", covariant=True)
+POLL_SECONDS = 0.2
+
+
+class Stoppable(Protocol[Result]):
+    """Blocking work that another thread can end early; `run` then raises `Stopped`."""
+
+    def run(self) -> Result: ...
+
+    def stop(self) -> None:
+        """Ask for the end; does not block."""
+        ...
+
+
+class Alone(Stoppable[Result]):
+    """`work`, while nobody else in this process does the same."""
+
+    def __init__(self, work: Stoppable[Result], lock: threading.Lock) -> None:
+        self._work = work
+        self._lock = lock
+        self._stopped = threading.Event()
+
+    def run(self) -> Result:
+        while not self._lock.acquire(timeout=POLL_SECONDS):
+            if self._stopped.is_set():
+                raise Stopped
+        try:
+            return self._work.run()
+        finally:
+            self._lock.release()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._work.stop()
+
+
+class Shared:
+    """One execution that several callers wait for; cancelled when the last of them is."""
+
+    def __init__(self, task: asyncio.Task[Execution]) -> None:
+        self._task = task
+        self._waiting = 0
+
+    def is_void(self) -> bool:
+        """Whether it is of no use to the next caller: it failed, or is being cancelled."""
+        if not self._task.done():
+            return self._task.cancelling() > 0
+        return self._task.cancelled() or self._task.exception() is not None
+
+    async def result(self) -> Execution:
+        self._waiting += 1
+        try:
+            return await asyncio.shield(self._task)
+        finally:
+            self._waiting -= 1
+            if not self._waiting and not self._task.done():
+                self._task.cancel()
+                await finished(self._task)
+
+
+async def stoppable(pool: ThreadPoolExecutor, work: Stoppable[T]) -> T:
+    """Run `work` in a thread; on cancellation stop it, and leave only when it has cleaned up."""
+    return await stopped_with_us(work, pool.submit(work.run))
+
+
+async def stopped_with_us(work: Stoppable[T], thread: Future[T]) -> T:
+    """What `work` answers, which runs or will run in a thread; cancelled as `stoppable`."""
+    running = asyncio.wrap_future(thread)
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        work.stop()
+        thread.cancel()
+        await finished(running)
+        raise
+    except Stopped as error:
+        raise SandboxUnavailable("The execution was stopped.") from error
+
+
+async def finished(future: asyncio.Future[Any]) -> None:
+    """Wait for `future` however often we are cancelled meanwhile; how it ends does not matter."""
+    while not future.done():
+        try:
+            await asyncio.wait([future])
+        except asyncio.CancelledError:
+            continue
+    if not future.cancelled():
+        future.exception()

@@ -1,0 +1,118 @@
+"""One lane: a warm container or pod whose process 1 runs one execution after another. Blocking."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, cast
+
+from sandbox.base import SandboxUnavailable
+from sandbox.docker.attach import STDOUT, Late
+from sandbox.docker.container import CHECKOUT, INODES, OPEN_FILES, TREE
+from sandbox.limits import Limits
+
+SEND_SECONDS = 60
+MOST_ANSWER_BYTES = 256 * 1024 * 1024
+WORDS_KEPT = 2000
+
+
+class LaneDied(Exception):
+    """The container or the way to it is gone; what it last said, if anything."""
+
+
+class NoLane(SandboxUnavailable):
+    """Docker is well, but what a lane needs is not there; one container an execution may do."""
+
+
+class Stream(Protocol):
+    """Standard input, output and error of process 1 of a lane, wherever it runs."""
+
+    def send(self, data: bytes, *, seconds: float) -> None:
+        """Raises `OSError` or `ValueError` if it does not get there in `seconds`."""
+        ...
+
+    def read(self, *, deadline: float, stopped: Callable[[], bool]) -> tuple[int, bytes] | None:
+        """The next piece of output and which (`STDOUT`, `STDERR`); None at its end.
+
+        Raises:
+            Late: `deadline` (of `time.monotonic`) has passed, or `stopped` says so.
+            OSError, ValueError: the way there is broken.
+        """
+        ...
+
+
+class Lane:
+    """A warm container or pod. One thread runs jobs on it; any may call `stop`."""
+
+    def __init__(self, stream: Stream, *, remove: Callable[[], None]) -> None:
+        """`remove` ends it with all that runs in it, and waits until it is gone."""
+        self.edits: set[tuple[str, ...]] = set()
+        """What it was asked to apply before, and so has at hand."""
+        self.close = remove
+        self._stream = stream
+        self._sending = threading.Lock()
+        self._received = bytearray()
+        self._said = b""
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        data = json.dumps(message).encode()
+        try:
+            with self._sending:
+                self._stream.send(len(data).to_bytes(4, "big") + data, seconds=SEND_SECONDS)
+        except (OSError, ValueError) as error:
+            raise LaneDied(str(error)) from error
+
+    def ask(
+        self, job: Mapping[str, Any], *, seconds: float, stopped: Callable[[], bool]
+    ) -> dict[str, Any]:
+        """The answer to a job.
+
+        Raises:
+            LaneDied: none came within `seconds`, or before `stopped` said so.
+        """
+        self.send(job)
+        deadline = time.monotonic() + seconds
+        while True:
+            answer = self._receive(deadline, stopped)
+            if answer.get("run") == job["run"]:
+                return answer
+
+    def _receive(self, deadline: float, stopped: Callable[[], bool]) -> dict[str, Any]:
+        """The next whole message."""
+        while True:
+            size = 4 + int.from_bytes(self._received[:4], "big")
+            if size > MOST_ANSWER_BYTES:
+                raise LaneDied("It said far too much.")
+            if len(self._received) >= max(size, 4):
+                message = bytes(self._received[4:size])
+                del self._received[:size]
+                return cast(dict[str, Any], json.loads(message))
+            self._take(deadline, stopped)
+
+    def _take(self, deadline: float, stopped: Callable[[], bool]) -> None:
+        try:
+            frame = self._stream.read(deadline=deadline, stopped=stopped)
+        except Late:
+            raise LaneDied("It did not answer.") from None
+        except (OSError, ValueError) as error:
+            raise LaneDied(str(error)) from error
+        if frame is None:
+            raise LaneDied(self._said.decode("utf-8", "replace").strip() or "It ended.")
+        if frame[0] == STDOUT:
+            self._received += frame[1]
+        else:
+            self._said = (self._said + frame[1])[-WORDS_KEPT:]
+
+
+def walls(limits: Limits) -> dict[str, Any]:
+    """What process 1 of a lane has to know before its first job."""
+    return {
+        "checkout": CHECKOUT,
+        "tree": TREE,
+        "disk_mb": limits.disk_mb,
+        "inodes": INODES,
+        "processes": limits.processes,
+        "open_files": OPEN_FILES,
+    }

@@ -1,0 +1,1 @@
+"""What runs inside a container: only the standard library and `sandbox.output`."""

@@ -1,0 +1,137 @@
+"""What one execution sees: a private view of the file system, made of layers and empty folders."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import struct
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from sandbox.guest.supervisor.kernel import (
+    MS_BIND,
+    MS_NODEV,
+    MS_NOEXEC,
+    MS_NOSUID,
+    MS_PRIVATE,
+    MS_RDONLY,
+    MS_REC,
+    MS_REMOUNT,
+    datagram_socket,
+    mount,
+)
+
+STATE: Final = "/sbx"
+"""A file system in memory that only process 1 sees: the edits of this lane."""
+SCRATCH: Final = STATE + "/world"
+OURS: Final = "/opt/capuchin"
+SHARED_MEMORY: Final = "size=64m,nr_inodes=10000,mode=1777"
+PLAIN: Final = MS_NOSUID | MS_NODEV
+NOTHING: Final = MS_NOSUID | MS_NODEV | MS_NOEXEC
+
+HIDDEN_FOLDERS: Final = (
+    "/opt/incoming",
+    "/dev/mqueue",
+    "/sys/firmware",
+    "/sys/kernel",
+    "/sys/devices/virtual/powercap",
+    "/proc/acpi",
+    "/proc/pressure",
+    "/proc/scsi",
+)
+HIDDEN_FILES: Final = (
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/key-users",
+    "/proc/timer_list",
+    "/proc/sched_debug",
+    "/proc/latency_stats",
+    "/proc/interrupts",
+    "/proc/sysrq-trigger",
+)
+READ_ONLY: Final = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys")
+SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
+
+
+class Layers(NamedTuple):
+    """What the checkout of one world is made of."""
+
+    below: Sequence[str]
+    """Read-only, the topmost first."""
+    upper: str | None = None
+    """Keep what is written to the checkout here, in `u`; None lets it go with the world."""
+    whole: bool = False
+    """Copy all of it: its own folders can then be renamed, which an overlay refuses (EXDEV)."""
+
+
+def surround(disk: str) -> None:
+    """Make everything of a world that is the same for all: empty folders, a /proc, a loopback.
+
+    `disk` are the options of the file systems that the program may fill, as `mount` takes them.
+
+    Raises:
+        OSError: the kernel forbids a part of it.
+    """
+    mount("none", "/", "none", MS_REC | MS_PRIVATE)
+    mount("tmpfs", SCRATCH, "tmpfs", PLAIN, disk + ",mode=0755")
+    mount("tmpfs", "/tmp", "tmpfs", PLAIN, disk + ",mode=1777")  # noqa: S108
+    mount("tmpfs", "/dev/shm", "tmpfs", NOTHING, SHARED_MEMORY)  # noqa: S108
+    mount("proc", "/proc", "proc", NOTHING)
+    hide()
+    loopback_up()
+
+
+def furnish(checkout: str, layers: Layers) -> None:
+    """Make the rest: the checkout, whose layers stay although they can no longer be named.
+
+    Raises:
+        OSError: the kernel forbids it.
+    """
+    upper = layers.upper or SCRATCH
+    for name in ("u", "w"):
+        with contextlib.suppress(FileExistsError):  # an edit that goes on
+            os.mkdir(f"{upper}/{name}", 0o755)  # noqa: PTH102
+    options = f"lowerdir={':'.join(layers.below)},upperdir={upper}/u,workdir={upper}/w"
+    mount("overlay", checkout, "overlay", PLAIN, options + ",userxattr")
+    if layers.whole:
+        copy_whole(checkout)
+    mount(OURS, STATE, "none", MS_BIND)
+
+
+def copy_whole(checkout: str) -> None:
+    """Lay a copy over `checkout`, on the world's own disk."""
+    whole = SCRATCH + "/whole"
+    os.mkdir(whole, 0o755)  # noqa: PTH102
+    # Timestamps are kept, or every .pyc of the image would be stale.
+    argv = ["cp", "-a", "--no-preserve=ownership", checkout + "/.", whole]
+    pid = os.posix_spawnp("cp", argv, {"PATH": "/usr/local/bin:/usr/bin:/bin"})
+    if os.waitpid(pid, 0)[1]:
+        raise OSError(errno.ENOSPC, "The checkout could not be copied")
+    mount(whole, checkout, "none", MS_BIND)
+
+
+def hide() -> None:
+    """Cover what is not for untrusted eyes: our own files, the machine's secrets."""
+    # An empty folder that nobody can write to; it covers the rest as well.
+    mount("tmpfs", OURS, "tmpfs", MS_RDONLY | NOTHING, "size=4k,nr_inodes=2,mode=0555")
+    for path in HIDDEN_FOLDERS:
+        with contextlib.suppress(FileNotFoundError):
+            mount(OURS, path, "none", MS_BIND)
+    for path in HIDDEN_FILES:
+        with contextlib.suppress(FileNotFoundError):
+            mount("/dev/null", path, "none", MS_BIND)
+    for path in READ_ONLY:
+        with contextlib.suppress(FileNotFoundError):
+            mount(path, path, "none", MS_BIND | MS_REC)
+            mount("none", path, "none", MS_BIND | MS_REMOUNT | MS_RDONLY | NOTHING)
+
+
+def loopback_up() -> None:
+    """A new network namespace has one interface, and that is down."""
+    handle = datagram_socket()
+    request = fcntl.ioctl(handle, SIOCGIFFLAGS, struct.pack("16sh22x", b"lo", 0))
+    flags = struct.unpack("16sh22x", request)[1] | IFF_UP
+    fcntl.ioctl(handle, SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", flags))
+    os.close(handle)

@@ -1,0 +1,1 @@
+"""What tests share: real services to start, stand-ins, trees to work on."""
