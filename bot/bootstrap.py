@@ -11,10 +11,10 @@ from bot.git.mirrors import Mirrors
 from bot.github.app import GitHubApp
 from bot.queue.attempt import Stopping
 from bot.queue.missed_webhooks import find_labelled
-from bot.queue.position import announce_with
 from bot.runner.models import check_models
 from bot.runner.runner import Workshop
 from bot.runner.sandbox import engine_of
+from bot.runs.queue_notice import announce_with
 from bot.settings import Settings
 from bot.solve_issue import SolveIssue
 from bot.triggers.decide import Names

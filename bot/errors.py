@@ -7,7 +7,7 @@ BotError
 
 from __future__ import annotations
 
-from bot.types import Failure
+from bot.types import Failure, RunStatus
 
 
 class BotError(Exception):
@@ -28,3 +28,44 @@ class TryLater(BotError):
 
 class LeaseLost(BotError):
     """This worker was silent for too long, and its run may be another's."""
+
+
+class Ended(Exception):
+    """The run is over without an answer; `failure` and `detail` are what the maintainer hears."""
+
+    def __init__(self, failure: Failure, detail: str = "") -> None:
+        super().__init__(failure.value)
+        self.failure = failure
+        self.detail = detail
+
+
+class PublishRefused(Exception):
+    """The repository's rules do not let us push a branch or open a pull request."""
+
+
+class UnfitDiff(Exception):
+    """A diff does not apply, or changes what no edit may: git's own files, or GitHub's."""
+
+
+class RepositoryGone(Exception):
+    """The remote has no such repository, or no longer the commit that a run began from."""
+
+
+class RepositoryEmpty(Exception):
+    """The repository has no commit on its default branch."""
+
+
+class PushRejected(Exception):
+    """The remote's branch is not where we expected it, or its rules forbid the push."""
+
+
+class Refused(Exception):
+    """The run ends here, and is no failure.
+
+    `told` is for the status comment; empty: a polite sentence has been said, or none is needed.
+    """
+
+    def __init__(self, status: RunStatus = RunStatus.REFUSED, told: str = "") -> None:
+        super().__init__(status.value)
+        self.status = status
+        self.told = told

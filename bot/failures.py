@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from bot.errors import TryLater
-from bot.git.commits import UnfitDiff
-from bot.git.remote import RepositoryEmpty, RepositoryGone
+from bot.errors import Ended, PublishRefused, RepositoryEmpty, RepositoryGone, TryLater, UnfitDiff
 from bot.github.errors import Forbidden, GitHubMisconfigured, GitHubUnavailable, NotFound
-from bot.publish.publish import PublishRefused
 from bot.types import Failure
 from pipeline.codebase.git import GitFailed
 from pipeline.models.base import ModelMisconfigured, ModelRefused, ModelUnavailable
@@ -18,15 +15,6 @@ from sandbox.base import EnvironmentFailed, SandboxUnavailable
 _LOG_CHARACTERS = 2000
 AFTER_SECONDS = 30.0
 """How long a run waits when nobody said how long."""
-
-
-class Ended(Exception):
-    """The run is over without an answer; `failure` and `detail` are what the maintainer hears."""
-
-    def __init__(self, failure: Failure, detail: str = "") -> None:
-        super().__init__(failure.value)
-        self.failure = failure
-        self.detail = detail
 
 
 _FINAL: dict[type[Exception], Failure] = {

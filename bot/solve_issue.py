@@ -5,12 +5,13 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 
-from bot.admission.check import Admitted, Refused, admitted
+from bot.admission.check import Admitted, admitted
 from bot.admission.comment_filter import Listener, as_asked, edited_since
+from bot.admission.issue_text import issue_text
 from bot.comments import replies
 from bot.comments import status as comments
-from bot.errors import TryLater
-from bot.failures import Ended, judged
+from bot.errors import Ended, Refused, TryLater
+from bot.failures import judged
 from bot.git.mirrors import Checkout, Mirrors
 from bot.git.remote import Remote
 from bot.github.app import GitHubApp
@@ -19,7 +20,8 @@ from bot.github.repository import Repository
 from bot.links import run_page
 from bot.publish.prepare import Found, answer_to
 from bot.publish.publish import Answer, publish
-from bot.runner.runner import Outcome, Planned, Workshop
+from bot.runner.runner import Workshop
+from bot.runner.types import Outcome, Planned
 from bot.runs.context import Scene
 from bot.runs.finish import Ending
 from bot.runs.judge import judge_pulls
@@ -33,7 +35,6 @@ from bot.storage.lease import Lease
 from bot.storage.progress import WatchedStore
 from bot.storage.runs import VERSION_KEY
 from bot.types import IssueVersion, Mode, Run, RunStatus, changed
-from bot.visible_text import issue_text
 from pipeline.codebase.git import GitFailed
 from pipeline.types import Issue, NoFix, Selection
 

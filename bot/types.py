@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
+
+Of = Literal["person", "repository", "installation"]
+
+
+CHECK_NAME: Final = "Capuchin's settings"
+"""Of the check run on a pull request that edits the file."""
 
 
 class Frozen(BaseModel):
@@ -254,3 +260,22 @@ class Wait(Frozen):
 def changed(run: Run, **fields: Any) -> Run:
     """`run` with some fields replaced."""
     return run.model_copy(update=fields)
+
+
+class Limit(NamedTuple):
+    """What is used up."""
+
+    of: Of
+    runs: int
+    """In a day."""
+
+
+class Heard(Frozen):
+    """How much of an issue was not read, for people to know."""
+
+    strangers: int = 0
+    """Comments left out, by people who may not command."""
+    late: int = 0
+    """Comments left out that were written or changed after the work was asked for."""
+    edited: bool = False
+    """The issue itself was; the text is that of before."""

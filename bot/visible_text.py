@@ -4,17 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
 
-from bot.github.models import CommentFacts, IssueFacts
-from pipeline.types import Issue
-
-BODY_CHARACTERS = 60_000
-COMMENT_CHARACTERS = 10_000
-COMMENTS_KEPT = 50
-"""The latest comments that are kept."""
-DISCUSSION_CHARACTERS = 60_000
-"""Of all comments together; the latest are kept."""
 _BLANK = "\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5"
 """Letters and marks that show as nothing: Hangul fillers and the like."""
 _HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)", re.S)
@@ -26,29 +16,6 @@ _PIECE = re.compile(rf"(?P<hidden>{_HIDDEN.pattern})|{_FENCED}|{_SPAN}", re.S | 
 """A comment or code, whichever begins first: code in a comment is hidden, a comment in code not."""
 _HTML = re.compile(r"^ {0,3}<[a-z/?!]", re.I | re.M)
 """Begins a block of HTML, in which a fence is no code."""
-
-
-def issue_text(
-    repository: str, issue: IssueFacts, comments: Sequence[CommentFacts], own_login: str
-) -> Issue:
-    """Each comment begins with its author's login; our own and empty ones are left out."""
-    seen = [
-        (comment, text)
-        for comment in comments
-        if comment.author.lower() != own_login.lower() and (text := shown(comment.body or ""))
-    ]
-    said = [
-        f"{comment.author}: {_cut(text, COMMENT_CHARACTERS)}"
-        for comment, text in seen[-COMMENTS_KEPT:]
-    ]
-    while sum(map(len, said)) > DISCUSSION_CHARACTERS:
-        said.pop(0)
-    return Issue(
-        repository=repository,
-        title=without_unseen(issue.title),
-        body=_cut(shown(issue.body or ""), BODY_CHARACTERS),
-        discussion=tuple(said),
-    )
 
 
 def shown(text: str) -> str:
@@ -79,7 +46,3 @@ def without_hidden(text: str) -> str:
     if _HTML.search(_PIECE.sub("", text)):
         return _HIDDEN.sub("", text)
     return _PIECE.sub(lambda piece: "" if piece["hidden"] else piece.group(), text)
-
-
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else f"{text[:limit]}\n[… cut …]"

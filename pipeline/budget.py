@@ -7,8 +7,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import NamedTuple, Protocol
 
+from pipeline.concurrency import apart
 from pipeline.errors import BudgetSpent
-from pipeline.together import apart
 
 CALL_SECONDS = 900.0
 """After this time what was set aside for a call is free again, if nobody said what it cost."""

@@ -19,9 +19,10 @@ from pydantic import BaseModel, Field
 
 from pipeline import reasons
 from pipeline.errors import BudgetSpent, Ceiling
-from pipeline.models.base import ContextTooLong, Message, Model, ModelRefused, Usage
+from pipeline.models.base import ContextTooLong, Message, Model, ModelRefused
 from pipeline.replies import Malformed
 from pipeline.store import Store
+from pipeline.types import Usage
 
 
 class Phase(StrEnum):

@@ -26,8 +26,7 @@ from pipeline.selection.voting import earlier, vote
 from pipeline.store import Store
 from pipeline.types import Candidate, Context, Frozen, Issue, NoFix, Patch, Selection, VoteTable
 from pipeline.workflows.abstain import kept_back
-from pipeline.workflows.estimate import ESTIMATE_KEY, estimate
-from pipeline.workflows.plan import Plan, plan
+from pipeline.workflows.plan import ESTIMATE_KEY, Plan, estimate, plan
 from pipeline.workflows.reproduce import Prover
 from pipeline.workflows.sampling import Sampler
 from sandbox.base import Sandbox

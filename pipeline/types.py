@@ -6,7 +6,6 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from pipeline.models.base import Usage
 from sandbox.base import Execution
 
 
@@ -311,3 +310,22 @@ class NoFix(Frozen):
     """A script that fails on the code as it is, where one was written. Untrusted."""
     suspects: tuple[str, ...] = ()
     """Files that the edits changed, those that most edits changed first. Untrusted."""
+
+
+class Usage(BaseModel):
+    """Tokens of one or more calls. `input` excludes what the cache served or stored."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            input=self.input + other.input,
+            output=self.output + other.output,
+            cache_read=self.cache_read + other.cache_read,
+            cache_write=self.cache_write + other.cache_write,
+        )

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from typing import Protocol
 
-from sandbox.docker.reaper import Cleaned
 from sandbox.execution.session import DockerSandbox
 from sandbox.tree import Tree
+
+UNOWNED_SECONDS = 3600
+"""Containers that work for no run are left alone this long."""
 
 
 class Engine(Protocol):
@@ -37,3 +40,15 @@ class Engine(Protocol):
     async def clean(self, *, live_runs: Collection[str]) -> Cleaned: ...
 
     async def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    """What is gone."""
+
+    containers: int = 0
+    """Or pods."""
+    image_bytes: int = 0
+
+    def __add__(self, other: Cleaned) -> Cleaned:
+        return Cleaned(self.containers + other.containers, self.image_bytes + other.image_bytes)

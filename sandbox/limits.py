@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pydantic import BaseModel, ConfigDict, Field
+
+INODES: Final = 200_000
+OPEN_FILES: Final = 4096
 
 
 class Limits(BaseModel):

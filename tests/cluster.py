@@ -27,9 +27,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from sandbox.docker.attach import STDOUT, Attached, Late
+from sandbox.docker.attach import Attached
 from sandbox.docker.client import connect
 from sandbox.docker.container import lane_profile, seccomp_profile
+from sandbox.execution.stream import STDOUT, Late
 from sandbox.kubernetes.pod import SECCOMP
 
 TOKEN = "token-of-the-service-account"

@@ -15,9 +15,10 @@ from typing import Any, cast
 import docker
 import pytest
 
-from sandbox.docker.client import LABEL_RUN, connect
+from sandbox.docker.client import connect
 from sandbox.docker.engine import DockerEngine, DockerSandbox
 from sandbox.execution.probe import Mode
+from sandbox.layout import LABEL_RUN
 from sandbox.limits import Limits
 from sandbox.tree import Tree
 from tests.trees import tree_of_directory

@@ -10,7 +10,7 @@ from bot.admission.refusal import refuse
 from bot.admission.trust import trusted
 from bot.comments import replies
 from bot.comments import status as comments
-from bot.failures import Ended
+from bot.errors import Ended, Refused
 from bot.github.errors import Forbidden
 from bot.github.models import IssueFacts, RepositoryFacts
 from bot.github.repository import Repository
@@ -21,18 +21,6 @@ from bot.settings import Settings
 from bot.storage.lease import Lease
 from bot.triggers.labels import OPT_OUT, answered_by
 from bot.types import Failure, Mode, Run, RunStatus
-
-
-class Refused(Exception):
-    """The run ends here, and is no failure.
-
-    `told` is for the status comment; empty: a polite sentence has been said, or none is needed.
-    """
-
-    def __init__(self, status: RunStatus = RunStatus.REFUSED, told: str = "") -> None:
-        super().__init__(status.value)
-        self.status = status
-        self.told = told
 
 
 @dataclass(frozen=True)

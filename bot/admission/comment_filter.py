@@ -14,18 +14,7 @@ from bot.admission.trust import trusted
 from bot.github.models import CommentFacts, IssueFacts
 from bot.github.repository import Repository
 from bot.repo_config.model import RepoConfig
-from bot.types import Frozen, IssueVersion
-
-
-class Heard(Frozen):
-    """How much of an issue was not read, for people to know."""
-
-    strangers: int = 0
-    """Comments left out, by people who may not command."""
-    late: int = 0
-    """Comments left out that were written or changed after the work was asked for."""
-    edited: bool = False
-    """The issue itself was; the text is that of before."""
+from bot.types import Heard, IssueVersion
 
 
 class Listener:

@@ -7,29 +7,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from bot.git.commits import BRANCHES
-from bot.github.models import IssueFacts, LinkedPull
+from bot.github.models import IssueFacts, LinkedPull, Signs
 from bot.github.repository import Repository
-from bot.types import Frozen, Run
+from bot.types import Run
 
 CLOSES: Final = r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+"
 """The words by which a pull request says that it ends an issue; GitHub's document "Linking a pull
 request to an issue"."""
 SHOWN: Final = 5
-
-
-class Signs(Frozen):
-    """What was seen."""
-
-    locked: bool = False
-    assignees: tuple[str, ...] = ()
-    """Logins, but neither of who asked nor of our own account."""
-    pulls: tuple[LinkedPull, ...] = ()
-    """Open ones that say that they fix the issue."""
-    branches: tuple[str, ...] = ()
-    """Named after the issue. Untrusted text."""
-
-    def __bool__(self) -> bool:
-        return bool(self.locked or self.assignees or self.pulls or self.branches)
 
 
 async def signs(repo: Repository, run: Run, issue: IssueFacts, assignee: str) -> Signs:

@@ -2,39 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, NamedTuple
-
 from bot.repo_config.model import Quota
 from bot.settings import Settings
 from bot.storage.client import run_script
 from bot.storage.keys import DAY
 from bot.storage.lease import Lease
-from bot.types import Run, now
-
-Of = Literal["person", "repository", "installation"]
-
-# All or nothing: a run that is over one limit counts against none. One that counts already, which
-# an earlier start of it did, stays.
-COUNT: Final = """
-for i, key in ipairs(KEYS) do
-  local limit = tonumber(ARGV[2 + i])
-  if limit > 0 and redis.call('SISMEMBER', key, ARGV[1]) == 0
-    and redis.call('SCARD', key) >= limit then return i end
-end
-for _, key in ipairs(KEYS) do
-  redis.call('SADD', key, ARGV[1])
-  redis.call('EXPIRE', key, ARGV[2])
-end
-return 0
-"""
-
-
-class Limit(NamedTuple):
-    """What is used up."""
-
-    of: Of
-    runs: int
-    """In a day."""
+from bot.storage.quota import COUNT
+from bot.types import Limit, Run, now
 
 
 async def over_quota(lease: Lease, run: Run, quota: Quota, settings: Settings) -> Limit | None:

@@ -12,9 +12,9 @@ from typing import Final
 from bot.settings import Settings, SettingsError
 from bot.storage.client import UNREACHABLE, open_redis
 from bot.types import Frozen
+from pipeline.concurrency import together
 from pipeline.models.profiles import PricesInvalid, read_prices
 from pipeline.models.spec import ModelSpec, parse_specs
-from pipeline.together import together
 from sandbox.base import SandboxUnavailable
 
 SECONDS: Final = 10

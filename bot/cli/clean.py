@@ -15,8 +15,7 @@ from bot.settings import Settings
 from bot.storage.client import open_redis
 from bot.storage.runs import Runs
 from sandbox.docker.debootstrap import WORKPLACE
-from sandbox.docker.reaper import Cleaned
-from sandbox.engine import Engine
+from sandbox.engine import Cleaned, Engine
 from sandbox.scratch import remove_stale
 
 MIRROR_SECONDS = 3600

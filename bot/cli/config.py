@@ -12,9 +12,10 @@ import yaml
 
 from bot.cli import Commands
 from bot.cli.terminal import printable
+from bot.comments.config import as_lines
 from bot.repo_config.layers import Layer, LayerProblem, combined, settings
 from bot.repo_config.model import CANDIDATES, ConfigProblem, parse
-from bot.repo_config.schema import as_lines, schema
+from bot.repo_config.schema import schema
 
 DONE: Final = 0
 INVALID: Final = 1

@@ -33,8 +33,9 @@ from bot.comments.pull_request import price_notes
 from bot.git.mirrors import Checkout, Mirrors
 from bot.git.remote import Remote
 from bot.runner.models import check_models
-from bot.runner.runner import Job, Outcome, Workshop
+from bot.runner.runner import Workshop
 from bot.runner.sandbox import FIX, engine_of
+from bot.runner.types import Job, Outcome
 from bot.settings import Settings
 from bot.storage.draining import Steps
 from pipeline.codebase.commit import Codebase

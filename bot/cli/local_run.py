@@ -13,8 +13,7 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from bot.cli.bar import drawn_bar
-from bot.cli.terminal import printable
+from bot.cli.terminal import drawn_bar, printable
 from bot.repo_config.model import CANDIDATES, ConfigProblem, RepoConfig, parse
 from bot.visible_text import shown
 from pipeline.bundle.write import write_bundle

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 from bot.cli.local_run import FAILED, USAGE, WrongUsage, say
-from bot.git.remote import RepositoryEmpty, RepositoryGone
+from bot.errors import RepositoryEmpty, RepositoryGone
 from bot.github.errors import GitHubError
 from bot.settings import SettingsError
 from pipeline.codebase.git import GitFailed

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+from bot.admission.issue_text import issue_text
 from bot.cli.local_run import Start, WrongUsage, digest_of, keep_start, kept_start, say
 from bot.git.mirrors import Checkout, Mirrors
 from bot.git.remote import Remote
@@ -21,7 +22,6 @@ from bot.github.models import CommentFacts, IssueFacts, RepositoryFacts
 from bot.github.registration import Nobody
 from bot.github.tokens import InstallationCredential
 from bot.settings import Settings
-from bot.visible_text import issue_text
 from pipeline.store import Store
 from pipeline.types import Issue
 

@@ -13,7 +13,7 @@ from bot.comments.code_destinations import told
 from bot.comments.context import ContextFound, context_details, context_found
 from bot.comments.status import no_fix_reason
 from bot.markdown import block, code, prose
-from bot.runner.runner import Chosen, Outcome
+from bot.runner.types import Chosen, Outcome
 from pipeline.types import (
     Account,
     Candidate,

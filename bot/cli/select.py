@@ -32,8 +32,9 @@ from bot.comments.verdict import verdict_of
 from bot.git.mirrors import Mirrors
 from bot.git.remote import Remote
 from bot.runner.models import check_models, solver_is_set
-from bot.runner.runner import Ask, Chosen, Job, Outcome, Workshop
+from bot.runner.runner import Workshop
 from bot.runner.sandbox import SELECT, engine_of
+from bot.runner.types import Ask, Chosen, Job, Outcome
 from bot.settings import Settings
 from bot.storage.draining import Steps
 from pipeline.codebase.commit import Codebase

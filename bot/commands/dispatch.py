@@ -16,7 +16,8 @@ from bot.commands.info import config, explain, show_help, status
 from bot.commands.run import WAIT_SECONDS, beginning, begun, fix, stop, stopped
 from bot.commands.stats import stats
 from bot.comments import replies
-from bot.failures import Ended, judged
+from bot.errors import Ended
+from bot.failures import judged
 from bot.followup.schedule import begin
 from bot.github.app import GitHubApp
 from bot.github.errors import Forbidden, NotFound

@@ -6,9 +6,9 @@ from bot.commands.candidates import edits
 from bot.commands.command import Bench
 from bot.commands.config import propose
 from bot.comments import replies
+from bot.comments.config import as_comment
 from bot.queue.consumer import Later
 from bot.repo_config.layers import LayerProblem
-from bot.repo_config.schema import as_comment
 from bot.storage.checkpoints import RedisStore
 from bot.storage.pulls import Records
 from bot.types import Place, Run, RunStatus, changed

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.admission.quota import Limit
 from bot.comments.replies import refusal_marker, used_up
 from bot.comments.status import NOTHING_SPENT, failure_reason
 from bot.comments.stop_reason import why_stopped
 from bot.markdown import block, code, details, prose
-from bot.types import Failure, Run
+from bot.types import Failure, Limit, Run
 from pipeline.codebase.text import count_of
 from pipeline.errors import Ceiling
 from pipeline.workflows.verify import Verdict, Verification

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.comments.context import context_details
+from bot.comments.pull_template import Filling, filled
 from bot.comments.status import request_marker
 from bot.comments.vote_table import matrix
 from bot.markdown import block, code, details, line, prose
-from bot.publish.pull_template import Filling, filled
 from bot.types import Run
 from pipeline.codebase.text import count_of
 from pipeline.types import Account, Reproduction, Selection

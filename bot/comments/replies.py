@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.admission.comment_filter import Heard
-from bot.admission.existing_work import Signs
-from bot.admission.quota import Limit
 from bot.comments.status import LABEL_AGAIN, failure_reason, in_status, no_fix_reason, waits_for
 from bot.comments.vote_table import matrix
+from bot.github.models import Signs
 from bot.markdown import block, code, details, prose
 from bot.repo_config.layers import LayerProblem
-from bot.types import Run, RunStatus
+from bot.types import Heard, Limit, Run, RunStatus
 from pipeline.codebase.text import count_of
 from pipeline.types import NoFix, Selection
 from pipeline.workflows.plan import Plan

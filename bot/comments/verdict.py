@@ -8,7 +8,7 @@ from bot.comments.pull_request import answered_by, cost
 from bot.comments.status import in_status
 from bot.comments.vote_table import matrix
 from bot.markdown import code, details, prose
-from bot.runner.runner import Chosen
+from bot.runner.types import Chosen
 from bot.types import Run
 from pipeline.codebase.text import count_of
 from pipeline.selection.verdict import Judged

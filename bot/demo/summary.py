@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.models.base import Usage
-from pipeline.types import Account, Candidate, Selection, VoteTable
+from pipeline.types import Account, Candidate, Selection, Usage, VoteTable
 from sandbox.base import Execution
 
 

@@ -10,7 +10,8 @@ from bot.git.remote import Remote
 from bot.github.models import IssueFacts, PullRequestFacts, RepositoryFacts
 from bot.github.repository import Repository
 from bot.repo_config.model import RepoConfig
-from bot.runner.runner import Job, Workshop
+from bot.runner.runner import Workshop
+from bot.runner.types import Job
 from bot.runs.job import job_of
 from bot.settings import Settings
 from bot.storage.checkpoints import RedisStore

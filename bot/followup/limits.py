@@ -5,13 +5,13 @@ What is over them is not lost: it waits, and is followed on the next day.
 
 from __future__ import annotations
 
-from bot.admission.quota import Limit, over_quota
+from bot.admission.quota import over_quota
 from bot.admission.refusal import refuse
 from bot.comments import followup
 from bot.followup.context import Care
 from bot.followup.feedback import Batch
 from bot.storage.client import patiently
-from bot.types import changed, now
+from bot.types import Limit, changed, now
 from pipeline.errors import Ceiling
 
 

@@ -6,16 +6,15 @@ from dataclasses import replace
 
 from bot.comments import followup
 from bot.comments.pull_request import test_title
+from bot.errors import PublishRefused, PushRejected, UnfitDiff
 from bot.followup.context import Care
 from bot.followup.feedback import Batch, Listener
 from bot.followup.limits import affords, of_the_day, pause, paused, served
 from bot.followup.respond import answered, seen
-from bot.git.commits import UnfitDiff, commit, push
+from bot.git.commits import commit, push
 from bot.git.merge import changes, merged
 from bot.git.mirrors import Checkout
-from bot.git.remote import PushRejected
 from bot.markdown import line
-from bot.publish.publish import PublishRefused
 from bot.settings import host_of
 from bot.storage.pulls import MOST_ANSWERED
 from bot.types import Frozen, Run

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from bot.admission.check import configured
 from bot.comments import followup
-from bot.errors import TryLater
-from bot.failures import Ended, judged
+from bot.errors import Ended, TryLater
+from bot.failures import judged
 from bot.followup.close import over
 from bot.followup.context import Care
 from bot.followup.feedback import Batch

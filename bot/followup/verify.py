@@ -11,7 +11,7 @@ from bot.git.merge import changes, merged
 from bot.git.mirrors import Checkout
 from bot.github.checks import Beginning, Check, Conclusion
 from bot.github.errors import Forbidden, NotFound, Unprocessable
-from bot.runner.runner import Evidence
+from bot.runner.types import Evidence
 from bot.types import Frozen, Mode
 from pipeline.codebase.commit import Codebase
 from pipeline.types import Issue

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+from bot.errors import UnfitDiff
 from bot.git.remote import Remote
 from bot.github.repository import Identity
 from pipeline.codebase.git import GitFailed, git
@@ -22,10 +23,6 @@ _FORBIDDEN = re.compile(rb"(^|/)\.git(/|$)|^\.github/", re.I)
 _UNFIT = re.compile(
     r"invalid path|does not apply|in index|in working dir|corrupt patch|no valid patch"
 )
-
-
-class UnfitDiff(Exception):
-    """A diff does not apply, or changes what no edit may: git's own files, or GitHub's."""
 
 
 def branch_name(issue: int, title: str, attempt: int = 1) -> str:

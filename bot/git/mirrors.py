@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from bot.git.remote import Remote, RepositoryGone
+from bot.errors import RepositoryGone
+from bot.git.remote import Remote
 from pipeline.codebase.git import GitFailed, git
 
 _OWNER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from bot.errors import PushRejected, RepositoryEmpty, RepositoryGone
 from bot.github.errors import GitHubUnavailable
 from pipeline.codebase.git import GitFailed, git
 
@@ -34,18 +35,6 @@ _LATER = re.compile(
     r"|early eof|unexpected disconnect|operation too slow|empty reply|hung up|ssl|tls",
     re.I,
 )
-
-
-class RepositoryGone(Exception):
-    """The remote has no such repository, or no longer the commit that a run began from."""
-
-
-class RepositoryEmpty(Exception):
-    """The repository has no commit on its default branch."""
-
-
-class PushRejected(Exception):
-    """The remote's branch is not where we expected it, or its rules forbid the push."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ from typing import Annotated, Any, cast
 
 from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
 
+from bot.types import Frozen
+
 
 class Fact(BaseModel):
     """Lenient on purpose: GitHub adds fields all the time and leaves others null."""
@@ -257,3 +259,18 @@ class ReactionFacts(Fact):
     id: int
     content: str
     author: str = Field(default="ghost", validation_alias=AliasPath("user", "login"))
+
+
+class Signs(Frozen):
+    """What was seen."""
+
+    locked: bool = False
+    assignees: tuple[str, ...] = ()
+    """Logins, but neither of who asked nor of our own account."""
+    pulls: tuple[LinkedPull, ...] = ()
+    """Open ones that say that they fix the issue."""
+    branches: tuple[str, ...] = ()
+    """Named after the issue. Untrusted text."""
+
+    def __bool__(self) -> bool:
+        return bool(self.locked or self.assignees or self.pulls or self.branches)

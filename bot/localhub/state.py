@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from bot.localhub.exchange import Exchange as Exchange
 from bot.localhub.git.repo import GitRepo
 
 ROLES = ("none", "read", "triage", "write", "maintain", "admin")
@@ -297,3 +296,20 @@ class Repo:
 def node_id(kind: str, number: int) -> str:
     """An opaque id in GitHub's style; equal for equal arguments."""
     return f"{kind}_{hashlib.sha256(f'{kind}{number}'.encode()).hexdigest()[:16]}"
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One request that the hub answered. `path` has no `/api/v3` and no query."""
+
+    door: Literal["rest", "git", "graphql"]
+    method: str
+    path: str
+    query: tuple[tuple[str, str], ...]
+    headers: dict[str, str]
+    body: bytes
+    status: int
+    answer_headers: dict[str, str]
+    answer: bytes
+    actor: str | None
+    installation: int | None

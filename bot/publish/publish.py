@@ -12,10 +12,11 @@ from typing import Final
 
 from bot.comments import pull_request
 from bot.comments.status import request_marker
+from bot.errors import PublishRefused, PushRejected
 from bot.git.commit_style import Manners
 from bot.git.commits import branch_name, commit, push
 from bot.git.mirrors import Checkout
-from bot.git.remote import PushRejected, Remote
+from bot.git.remote import Remote
 from bot.github.errors import Forbidden, NotFound, Unprocessable
 from bot.github.models import PullRequestFacts
 from bot.github.repository import Identity, Repository
@@ -28,10 +29,6 @@ BRANCH_NAMES = 20
 
 
 PLAIN: Final = Manners()
-
-
-class PublishRefused(Exception):
-    """The repository's rules do not let us push a branch or open a pull request."""
 
 
 @dataclass(frozen=True)

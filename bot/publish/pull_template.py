@@ -5,9 +5,7 @@ https://docs.github.com/communities/using-templates-to-encourage-useful-issues-a
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from bot.github.repository import DEFAULTS_REPOSITORY, Repository
 from bot.visible_text import without_hidden
@@ -18,40 +16,6 @@ FOLDERS: Final = (".github/", "", "docs/")
 NAMES: Final = ("pull_request_template.md", "pull_request_template.txt", "pull_request_template")
 LONGEST: Final = 20_000
 """Characters; a longer template is no form but a document."""
-_HEADING = re.compile(
-    r"^ {0,3}(?:#{1,6}[ \t]+(?P<hash>.*?)[ \t]*#*|\*\*(?P<bold>[^*\n]+)\*\*:?)[ \t]*$"
-)
-_BOX = re.compile(r"^(\s*[-*+] )\[[xX]\]")
-_CLOSES = re.compile(
-    r"\b(close[sd]?|fix(e[sd])?|resolve[sd]?):?\s+#(?!\d)(issue|number|n|x+|_+)?", re.I
-)
-
-
-class Filling(NamedTuple):
-    """What we can say, as Markdown that is safe to post."""
-
-    cause: str
-    change: str
-    issue: str
-    """`Fixes #N`, on its own line."""
-    tests: str
-
-
-_WANTS: Final[Sequence[tuple[str, re.Pattern[str]]]] = (
-    ("tests", re.compile(r"\b(test|tests|tested|testing|verif\w*|qa|reproduc\w*)\b", re.I)),
-    (
-        "issue",
-        re.compile(r"\b(issues?|tickets?|closes|fixes|resolves|related|references?)\b", re.I),
-    ),
-    ("cause", re.compile(r"\b(why|motivation|context|problem|background|cause|reason)\b", re.I)),
-    (
-        "change",
-        re.compile(
-            r"\b(what|changes?|changed|description|summary|solution|how|overview|proposed)\b", re.I
-        ),
-    ),
-)
-"""Which of our texts a heading asks for: the first that fits and is not used yet."""
 
 
 async def template_of(repo: Repository, codebase: Codebase) -> str | None:
@@ -84,26 +48,3 @@ async def _own(codebase: Codebase) -> str | None:
         if text := await codebase.text(path):
             return text
     return None
-
-
-def filled(template: str, said: Filling) -> str:
-    """The template with our texts beneath the headings that ask for them.
-
-    What no heading asks for comes first; a line that closes an issue yet to be named is ours.
-    Boxes are left for people to tick.
-    """
-    left = said._asdict()
-    lines: list[str] = []
-    for line in template.split("\n"):
-        if "issue" in left and _CLOSES.search(line):
-            lines.append(left.pop("issue"))
-            continue
-        lines.append(_BOX.sub(r"\1[ ]", _CLOSES.sub(r"\1 …", line)))
-        heading = _HEADING.match(line)
-        title = (heading["hash"] or heading["bold"] or "") if heading else ""
-        for key, wanted in _WANTS:
-            if heading and key in left and wanted.search(title):
-                lines += ["", left.pop(key), ""]
-                break
-    first = [left[key] for key in ("cause", "change", "issue", "tests") if key in left]
-    return re.sub(r"\n{3,}", "\n\n", "\n\n".join([*first, "\n".join(lines).strip()]))

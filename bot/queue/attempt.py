@@ -13,7 +13,7 @@ from bot.storage.client import patiently
 from bot.storage.lease import Lease
 from bot.storage.runs import Runs
 from bot.types import Failure, Run, RunStatus, Stop, StopReason, changed, now
-from pipeline.together import apart, race
+from pipeline.concurrency import apart, race
 
 Work = Callable[[Run, Lease], Awaitable[Run]]
 """Does a run, and returns its record with a final status, the maintainer told.

@@ -8,16 +8,8 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Final, cast
 
-from bot.admission.check import Refused, admitted
-from bot.comments import status as comments
 from bot.errors import LeaseLost, TryLater
-from bot.failures import Ended, judged
-from bot.github.app import GitHubApp
-from bot.github.errors import GitHubError
-from bot.links import run_page
 from bot.queue.nudges import Nudges
-from bot.runs.status_comment import Status
-from bot.settings import Settings
 from bot.storage.lease import Lease
 from bot.storage.runs import Runs
 from bot.types import Run, RunStatus, Wait, changed, now
@@ -76,24 +68,6 @@ class Waiting:
             return
         # A nudge that came meanwhile found the run taken.
         await self._nudges.send_for(lease.run)
-
-
-def announce_with(github: GitHubApp, settings: Settings) -> Announce:
-    """Announces at GitHub, to those whose run will be worked on; others hear of theirs then."""
-
-    async def announce(lease: Lease, wait: Wait) -> Run:
-        run = changed(lease.run, page=run_page(settings, lease.run.id))
-        try:
-            with judged():
-                async with github.repository(run.repo) as repo:
-                    await admitted(repo, run, lease, settings)
-                    status = Status(repo, lease, every=settings.status_seconds)
-                    comment = await status.begin(run, comments.queued(run, wait))
-        except (Refused, Ended, GitHubError):  # the run itself tells
-            return lease.run
-        return changed(run, comment_id=comment)
-
-    return announce
 
 
 def _never_begun(run: Run) -> bool:

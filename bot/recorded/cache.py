@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from bot.recorded.requests import Part
-from pipeline.models.base import Usage
+from pipeline.types import Usage
 
 CHARACTERS_PER_TOKEN = 4
 """A rule of thumb for English and code; a recording has no tokenizer."""

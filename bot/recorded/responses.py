@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 from bot.recorded.cache import CHARACTERS_PER_TOKEN, tokens
 from bot.recorded.recording import Answer
 from bot.recorded.requests import Asked
-from pipeline.models.base import Usage
+from pipeline.types import Usage
 
 RECORDED = "recorded"
 """Begins the name of every model that answers from here."""

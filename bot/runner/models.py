@@ -8,8 +8,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bot.runner.pausable import PausableModel, PausableReward
 from bot.settings import Settings, SettingsError, variable
-from bot.storage.draining import PausableModel, PausableReward, Steps
+from bot.storage.draining import Steps
 from pipeline.context.search.embeddings import Meaning
 from pipeline.context.server_tokens import counter_of
 from pipeline.context.tokens import ESTIMATE, TokenCounter

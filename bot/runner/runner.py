@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from bot.errors import TryLater
 from bot.runner.models import ModelMaker, Purpose
+from bot.runner.types import Ask, Chosen, Evidence, Job, Outcome, Planned, Say
 from bot.settings import Settings
 from bot.storage.draining import Steps
 from bot.types import Failure
-from pipeline.budget import Purse
-from pipeline.codebase.commit import Codebase
 from pipeline.context.finder import CONTEXT_KEY, SECONDS_KEY, Took
-from pipeline.edits.external import ForeignEdit
 from pipeline.models.wrappers.metered import Meter
 from pipeline.models.wrappers.throttled import WAITS
-from pipeline.options import Options
 from pipeline.regression.nearby import NearbyTests
-from pipeline.select import Choice, GivenTest, Selector
+from pipeline.select import Selector
 from pipeline.solve import Solver, nothing_to_solve
-from pipeline.store import SharingStore, Store
-from pipeline.types import Account, Context, Issue, NoFix, Selection
+from pipeline.store import Store
+from pipeline.types import Account, Context, NoFix, Selection
 from pipeline.workflows.plan import Plan
 from pipeline.workflows.revise import Revised, Task, revise
 from pipeline.workflows.verify import Verification, verify
@@ -32,96 +29,9 @@ from sandbox.engine import Engine
 
 T = TypeVar("T")
 
-Say = Callable[[str], None]
 
 _YOUNG_SECONDS = 60
 """A container younger than this may be of a run that began after the active ones were listed."""
-
-
-@dataclass(frozen=True)
-class Job:
-    """What is to be solved."""
-
-    run_id: str
-    issue: Issue
-    codebase: Codebase
-    options: Options
-    setup: tuple[str, ...] = ()
-    dockerfile: str = ""
-    python: str = ""
-    purse: Purse | None = None
-    """Ceilings that it shares with other runs."""
-    shared: Callable[[str], Store] | None = None
-    """Where what is true of an environment image is kept, beyond this job."""
-
-    def sharing(self, store: Store, image: str) -> Store:
-        """`store`, and what other jobs in the same environment found out."""
-        return SharingStore(store, self.shared(image)) if self.shared else store
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """What is to be shown of a change upon a job's codebase."""
-
-    key: str
-    """Under which it is saved; another for another base or head."""
-    changes: Mapping[str, bytes | None]
-    """As in `pipeline.edits.patches.patch_of`."""
-    test: str
-    """The reproduction test's path."""
-    command: tuple[str, ...]
-    times: int
-
-
-@dataclass(frozen=True)
-class Outcome:
-    result: Selection | NoFix
-    accounts: tuple[Account, ...]
-    image: str = ""
-    """The environment image that everything ran in."""
-    context: Context | None = None
-    """What the solver was shown; None when the run did not get so far."""
-    context_seconds: float = 0
-    """How long finding it took, for the start of the run that ended it."""
-    sent_to: tuple[str, ...] = ()
-    """As in `Ledger`."""
-
-    @property
-    def dollars(self) -> float:
-        return sum(account.dollars for account in self.accounts)
-
-
-@dataclass(frozen=True)
-class Planned:
-    """What a dry run came to."""
-
-    plan: Plan
-    accounts: tuple[Account, ...]
-
-    @property
-    def dollars(self) -> float:
-        return sum(account.dollars for account in self.accounts)
-
-
-@dataclass(frozen=True)
-class Ask:
-    """What is to be chosen among, and by which tests beside those that the edits bring."""
-
-    edits: Sequence[ForeignEdit]
-    tests: Sequence[GivenTest] = ()
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """What choosing among edits from anywhere came to."""
-
-    choice: Choice
-    accounts: tuple[Account, ...]
-    image: str
-
-    @property
-    def dollars(self) -> float:
-        return sum(account.dollars for account in self.accounts)
 
 
 Asked = Callable[[Solver], Awaitable[T]]

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
+from bot.comments.config import checked, checked_title
 from bot.failures import judged
 from bot.github.app import GitHubApp
 from bot.github.checks import Annotation, Check
 from bot.github.errors import GitHubError, GitHubUnavailable
 from bot.github.repository import Repository
-from bot.repo_config import schema
 from bot.repo_config.model import CANDIDATES, ConfigProblem, problems
 from bot.triggers.requests import Inspect
+from bot.types import CHECK_NAME
 
-NAME: Final = schema.CHECK_NAME
+NAME: Final = CHECK_NAME
 
 
 async def check_config(wish: Inspect, github: GitHubApp) -> None:
@@ -50,8 +51,8 @@ async def _check(wish: Inspect, repo: Repository) -> None:
             head_sha=wish.head,
             external_id=wish.id,
             conclusion="failure" if notes else "success",
-            title=schema.checked_title(len(notes)),
-            summary=schema.checked(found),
+            title=checked_title(len(notes)),
+            summary=checked(found),
             annotations=notes,
         )
     )

@@ -8,7 +8,8 @@ from bot.admission.check import Admitted
 from bot.git.mirrors import Checkout, Mirrors
 from bot.git.remote import Remote
 from bot.github.repository import Repository
-from bot.runner.runner import Job, Workshop
+from bot.runner.runner import Workshop
+from bot.runner.types import Job
 from bot.runs.finish import Ending
 from bot.runs.job import job_of
 from bot.runs.status_comment import Status

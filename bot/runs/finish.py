@@ -9,10 +9,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from bot.admission.check import Refused, begun
+from bot.admission.check import begun
 from bot.comments import replies
 from bot.comments import status as comments
-from bot.errors import TryLater
+from bot.errors import Refused, TryLater
 from bot.github.app import GitHubApp
 from bot.github.errors import GitHubError, GitHubUnavailable, NotFound
 from bot.github.models import PullRequestFacts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from bot.repo_config.model import RepoConfig
-from bot.runner.runner import Job
+from bot.runner.types import Job
 from bot.settings import Settings
 from bot.storage.checkpoints import EnvironmentStore
 from bot.storage.day_budget import DayPurse

@@ -9,9 +9,9 @@ from typing import Final
 
 from bot.comments import status
 from bot.comments.verdict import judged_pulls
-from bot.git.remote import RepositoryGone
+from bot.errors import RepositoryGone
 from bot.github.models import PullRequestFacts
-from bot.runner.runner import Ask, Outcome
+from bot.runner.types import Ask, Outcome
 from bot.runs.context import Scene
 from bot.storage.checkpoints import RedisStore
 from bot.storage.progress import WatchedStore

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from bot.comments import candidates as replies
 from bot.comments import pull_request
-from bot.git.commits import UnfitDiff, commit, push, retake
-from bot.git.remote import PushRejected
+from bot.errors import PushRejected, UnfitDiff
+from bot.git.commits import commit, push, retake
 from bot.github.models import PullRequestFacts
 from bot.publish.prepare import Found, answer_to
 from bot.publish.publish import Answer

@@ -7,11 +7,6 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Final
 
-from pipeline.models.base import Model, Reply
-from pipeline.models.likelihood import Reward
-from pipeline.models.wrappers.base import Question, Wrapper
-from pipeline.types import Issue
-
 QUIET_SECONDS: Final = 0.1
 """For a task to go from one thing that counts to the next."""
 
@@ -78,28 +73,3 @@ def _current() -> asyncio.Task[object]:
     task = asyncio.current_task()
     assert task is not None
     return task
-
-
-class PausableModel(Wrapper):
-    """A model whose calls a stopping worker waits for. Put it nearest to the client."""
-
-    def __init__(self, model: Model, steps: Steps) -> None:
-        super().__init__(model)
-        self._steps = steps
-
-    async def answer(self, question: Question) -> Reply:
-        async with self._steps.paid():
-            return await question.put_to(self.model)
-
-
-class PausableReward:
-    """A reward model whose calls a stopping worker waits for."""
-
-    def __init__(self, reward: Reward, steps: Steps) -> None:
-        self._reward = reward
-        self._steps = steps
-
-    async def score(self, issue: Issue, diff: str) -> float:
-        """As the reward model's own; see `pipeline.selection.reward.Reward`."""
-        async with self._steps.paid():
-            return await self._reward.score(issue, diff)

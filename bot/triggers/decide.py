@@ -28,11 +28,11 @@ from bot.events import (
     Reviewed,
     StatusSet,
 )
-from bot.repo_config.schema import CHECK_NAME as SETTINGS_CHECK
 from bot.settings import Settings
 from bot.triggers.command_text import parse
 from bot.triggers.labels import OPT_OUT, SUFFIXES
 from bot.triggers.requests import Halt, Inspect, Order, Pace, Start, Tend, Wish
+from bot.types import CHECK_NAME as SETTINGS_CHECK
 from bot.types import Mode, Place, StopReason
 
 

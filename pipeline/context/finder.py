@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from pipeline.codebase.commit import Codebase
+from pipeline.concurrency import together
 from pipeline.context.files.sources import Sources
 from pipeline.context.packing import Room, pack, shown
 from pipeline.context.ranking import Ranked, RankingMachine, merge
@@ -22,7 +23,6 @@ from pipeline.machine import drive
 from pipeline.models.base import Model
 from pipeline.options import Options
 from pipeline.store import Store
-from pipeline.together import together
 from pipeline.types import Context, Findings, Frozen, Issue, Shown, SourceFile
 
 CONTEXT_KEY = "context/files"

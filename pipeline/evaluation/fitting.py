@@ -10,18 +10,18 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipeline.evaluation.calibration import curve
 from pipeline.evaluation.cases import Case, Forms, case_of, records
 from pipeline.evaluation.dataset import Dataset, read_dataset
-from pipeline.evaluation.newton import Vector, minimum
-from pipeline.evaluation.signs import sign
 from pipeline.selection.scoring.clusters import best
 from pipeline.selection.scoring.confidence import (
     Fit,
@@ -34,6 +34,26 @@ from pipeline.selection.scoring.confidence import (
     stakes,
 )
 from pipeline.selection.scoring.features import Evidence
+
+_AGAINST = frozenset(
+    {
+        *("added", "added_beyond", "removed", "removed_beyond", "regions", "files", "new_file"),
+        *("tests", "definition", "imports", "guard", "raises", "prints"),
+        *("file_named", "place_named", "alone", "entropy", "distinct"),
+    }
+)
+_FOR = frozenset({"adds_only", "removes_only", "share", "support", "leads", "margin"})
+_KINDS = ("tokens_", "lines_", "places_")
+_FREE = frozenset({"aside", "bias", "candidates"})
+
+
+Vector = NDArray[np.floating[Any]]
+Slopes = Callable[[Vector], tuple[Vector, Vector]]
+"""The gradient, of n, and the Hessian, of n x n, at a point."""
+_STEPS = 50
+_NEAR = 1e-7
+_ROUNDING = 1e-10
+
 
 SIZES = (2, 3, 5, 5, 10, 10, 20, 20)
 """How many members each random ensemble has. Twice over for ranks, once for probabilities."""
@@ -228,3 +248,62 @@ def main() -> int:
 
 if __name__ == "__main__":
     sys.exit(main())
+
+
+def minimum(slopes: Slopes, signs: Sequence[int]) -> Vector:
+    """Where the function is least, each weight of its sign: 1 not negative, -1 not positive, 0 any.
+
+    The Hessian must be positive definite. Raises ArithmeticError when 50 steps do not suffice.
+    """
+    told = np.array(signs)
+    weights: Vector = np.zeros(len(told))
+    for _ in range(_STEPS):
+        slope, bend = slopes(weights)
+        moved = quadratic(bend, bend @ weights - slope, told)
+        near = np.abs(moved - weights).max(initial=0.0) < _NEAR
+        weights = moved
+        if near:
+            return weights
+    raise ArithmeticError(f"no minimum within {_STEPS} steps")
+
+
+def quadratic(bend: Vector, pull: Vector, signs: Vector) -> Vector:
+    """The least `w.bend.w / 2 - pull.w` by signs: active sets (Lawson and Hanson 1974, ch. 23)."""
+    weights: Vector = np.zeros(len(pull))
+    inside = signs == 0
+    while True:
+        goal = _within(bend, pull, inside)
+        while (wrong := inside & (signs * goal < 0)).any():
+            here, there = weights[wrong], goal[wrong]
+            weights = weights + float((here / (here - there)).min()) * (goal - weights)
+            inside &= (signs == 0) | (signs * weights > _ROUNDING)
+            weights = np.where(inside, weights, 0.0)
+            goal = _within(bend, pull, inside)
+        weights = goal
+        gain = np.where(inside, 0.0, signs * (pull - bend @ weights))
+        if gain.max(initial=0.0) < _ROUNDING:
+            return weights
+        inside[int(gain.argmax())] = True
+
+
+def _within(bend: Vector, pull: Vector, inside: NDArray[np.bool_]) -> Vector:
+    chosen = np.flatnonzero(inside)
+    goal: Vector = np.zeros(len(pull))
+    goal[chosen] = np.linalg.solve(bend[np.ix_(chosen, chosen)], pull[chosen])
+    return goal
+
+
+def sign(name: str) -> int:
+    """-1: the weight must not be positive; 1: not negative; 0: it may be either.
+
+    `chosen_` before a name makes no difference. Raises KeyError for a name of which nothing is
+    known.
+    """
+    name = name.removeprefix("chosen_")
+    if name in _AGAINST:
+        return -1
+    if name in _FOR or name.startswith(_KINDS):
+        return 1
+    if name in _FREE or name.startswith("record"):
+        return 0
+    raise KeyError(name)

@@ -9,13 +9,13 @@ from pydantic import Field
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.syntax import syntax_errors
+from pipeline.concurrency import both, together
 from pipeline.edits.read import Edited, read_edit
 from pipeline.generation.diversity import Direction, shown
 from pipeline.machine import Attempt, Machine, State
 from pipeline.models.base import Message, Model
 from pipeline.options import Options
 from pipeline.replies import Malformed, Tag, only_tag
-from pipeline.together import both, together
 from pipeline.types import Candidate, Context, Issue, Patch, SuiteReport, TestScript
 from prompts import render
 from sandbox.base import Execution, Sandbox

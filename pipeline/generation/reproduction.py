@@ -8,16 +8,42 @@ from pydantic import Field
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.conventions import Conventions, Runner
+from pipeline.concurrency import together
 from pipeline.edits.patches import patch_of
 from pipeline.edits.paths import refusal
 from pipeline.machine import Attempt, Machine, Phase, State
 from pipeline.models.base import Model
 from pipeline.options import Options
 from pipeline.replies import Malformed, tags
-from pipeline.together import together
 from pipeline.types import Frozen, Issue, Patch, Reproduction, SourceFile, TestScript
 from prompts import render
 from sandbox.base import Execution, Sandbox
+
+_HEAD = '''"""Runs the script that reproduces the issue: it exits with 0 when the issue is fixed."""
+
+import subprocess
+import sys
+{imports}
+SCRIPT = "\\n".join(
+    [
+{lines}
+    ]
+)
+
+'''
+_PYTEST = """
+def test_{name}():
+    run = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr
+"""
+_UNITTEST = """
+class {case}(unittest.TestCase):
+    def test_{name}(self):
+        run = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True)
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+"""
+CASE = "ReproductionTest"
+
 
 MAX_FILE_CHARACTERS = 60_000
 _TITLE = 100
@@ -202,3 +228,13 @@ def _line(text: str, characters: int) -> str:
     """`text` as one printable line."""
     printable = "".join(c if c.isprintable() else " " for c in text)
     return " ".join(printable.split())[:characters].rstrip(" .")
+
+
+def plain_test(script: TestScript, runner: Runner, words: str) -> str:
+    """The text of a test file; `words` (untrusted) give its one test a name."""
+    lines = "\n".join(f"        {line!r}," for line in script.text.split("\n"))
+    name = "_".join(re.findall(r"[a-z0-9]+", words.lower())[:6])[:48].strip("_") or "issue"
+    if runner == "pytest":
+        return _HEAD.format(imports="", lines=lines) + _PYTEST.format(name=name)
+    test = _UNITTEST.format(name=name, case=CASE)
+    return _HEAD.format(imports="import unittest\n", lines=lines) + test

@@ -7,6 +7,8 @@ from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from pipeline.types import Usage
+
 
 class ModelError(Exception):
     """A model call failed. Branches answer who can do something about it.
@@ -56,25 +58,6 @@ class Message(BaseModel):
 
     role: Literal["user", "assistant"]
     text: str
-
-
-class Usage(BaseModel):
-    """Tokens of one or more calls. `input` excludes what the cache served or stored."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    input: int = 0
-    output: int = 0
-    cache_read: int = 0
-    cache_write: int = 0
-
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            input=self.input + other.input,
-            output=self.output + other.output,
-            cache_read=self.cache_read + other.cache_read,
-            cache_write=self.cache_write + other.cache_write,
-        )
 
 
 class Form(BaseModel):

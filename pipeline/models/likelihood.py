@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from pipeline.models.base import ModelError, ModelProfile, Usage
-from pipeline.types import Issue
+from pipeline.models.base import ModelError, ModelProfile
+from pipeline.types import Issue, Usage
 
 
 class NoScore(ModelError):

@@ -12,9 +12,8 @@ from pipeline.concurrency import bounded
 from pipeline.options import Options
 from pipeline.regression.command import NO_COMMAND, find_commands
 from pipeline.regression.compare import REPEATS, compared
-from pipeline.regression.imports import ImportGraph
+from pipeline.regression.imports import ImportGraph, Scanned, scan
 from pipeline.regression.runner import TestRun, TestRunner, Wanted
-from pipeline.regression.scan import Scanned, scan
 from pipeline.regression.select_tests import Choice, choose
 from pipeline.regression.touched import Touched, touched_by
 from pipeline.store import Store

@@ -177,3 +177,20 @@ async def _executed(
 
 def _trimmed(run: Execution) -> Execution:
     return run.model_copy(update={"output": shortened(run.output, _OUTPUT)})
+
+
+def good_enough(table: VoteTable, candidate: int) -> bool:
+    """Whether a run that hit a ceiling ends with this edit, and not as out of budget.
+
+    Its own script reports the issue on the unedited code and passes with the edit, and so do more
+    than half of all scripts that report the issue. That it breaks none of the repository's tests
+    is asked of every chosen edit (`Chooser`), and that a test of the repository is seen failing
+    and passing as well (`Prover`).
+    """
+    tests = reporting(table)
+    own = table.candidates[candidate].test
+    if own is None or own not in table.tests:
+        return False
+    t = table.tests.index(own)
+    passed = [test for test in tests if table.runs[candidate][test].passed]
+    return t in passed and 2 * len(passed) > len(tests)

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from pipeline.generation.testing import NOT_FIXED, TestingMachine, TestingState
 from pipeline.machine import drive_on_budget
-from pipeline.models.base import Model
+from pipeline.models.base import Model, ModelProfile
 from pipeline.options import Options
 from pipeline.store import Store
-from pipeline.types import Context, Frozen, Issue, TestScript
-from pipeline.workflows.estimate import Estimate
+from pipeline.types import Context, Frozen, Issue, TestScript, Usage
 from sandbox.base import Execution, Sandbox
+
+ESTIMATE_KEY = "estimate"
+TYPICAL_REPLIES = 3
+"""Replies that a machine takes when all goes well: its work, one revision, its approval."""
+_SYSTEM = 1_000
+_TASK = 1_500
+"""Tokens of a first task: the script and its run."""
+_REPORT = 1_500
+"""Tokens of a report on executions."""
+_REPLY = 1_500
+"""Tokens of a reply, reasoning in words included. A rule of thumb, as the others are."""
 
 
 class Plan(Frozen):
@@ -47,4 +59,40 @@ async def plan(
         script=best[0] if best else None,
         run=best[1] if best else None,
         estimate=guess,
+    )
+
+
+class Estimate(Frozen):
+    """Tokens and US dollars at list prices of testing and editing."""
+
+    usage: Usage = Usage()
+    """Of all samples, with as many replies as is typical."""
+    dollars: float = Field(ge=0)
+    most: float = Field(ge=0)
+    """If every machine used up its attempts."""
+
+
+def estimate(context: Context, profile: ModelProfile, options: Options) -> Estimate:
+    """Before the first sample is started; every sample counts, even if fewer may be enough."""
+    opening = _SYSTEM + sum(file.tokens for file in context.files)
+    typical = _samples(opening, options.samples, min(TYPICAL_REPLIES, options.attempts))
+    most = _samples(opening, options.samples, options.attempts)
+    return Estimate(usage=typical, dollars=profile.price.of(typical), most=profile.price.of(most))
+
+
+def _samples(opening: int, samples: int, replies: int) -> Usage:
+    """The opening is written to the cache once and read by every other question."""
+    total = Usage(cache_write=opening) + Usage(cache_read=-opening)
+    for _ in range(samples):
+        total = total + _conversation(_SYSTEM, replies) + _conversation(opening, replies)
+    return total
+
+
+def _conversation(opening: int, replies: int) -> Usage:
+    """One machine whose opening is in the cache; each question but its new end is read from it."""
+    grown = [opening + _TASK + n * (_REPLY + _REPORT) for n in range(replies)]
+    return Usage(
+        cache_read=opening + sum(grown[:-1]),
+        cache_write=grown[-1] - opening,
+        output=replies * _REPLY,
     )

@@ -6,19 +6,18 @@ from pipeline import reasons
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.conventions import Conventions, detect
 from pipeline.errors import BudgetSpent
-from pipeline.generation.plain_test import plain_test
 from pipeline.generation.reproduction import (
     Draft,
     ReproductionMachine,
     ReproductionState,
     place_for,
+    plain_test,
 )
 from pipeline.machine import drive
 from pipeline.models.base import Model
 from pipeline.options import Options
-from pipeline.selection.good_enough import good_enough
 from pipeline.selection.verdict import Judged
-from pipeline.selection.voting import reporting
+from pipeline.selection.voting import good_enough, reporting
 from pipeline.store import Store
 from pipeline.types import (
     Context,

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from pipeline.codebase.commit import Codebase
+from pipeline.concurrency import both, together
 from pipeline.context.tokens import estimate
 from pipeline.edits.read import read_edit
 from pipeline.errors import Ceiling
@@ -20,7 +21,6 @@ from pipeline.models.base import Model
 from pipeline.options import Options
 from pipeline.replies import Malformed, Tag, only_tag
 from pipeline.store import Store
-from pipeline.together import both, together
 from pipeline.types import Frozen, Issue, Patch, SourceFile, SuiteReport
 from prompts import render
 from sandbox.base import Execution, Sandbox

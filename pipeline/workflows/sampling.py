@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pipeline import reasons
 from pipeline.codebase.commit import Codebase
+from pipeline.concurrency import together
 from pipeline.generation.diversity import (
     Approaches,
     Direction,
@@ -26,7 +27,6 @@ from pipeline.options import Options
 from pipeline.regression.nearby import NearbyTests
 from pipeline.selection.voting import vote
 from pipeline.store import Store
-from pipeline.together import together
 from pipeline.types import Candidate, Context, Issue, NoFix
 from sandbox.base import Sandbox, SandboxUnavailable
 

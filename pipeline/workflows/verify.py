@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from pipeline.codebase.commit import Codebase
+from pipeline.concurrency import together
 from pipeline.edits.patches import patch_of
-from pipeline.together import together
 from pipeline.types import Frozen
 from sandbox.base import Execution, Sandbox, another_time
 

@@ -14,15 +14,11 @@ from typing import Any, Final, cast
 
 import docker
 
-STDOUT: Final = 1
-STDERR: Final = 2
+from sandbox.execution.stream import Late
+
 POLL_SECONDS: Final = 0.2
 """How long it may take until an abort from another thread is seen."""
 CHUNK: Final = 64 * 1024
-
-
-class Late(Exception):
-    """The deadline passed before the next frame came."""
 
 
 class Attached:

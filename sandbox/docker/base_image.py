@@ -25,8 +25,9 @@ from docker.errors import DockerException, ImageNotFound
 from sandbox.base import SandboxUnavailable
 from sandbox.docker import debootstrap
 from sandbox.docker.address import DockerAddress
-from sandbox.docker.client import LABEL_KIND, docker_errors
+from sandbox.docker.client import docker_errors
 from sandbox.docker.images import touch
+from sandbox.layout import LABEL_KIND
 
 REGISTRY_IMAGE = "python:3.11-slim-bookworm"
 REGISTRY_SECONDS = 15

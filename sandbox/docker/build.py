@@ -21,27 +21,22 @@ import docker
 
 from sandbox.archive import Archive
 from sandbox.base import EnvironmentFailed, SandboxUnavailable
-from sandbox.docker.attach import Late
 from sandbox.docker.base_image import image_exists
 from sandbox.docker.build_disk import watched
 from sandbox.docker.build_dockerfile import DockerfileBuild
 from sandbox.docker.build_network import walled_network
-from sandbox.docker.client import (
-    LABEL_KIND,
-    LABEL_MAKER,
-    LABEL_OWN,
-    LABEL_OWNER,
-    UID,
-    docker_errors,
-)
+from sandbox.docker.client import LABEL_MAKER, LABEL_OWN, docker_errors
 from sandbox.docker.cold_execution import ended_state, remove
-from sandbox.docker.cold_protocol import Dialogue, Job, Stopped
-from sandbox.docker.container import CHECKOUT, TREE, Runtime, create_build
-from sandbox.docker.images import touch
-from sandbox.docker.own_image import own_environment
+from sandbox.docker.cold_protocol import Dialogue
+from sandbox.docker.container import Runtime, create_build
+from sandbox.docker.images import own_environment, touch
 from sandbox.environment.dockerfile import check
 from sandbox.environment.options import INCOMING, BuildOptions
 from sandbox.environment.recipe import Recipe
+from sandbox.execution.cancellation import Stopped
+from sandbox.execution.job import Job
+from sandbox.execution.stream import Late
+from sandbox.layout import CHECKOUT, LABEL_KIND, LABEL_OWNER, TREE, UID
 from sandbox.limits import Limits
 from sandbox.output import Output
 from sandbox.tree import Tree

@@ -25,8 +25,8 @@ from sandbox.docker.base_image import NoImage, build, split_tag
 from sandbox.docker.build_disk import DiskWatch
 from sandbox.docker.client import docker_errors
 from sandbox.docker.cold_execution import remove
-from sandbox.docker.cold_protocol import Stopped
 from sandbox.environment.dockerfile import OWN_BASE, Checked, Instruction, refusal
+from sandbox.execution.cancellation import Stopped
 from sandbox.limits import Limits
 from sandbox.tree import Tree
 

@@ -13,10 +13,11 @@ from docker.errors import NotFound
 from docker.types import LogConfig
 
 from sandbox.base import SandboxUnavailable
-from sandbox.docker.attach import Attached, Late
-from sandbox.docker.client import LABEL_KIND
+from sandbox.docker.attach import Attached
 from sandbox.docker.cold_execution import remove
-from sandbox.docker.cold_protocol import Stopped
+from sandbox.execution.cancellation import Stopped
+from sandbox.execution.stream import Late
+from sandbox.layout import LABEL_KIND
 
 READY_SECONDS = 30
 PROGRAM = "/opt/capuchin/block_metadata.py"

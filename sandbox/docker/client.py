@@ -13,18 +13,10 @@ from docker.tls import TLSConfig
 
 from sandbox.base import SandboxUnavailable
 
-UID: Final = 10001
-USER: Final = f"{UID}:{UID}"
-LABEL_RUN: Final = "capuchin.run"
-"""On every container: the run it works for, empty when it works for none."""
-LABEL_OWNER: Final = "capuchin.owner"
-"""On every container: the installation that it belongs to, and that alone may reap it."""
 LABEL_MAKER: Final = "capuchin.maker"
 """On every image but the base: the installation that made it, and that alone may collect it."""
 LABEL_OWN: Final = "capuchin.own"
 """On images that stand on a repository's own Dockerfile: not even their Python is ours."""
-LABEL_KIND: Final = "capuchin.kind"
-"""`build`, `execution` or `lane` on containers; `base`, `dependencies` or `tree` on images."""
 
 NOBODY_THERE: Final = (
     "Connection refused",

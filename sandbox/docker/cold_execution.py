@@ -11,10 +11,12 @@ import docker
 from docker.errors import DockerException, ImageNotFound, NotFound
 
 from sandbox.base import Ending, Execution, SandboxUnavailable
-from sandbox.docker.attach import Late
 from sandbox.docker.client import docker_errors
-from sandbox.docker.cold_protocol import Dialogue, Garbled, Job, Stopped
+from sandbox.docker.cold_protocol import Dialogue, Garbled
 from sandbox.docker.container import GVISOR, Runtime, create_execution
+from sandbox.execution.cancellation import Stopped
+from sandbox.execution.job import Job
+from sandbox.execution.stream import Late
 from sandbox.limits import Limits
 from sandbox.output import Output
 

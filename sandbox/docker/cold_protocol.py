@@ -6,14 +6,15 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, cast
 
 import docker
 
 from sandbox.base import PatchRejected, SandboxUnavailable
-from sandbox.docker.attach import STDERR, Attached, Late
+from sandbox.docker.attach import Attached
+from sandbox.execution.cancellation import Stopped
+from sandbox.execution.job import Job
+from sandbox.execution.stream import STDERR, Late
 from sandbox.output import Output
 
 READY_SECONDS = 120
@@ -22,38 +23,8 @@ SEND_SECONDS = 60
 STATUS_BYTES = 256 * 1024
 
 
-class Stopped(Exception):
-    """The caller went away; the container is gone too."""
-
-
 class Garbled(SandboxUnavailable):
     """On process 1's line to us is what it would not say."""
-
-
-@dataclass(frozen=True)
-class Job:
-    """What process 1 is asked to do: make a checkout, then run programs until one fails."""
-
-    steps: Sequence[Sequence[str]]
-    checkout: str
-    environment: Mapping[str, str]
-    tree: str | None = None
-    """Copied to the checkout first."""
-    diffs: Sequence[str] = ()
-    files: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Absolute path to text, written after the diffs."""
-
-    def line(self, nonce: str) -> bytes:
-        job = {
-            "nonce": nonce,
-            "tree": self.tree,
-            "checkout": self.checkout,
-            "diffs": list(self.diffs),
-            "files": dict(self.files),
-            "steps": [list(step) for step in self.steps],
-            "env": dict(self.environment),
-        }
-        return json.dumps(job).encode() + b"\n"
 
 
 class Dialogue:

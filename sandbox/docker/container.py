@@ -12,17 +12,10 @@ import docker
 from docker.types import Ulimit
 
 from sandbox.base import SandboxUnavailable
-from sandbox.docker.client import LABEL_KIND, UID, USER
 from sandbox.guest.supervisor.mounts import HIDDEN_FILES, HIDDEN_FOLDERS, READ_ONLY, STATE
-from sandbox.limits import Limits
+from sandbox.layout import CHECKOUT, LABEL_KIND, UID, USER
+from sandbox.limits import INODES, OPEN_FILES, Limits
 
-CHECKOUT: Final = "/testbed"
-"""Where the program under test finds the repository, and where the editable install points."""
-TREE: Final = "/opt/tree"
-"""Where the image keeps the installed tree; copied to the checkout for each execution."""
-ENVIRONMENT: Final = "/opt/env"
-INODES: Final = 200_000
-OPEN_FILES: Final = 4096
 SHARED_MEMORY: Final = {"/dev/shm": "noexec,nosuid,nodev,size=64m,nr_inodes=10000,mode=1777"}  # noqa: S108
 ULIMITS: Final = (
     Ulimit(name="core", soft=0, hard=0),
@@ -46,17 +39,6 @@ SUPERVISOR: Final = (
     "import sys; sys.path.insert(0, '/opt/capuchin'); "
     "from sandbox.guest.supervisor.serve import main; main()"
 )
-
-PROGRAM_ENVIRONMENT: Final = {
-    "PATH": f"{ENVIRONMENT}/bin:/usr/local/bin:/usr/bin:/bin",
-    "VIRTUAL_ENV": ENVIRONMENT,
-    "HOME": "/tmp",  # noqa: S108 - a file system of its own in the container
-    "LANG": "C.UTF-8",
-    "TZ": "UTC",
-    "PYTHONHASHSEED": "0",
-    "PYTHONUNBUFFERED": "1",
-}
-"""All that the program under test sees of an environment."""
 
 
 @dataclass(frozen=True)

@@ -22,22 +22,23 @@ from sandbox.base import Execution
 from sandbox.docker.address import DockerAddress
 from sandbox.docker.base_image import base_reference, ensure_base_image, image_exists
 from sandbox.docker.build import Build
-from sandbox.docker.client import LABEL_OWNER, LABEL_RUN, docker_errors, enforcing
+from sandbox.docker.client import docker_errors, enforcing
 from sandbox.docker.cold_execution import Attempt
-from sandbox.docker.cold_protocol import Job
 from sandbox.docker.container import Runtime, runtime_of, seccomp_profile
-from sandbox.docker.images import BASE_UNUSED_SECONDS, collect, collect_bases
-from sandbox.docker.own_image import own_environment
-from sandbox.docker.reaper import Cleaned, clean, reap
+from sandbox.docker.images import BASE_UNUSED_SECONDS, collect, collect_bases, own_environment
+from sandbox.docker.reaper import clean, reap
 from sandbox.docker.registry import push
 from sandbox.docker.warm_container import open_lane
+from sandbox.engine import Cleaned
 from sandbox.environment.options import BuildOptions
 from sandbox.environment.recipe import recipe_of
 from sandbox.execution.cancellation import Alone, finished, stoppable
+from sandbox.execution.job import Job
 from sandbox.execution.probe import Mode, Tier
 from sandbox.execution.session import DockerSandbox
 from sandbox.execution.warm_pool import Lanes, WarmAttempt
 from sandbox.execution.warm_worker import Lane
+from sandbox.layout import LABEL_OWNER, LABEL_RUN
 from sandbox.limits import Limits
 from sandbox.tree import Tree
 

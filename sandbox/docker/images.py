@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import docker
 from docker.errors import APIError, ImageNotFound
 
-from sandbox.docker.client import LABEL_MAKER, docker_errors
+from sandbox.docker.client import LABEL_MAKER, LABEL_OWN, docker_errors
+from sandbox.layout import ENVIRONMENT, PROGRAM_ENVIRONMENT
+
+OURS: Final = ("HOME", "VIRTUAL_ENV")
+
 
 log = logging.getLogger(__name__)
 
@@ -159,3 +163,25 @@ def moment(text: str) -> datetime:
         return datetime.min.replace(tzinfo=UTC)
     head, fraction, zone = found.groups(default="")
     return datetime.fromisoformat(f"{head}.{fraction[:6]:0<6}{zone.replace('Z', '') or '+00:00'}")
+
+
+def own_environment(client: docker.APIClient, image: str) -> dict[str, str] | None:
+    """What programs see there: its ENV, with our interpreter first on its PATH.
+
+    None of an image that stands on our own base alone, or is gone.
+
+    Raises:
+        SandboxUnavailable: Docker does not answer.
+    """
+    with docker_errors("Docker could not look for an image"):
+        try:
+            facts = cast(dict[str, Any], client.inspect_image(image))
+        except ImageNotFound:
+            return None
+    config: Mapping[str, Any] = facts["Config"] or {}
+    if LABEL_OWN not in (config.get("Labels") or {}):
+        return None
+    stated = dict(line.partition("=")[::2] for line in config.get("Env") or ())
+    path = stated.get("PATH") or PROGRAM_ENVIRONMENT["PATH"]
+    ours = {name: PROGRAM_ENVIRONMENT[name] for name in OURS}
+    return {**PROGRAM_ENVIRONMENT, **stated, **ours, "PATH": f"{ENVIRONMENT}/bin:{path}"}

@@ -4,31 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Any, cast
 
 import docker
 from docker.errors import APIError
 
-from sandbox.docker.client import LABEL_KIND, LABEL_MAKER, LABEL_OWNER, LABEL_RUN, docker_errors
+from sandbox.docker.client import LABEL_MAKER, docker_errors
 from sandbox.docker.cold_execution import remove
 from sandbox.docker.images import collect, collect_bases
+from sandbox.engine import UNOWNED_SECONDS, Cleaned
+from sandbox.layout import LABEL_KIND, LABEL_OWNER, LABEL_RUN
 
 ROOTED = f"{LABEL_KIND}=rooted"
-UNOWNED_SECONDS = 3600
-"""Containers that work for no run are left alone this long."""
-
-
-@dataclass(frozen=True)
-class Cleaned:
-    """What is gone."""
-
-    containers: int = 0
-    """Or pods."""
-    image_bytes: int = 0
-
-    def __add__(self, other: Cleaned) -> Cleaned:
-        return Cleaned(self.containers + other.containers, self.image_bytes + other.image_bytes)
 
 
 def clean(

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
-from sandbox.docker.container import PROGRAM_ENVIRONMENT
 from sandbox.environment.manifests import scm_versions
 from sandbox.environment.python import INCOMING
 from sandbox.environment.recipe import Recipe
+from sandbox.layout import PROGRAM_ENVIRONMENT
 
 TOOLS = "/opt/tools"
 HIDDEN = "***"

@@ -8,7 +8,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
 from sandbox.base import Execution, SandboxUnavailable
-from sandbox.docker.cold_protocol import Stopped
 
 T = TypeVar("T")
 Result = TypeVar("Result", covariant=True)
@@ -99,3 +98,7 @@ async def finished(future: asyncio.Future[Any]) -> None:
             continue
     if not future.cancelled():
         future.exception()
+
+
+class Stopped(Exception):
+    """The caller went away; the container is gone too."""

@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Literal
 
 from sandbox.base import Execution, PatchRejected, SandboxUnavailable
-from sandbox.docker.cold_protocol import Job
-from sandbox.docker.container import CHECKOUT, ENVIRONMENT, PROGRAM_ENVIRONMENT, TREE
 from sandbox.execution.cancellation import Alone, stoppable
+from sandbox.execution.job import Job
 from sandbox.execution.warm_pool import Lanes, WarmAttempt
 from sandbox.execution.warm_worker import NoLane
+from sandbox.layout import CHECKOUT, ENVIRONMENT, PROGRAM_ENVIRONMENT, TREE
 from sandbox.limits import Limits
 
 Mode = Literal["auto", "warm", "cold"]

@@ -7,9 +7,9 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from sandbox.base import NO_ENV, Execution
-from sandbox.docker.cold_protocol import Job
-from sandbox.docker.container import CHECKOUT, ENVIRONMENT, PROGRAM_ENVIRONMENT, TREE
 from sandbox.execution.cancellation import Shared
+from sandbox.execution.job import Job
+from sandbox.layout import CHECKOUT, ENVIRONMENT, PROGRAM_ENVIRONMENT, TREE
 from sandbox.limits import Limits
 
 SCRIPT = "/tmp/capuchin/reproduce_issue.py"  # noqa: S108 - a file system of its own in the container

@@ -11,7 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from sandbox.base import Ending, Execution, PatchRejected
-from sandbox.docker.cold_protocol import Job, Stopped
+from sandbox.execution.cancellation import Stopped
+from sandbox.execution.job import Job
 from sandbox.execution.scheduler import Turns
 from sandbox.execution.warm_worker import Lane, LaneDied, NoLane
 from sandbox.limits import Limits

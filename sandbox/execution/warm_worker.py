@@ -6,12 +6,12 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from sandbox.base import SandboxUnavailable
-from sandbox.docker.attach import STDOUT, Late
-from sandbox.docker.container import CHECKOUT, INODES, OPEN_FILES, TREE
-from sandbox.limits import Limits
+from sandbox.execution.stream import STDOUT, Late, Stream
+from sandbox.layout import CHECKOUT, TREE
+from sandbox.limits import INODES, OPEN_FILES, Limits
 
 SEND_SECONDS = 60
 MOST_ANSWER_BYTES = 256 * 1024 * 1024
@@ -24,23 +24,6 @@ class LaneDied(Exception):
 
 class NoLane(SandboxUnavailable):
     """Docker is well, but what a lane needs is not there; one container an execution may do."""
-
-
-class Stream(Protocol):
-    """Standard input, output and error of process 1 of a lane, wherever it runs."""
-
-    def send(self, data: bytes, *, seconds: float) -> None:
-        """Raises `OSError` or `ValueError` if it does not get there in `seconds`."""
-        ...
-
-    def read(self, *, deadline: float, stopped: Callable[[], bool]) -> tuple[int, bytes] | None:
-        """The next piece of output and which (`STDOUT`, `STDERR`); None at its end.
-
-        Raises:
-            Late: `deadline` (of `time.monotonic`) has passed, or `stopped` says so.
-            OSError, ValueError: the way there is broken.
-        """
-        ...
 
 
 class Lane:

@@ -12,16 +12,16 @@ from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from sandbox.base import EnvironmentFailed, Execution, SandboxUnavailable
-from sandbox.docker.client import LABEL_OWNER, LABEL_RUN
-from sandbox.docker.cold_protocol import Job
 from sandbox.docker.engine import DockerEngine
-from sandbox.docker.reaper import UNOWNED_SECONDS, Cleaned
+from sandbox.engine import UNOWNED_SECONDS, Cleaned
 from sandbox.execution.cancellation import finished
+from sandbox.execution.job import Job
 from sandbox.execution.session import DockerSandbox
 from sandbox.execution.warm_pool import Lanes, WarmAttempt
 from sandbox.execution.warm_worker import Lane, LaneDied, walls
 from sandbox.kubernetes.cluster import Cluster
 from sandbox.kubernetes.pod import OWNER, PodOptions, label_value, lane_pod
+from sandbox.layout import LABEL_OWNER, LABEL_RUN
 from sandbox.limits import Limits
 from sandbox.tree import Tree
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sandbox.docker.client import LABEL_OWNER, LABEL_RUN, UID
 from sandbox.docker.container import OWN_MEMORY_MB, SUPERVISOR
 from sandbox.guest.supervisor.mounts import STATE
+from sandbox.layout import LABEL_OWNER, LABEL_RUN, UID
 from sandbox.limits import Limits
 
 NAME: Final = "lane"

@@ -6,14 +6,15 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from sandbox.docker.attach import POLL_SECONDS, STDERR, STDOUT, Late
+from sandbox.docker.attach import POLL_SECONDS
+from sandbox.execution.stream import STDERR, STDOUT, Late
 
 PIECE: Final = 32 * 1024
 """Bytes a message: kubelets refuse much larger ones."""
 
 
 class PodStream:
-    """Implements `sandbox.execution.warm_worker.Stream` on the websocket of `kubernetes.stream`.
+    """Implements `sandbox.execution.stream.Stream` on the websocket of `kubernetes.stream`.
 
     Protocol: https://kubernetes.io/docs/reference/using-api/websockets/, `v4.channel.k8s.io`.
     """

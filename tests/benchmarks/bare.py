@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import docker
 
-from sandbox.docker.client import LABEL_OWNER, LABEL_RUN
+from sandbox.layout import LABEL_OWNER, LABEL_RUN
 
 DRIVER = Path(__file__).with_name("bare_driver.py")
 

@@ -17,8 +17,8 @@ from typing import Any, Final, cast
 
 import docker
 
-from sandbox.docker.client import LABEL_OWNER, LABEL_RUN, connect
-from sandbox.docker.container import ENVIRONMENT, TREE
+from sandbox.docker.client import connect
+from sandbox.layout import ENVIRONMENT, LABEL_OWNER, LABEL_RUN, TREE
 
 HARNESS: Final = "the SWE-bench harness's and CodeMonkeys' way"
 

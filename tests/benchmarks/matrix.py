@@ -18,8 +18,9 @@ import docker
 
 from bot.settings import Settings
 from sandbox.base import Execution
-from sandbox.docker.client import LABEL_RUN, connect
+from sandbox.docker.client import connect
 from sandbox.docker.engine import DockerEngine, DockerSandbox
+from sandbox.layout import LABEL_RUN
 from tests.benchmarks.bare import Bare
 from tests.benchmarks.harness import HARNESS, Harness
 from tests.benchmarks.release import SETUP, edits, release, unpacked

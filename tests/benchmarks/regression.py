@@ -19,9 +19,8 @@ from bot.demo.package import files, source_release
 from bot.settings import Settings
 from pipeline.options import Options
 from pipeline.regression.command import find_commands
-from pipeline.regression.imports import ImportGraph
+from pipeline.regression.imports import ImportGraph, Scanned, scan
 from pipeline.regression.runner import TestRun, TestRunner, Wanted
-from pipeline.regression.scan import Scanned, scan
 from pipeline.regression.select_tests import choose
 from pipeline.regression.touched import touched_by
 from pipeline.store import DirStore

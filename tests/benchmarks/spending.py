@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from pipeline.models.base import Price, Usage
-from pipeline.types import Account
+from pipeline.models.base import Price
+from pipeline.types import Account, Usage
 
 STAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Relevance", ("relevance",)),

@@ -20,10 +20,10 @@ from bot.runner.sandbox import FIX, engine_of
 from bot.settings import Settings
 from sandbox.base import EnvironmentFailed
 from sandbox.docker.base_image import base_reference, ensure_base_image
-from sandbox.docker.client import LABEL_OWNER, LABEL_RUN
 from sandbox.engine import Engine
 from sandbox.kubernetes.cluster import Cluster
 from sandbox.kubernetes.pod import PodOptions, lane_pod
+from sandbox.layout import LABEL_OWNER, LABEL_RUN
 from sandbox.limits import Limits
 from sandbox.scratch import hold
 from tests import own_docker

@@ -13,8 +13,9 @@ from bot.cli.checks import examine
 from bot.cli.clean import clean_all
 from bot.settings import Settings
 from sandbox.docker.base_image import image_exists
-from sandbox.docker.client import LABEL_OWNER, LABEL_RUN, connect
+from sandbox.docker.client import connect
 from sandbox.docker.engine import DockerEngine
+from sandbox.layout import LABEL_OWNER, LABEL_RUN
 from tests.docker import make_tree
 from tests.e2e.harness import BotHarness
 

@@ -17,9 +17,10 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from pipeline.codebase.git import GitFailed, git
-from pipeline.models.base import Message, ModelProfile, Price, Reply, Usage
+from pipeline.models.base import Message, ModelProfile, Price, Reply
 from pipeline.models.wrappers.base import Answering, Question
 from pipeline.store import DirStore
+from pipeline.types import Usage
 from sandbox.base import NO_ENV, Ending, Execution, PatchRejected
 from sandbox.tree import Tree
 

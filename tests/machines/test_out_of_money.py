@@ -11,7 +11,7 @@ from pipeline.errors import BudgetSpent
 from pipeline.models.base import ModelProfile, Price
 from pipeline.models.wrappers.metered import Meter, Metered
 from pipeline.options import Options
-from pipeline.selection.good_enough import good_enough
+from pipeline.selection.voting import good_enough
 from pipeline.solve import EFFECTIVE_KEY, Effective, Models, Solver
 from pipeline.store import DirStore
 from pipeline.types import NoFix, Selection

@@ -17,7 +17,7 @@ from pipeline.models.base import (
 )
 from pipeline.store import DirStore, Store
 from pipeline.types import NoFix, Selection
-from pipeline.workflows.estimate import ESTIMATE_KEY, Estimate
+from pipeline.workflows.plan import ESTIMATE_KEY, Estimate
 from tests.machines.shop import (
     ABSOLUTE_EDIT,
     APPROVE,

@@ -19,9 +19,9 @@ from docker.errors import APIError, NotFound
 from pipeline.store import DirStore
 from sandbox.base import Execution
 from sandbox.docker.address import DockerAddress
-from sandbox.docker.client import LABEL_OWNER
 from sandbox.docker.engine import DockerEngine
 from sandbox.execution.probe import Mode
+from sandbox.layout import LABEL_OWNER
 from tests.own_docker import OwnDaemon, can_run
 from tests.soak import worker
 from tests.soak.worker import EDITS, OWNER, TESTS

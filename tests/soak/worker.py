@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 from typing import cast
 
+from pipeline.concurrency import together
 from pipeline.store import DirStore
-from pipeline.together import together
 from sandbox.base import Execution, SandboxUnavailable
 from sandbox.docker.address import DockerAddress
 from sandbox.docker.engine import DockerEngine

@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from bot.settings import Settings, variable
-from sandbox.docker.client import LABEL_OWNER, LABEL_RUN
 from sandbox.kubernetes.engine import NEEDED
 from sandbox.kubernetes.pod import SECCOMP, PodOptions, lane_pod
 from sandbox.kubernetes.profile import node_profile
+from sandbox.layout import LABEL_OWNER, LABEL_RUN
 from sandbox.limits import Limits
 
 FOLDER = Path(__file__).parents[2] / "deploy/kubernetes"

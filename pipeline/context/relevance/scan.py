@@ -9,7 +9,7 @@ from contextlib import aclosing
 
 from pydantic import ValidationError
 
-from pipeline.concurrency import bounded
+from pipeline.concurrency import bounded, together
 from pipeline.context.files.cache import Shelf, on_shelf
 from pipeline.context.files.chunks import SMALLEST, Piece, pieces
 from pipeline.context.files.sources import Source, Sources
@@ -17,7 +17,6 @@ from pipeline.context.relevance.reader import PROMPT, Reader, Verdict, join, spa
 from pipeline.context.tokens import ESTIMATE, TokenCounter
 from pipeline.models.base import Model, ModelUnavailable
 from pipeline.store import Store
-from pipeline.together import together
 from pipeline.types import Issue
 
 Counted = Callable[[int, int], Awaitable[None]]

@@ -23,7 +23,6 @@ from pipeline.models.base import (
     ModelRefused,
     ModelUnavailable,
     Reply,
-    Usage,
 )
 from pipeline.models.batches.service import Taken
 from pipeline.models.providers.anthropic_messages import Heard, params_of
@@ -41,6 +40,7 @@ from pipeline.models.providers.http import (
     trusted,
 )
 from pipeline.models.wrappers.base import Question
+from pipeline.types import Usage
 
 PUBLIC_URL = "https://api.anthropic.com"
 

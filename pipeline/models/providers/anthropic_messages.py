@@ -17,10 +17,11 @@ from anthropic.types import (
 )
 from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
 
-from pipeline.models.base import Message, ModelProfile, Usage
+from pipeline.models.base import Message, ModelProfile
 from pipeline.models.cache_lifetime import HOUR
 from pipeline.models.providers.http import sendable
 from pipeline.models.wrappers.base import Question
+from pipeline.types import Usage
 
 MARKED_USER_MESSAGES = 2
 """The last but one is the mark that the previous turn wrote, so that this turn reads it.

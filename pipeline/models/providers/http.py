@@ -19,9 +19,9 @@ from pipeline.models.base import (
     ModelProfile,
     ModelRetired,
     ModelUnavailable,
-    Usage,
 )
 from pipeline.models.wrappers.base import Answering
+from pipeline.types import Usage
 
 CALL_HEADER = "X-Capuchin-Call"
 """Names the question on every request, for gateways, logs and recordings."""

@@ -24,7 +24,6 @@ from pipeline.models.base import (
     ModelRefused,
     ModelUnavailable,
     Reply,
-    Usage,
 )
 from pipeline.models.providers.http import (
     NO_KEY,
@@ -38,6 +37,7 @@ from pipeline.models.providers.http import (
 )
 from pipeline.models.providers.openai_client import connect
 from pipeline.models.wrappers.base import Question
+from pipeline.types import Usage
 
 _THINK, _THOUGHT = "<think>", "</think>"
 _THOUGHT_LINE = re.compile(r"^[ \t]*</think>[ \t]*$", re.MULTILINE)

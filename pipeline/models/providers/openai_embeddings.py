@@ -10,11 +10,12 @@ import httpx2
 import openai
 from pydantic import BaseModel, Field, FiniteFloat, ValidationError
 
-from pipeline.models.base import ModelProfile, Usage
+from pipeline.models.base import ModelProfile
 from pipeline.models.embedding import NotEmbedded, Vector
 from pipeline.models.providers.http import call_headers, sendable
 from pipeline.models.providers.openai_client import connect
 from pipeline.models.wrappers.metered import Meter, paid
+from pipeline.types import Usage
 
 _CALL = "embedding"
 _SILENCE_SECONDS = 120.0

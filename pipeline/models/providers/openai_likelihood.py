@@ -12,7 +12,7 @@ import httpx2
 import openai
 from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
 
-from pipeline.models.base import ModelProfile, ModelUnavailable, Usage
+from pipeline.models.base import ModelProfile, ModelUnavailable
 from pipeline.models.likelihood import NoScore
 from pipeline.models.providers.http import (
     call_headers,
@@ -20,6 +20,7 @@ from pipeline.models.providers.http import (
     sendable,
 )
 from pipeline.models.providers.openai_client import connect
+from pipeline.types import Usage
 
 SILENCE_SECONDS = 120.0
 """How long the server may send nothing: it writes one token, and reads one edit."""

@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from pipeline.budget import CALL_SECONDS, Budget, Purse, Reservation, Wish
-from pipeline.models.base import Model, ModelError, ModelProfile, Reply, Usage, usage_of
+from pipeline.concurrency import apart
+from pipeline.models.base import Model, ModelError, ModelProfile, Reply, usage_of
 from pipeline.models.destinations import UNKNOWN
 from pipeline.models.wrappers.base import Question, Wrapper
 from pipeline.store import Store
-from pipeline.together import apart
-from pipeline.types import Account
+from pipeline.types import Account, Usage
 
 BYTES_PER_TOKEN = 2
 """Fewer than any tokenizer needs for a long text, so that a prompt is never dearer than guessed."""

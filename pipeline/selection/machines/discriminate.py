@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
+from pipeline.concurrency import together
 from pipeline.machine import Attempt, Machine, State
 from pipeline.models.base import Model
 from pipeline.options import Options
 from pipeline.replies import Malformed, Tag, only_tag
-from pipeline.together import together
 from pipeline.types import Frozen, Issue, SourceFile, VoteTable
 from prompts import render
 from sandbox.base import Execution, Sandbox

@@ -9,7 +9,7 @@ from bot.github.errors import Forbidden, GitHubMisconfigured, GitHubUnavailable
 from bot.github.repository import Repository
 from bot.localhub import LocalHub, Repo, generate_app
 from bot.settings import Settings
-from pipeline.together import together
+from pipeline.concurrency import together
 from tests.contracts.github_client.conftest import Clock
 from tests.hub import ref_of, settings_for
 

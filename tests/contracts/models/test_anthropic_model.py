@@ -7,15 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.models.base import (
-    ContextTooLong,
-    ModelMisconfigured,
-    ModelUnavailable,
-    Usage,
-)
+from pipeline.models.base import ContextTooLong, ModelMisconfigured, ModelUnavailable
 from pipeline.models.providers.anthropic import AnthropicModel
 from pipeline.models.wrappers.metered import Meter, Metered
 from pipeline.store import DirStore
+from pipeline.types import Usage
 from tests.contracts.models.support import KEY, assistant, profile, serving, user
 
 BEGUN = (

@@ -14,6 +14,7 @@ import httpx2
 import pytest
 
 from bot.recorded.server import RecordedServer
+from pipeline.concurrency import together
 from pipeline.models.base import (
     ContextTooLong,
     ModelMisconfigured,
@@ -29,7 +30,6 @@ from pipeline.models.providers.anthropic import AnthropicModel
 from pipeline.models.wrappers.base import Question
 from pipeline.models.wrappers.metered import Meter, Metered
 from pipeline.store import DirStore
-from pipeline.together import together
 from tests.contracts.models.support import KEY, assistant, profile, recording, user
 
 

@@ -12,8 +12,8 @@ from pipeline.models.base import (
     ModelMisconfigured,
     ModelRefused,
     ModelUnavailable,
-    Usage,
 )
+from pipeline.types import Usage
 from tests.contracts.models.support import (
     KEY,
     NAME,

@@ -16,9 +16,9 @@ from docker.errors import APIError, NotFound
 
 from sandbox.base import PatchRejected, SandboxUnavailable
 from sandbox.docker.address import DockerAddress
-from sandbox.docker.client import LABEL_OWNER, LABEL_RUN
 from sandbox.docker.engine import DockerEngine, DockerSandbox
 from sandbox.execution.probe import Mode
+from sandbox.layout import LABEL_OWNER, LABEL_RUN
 from tests.docker import OWNER, containers_of, make_tree, until_idle, until_started
 
 SLEEP = ["sleep", "1000"]

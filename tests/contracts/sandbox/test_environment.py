@@ -11,7 +11,7 @@ from typing import Any, cast
 import docker
 import pytest
 
-from pipeline.together import together
+from pipeline.concurrency import together
 from sandbox.archive import Archive
 from sandbox.base import EnvironmentFailed, SandboxUnavailable
 from sandbox.docker.address import DockerAddress

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.together import together
+from pipeline.concurrency import together
 from sandbox.base import NO_ENV, Ending, Sandbox, SandboxUnavailable, another_time
 from sandbox.docker.engine import DockerEngine, DockerSandbox
 from tests.contracts.sandbox.test_diffs import FIX

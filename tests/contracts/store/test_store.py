@@ -12,8 +12,8 @@ from redis.asyncio import Redis
 
 from bot.storage.checkpoints import EnvironmentStore, RedisStore
 from bot.storage.keys import Keys
+from pipeline.concurrency import together
 from pipeline.store import SHARED, DirStore, SharingStore, Store
-from pipeline.together import together
 
 
 class Note(BaseModel):

@@ -23,7 +23,7 @@ from bot.queue.attempt import Stopping
 from bot.queue.inbox import Inbox
 from bot.queue.missed_webhooks import Found, find_labelled
 from bot.queue.sweep import FindLabelled
-from bot.runner.runner import Job, Outcome, Planned, Say
+from bot.runner.types import Job, Outcome, Planned, Say
 from bot.server.app import create_app
 from bot.settings import Settings
 from bot.solve_issue import SolveIssue
@@ -33,13 +33,11 @@ from bot.storage.runs import Runs
 from bot.triggers.decide import Names
 from bot.types import RepoRef, Run, now
 from bot.worker import Worker
-from pipeline.models.base import Usage
 from pipeline.models.wrappers.metered import Meter
 from pipeline.solve import OUTCOME_KEY, Solved
 from pipeline.store import Store
-from pipeline.types import TestScript
-from pipeline.workflows.estimate import Estimate
-from pipeline.workflows.plan import Plan
+from pipeline.types import TestScript, Usage
+from pipeline.workflows.plan import Estimate, Plan
 from sandbox.base import Ending, Execution, Sandbox
 from tests.e2e.publishing.office import Decided
 from tests.e2e.publishing.test_use_once import Passing

@@ -9,7 +9,7 @@ import pytest
 from bot.admission.refusal import refuse
 from bot.comments import replies
 from bot.types import RunStatus
-from pipeline.together import together
+from pipeline.concurrency import together
 from tests.e2e.colleague.conftest import CrewUp
 from tests.e2e.colleague.crew import Crew, faces
 from tests.e2e.publishing.office import Office

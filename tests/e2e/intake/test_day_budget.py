@@ -14,8 +14,8 @@ from bot.storage.keys import Keys
 from bot.storage.lease import Lease
 from bot.types import RepoRef, Run
 from pipeline.budget import Budget, Slip, Wish
+from pipeline.concurrency import together
 from pipeline.errors import BudgetSpent
-from pipeline.together import together
 
 SHOP = RepoRef(owner="acme", name="shop", installation=1)
 OTHER = RepoRef(owner="acme", name="Other", installation=1)

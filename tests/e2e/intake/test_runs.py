@@ -8,7 +8,7 @@ from redis.asyncio import Redis
 from bot.errors import LeaseLost
 from bot.storage.runs import Outcome, Runs
 from bot.types import RepoRef, RunStatus
-from pipeline.together import together
+from pipeline.concurrency import together
 
 REPO = RepoRef(owner="acme", name="shop", installation=1)
 

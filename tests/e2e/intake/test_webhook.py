@@ -15,7 +15,7 @@ from bot.server.app import create_app
 from bot.settings import Settings, SettingsError
 from bot.storage.runs import Runs
 from bot.types import RepoRef, RunStatus
-from pipeline.together import together
+from pipeline.concurrency import together
 from tests.e2e.intake.harness import deliver, labeled, sign
 
 BODY = json.dumps(labeled()).encode()

@@ -20,9 +20,9 @@ from bot.storage.runs import Outcome, Runs
 from bot.types import Failure, Labelled, RepoRef, Run, RunStatus, now
 from bot.worker import Worker
 from pipeline.codebase.git import GitFailed
-from pipeline.models.base import Usage
+from pipeline.concurrency import together
 from pipeline.models.wrappers.metered import Meter
-from pipeline.together import together
+from pipeline.types import Usage
 
 REPO = RepoRef(owner="acme", name="shop", installation=1)
 

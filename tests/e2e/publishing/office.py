@@ -14,8 +14,9 @@ from bot.git.mirrors import Mirrors
 from bot.github.app import GitHubApp
 from bot.localhub import Exchange, Issue, LocalHub, Repo
 from bot.queue.attempt import Work
-from bot.runner.runner import Evidence, Job, Outcome, Say, Workshop
+from bot.runner.runner import Workshop
 from bot.runner.sandbox import engine_of
+from bot.runner.types import Evidence, Job, Outcome, Say
 from bot.settings import Settings
 from bot.solve_issue import SolveIssue
 from bot.storage.draining import Steps

@@ -12,7 +12,8 @@ from redis.asyncio import Redis
 from bot.comments import status as comments
 from bot.localhub import Exchange, Issue, LocalHub, Repo
 from bot.queue.nudges import Nudges
-from bot.queue.position import Waiting, announce_with
+from bot.queue.position import Waiting
+from bot.runs.queue_notice import announce_with
 from bot.runs.status_comment import Status
 from bot.storage.lease import Lease
 from bot.storage.progress import Progress

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from bot.errors import RepositoryGone
 from bot.git.commits import push
 from bot.git.mirrors import Mirrors
-from bot.git.remote import Remote, RepositoryGone
+from bot.git.remote import Remote
 from bot.github.errors import GitHubUnavailable
 from bot.localhub import LocalHub, Repo
 

@@ -10,7 +10,7 @@ import pytest
 from redis.asyncio import Redis
 
 from bot.localhub import Issue, LocalHub, Repo
-from bot.runner.runner import Job, Say
+from bot.runner.types import Job, Say
 from bot.solve_issue import SolveIssue
 from bot.storage.checkpoints import RedisStore
 from bot.storage.pulls import Records

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from bot.runner.runner import Job, Outcome, Planned, Say
+from bot.runner.types import Job, Outcome, Planned, Say
 from bot.settings import Settings
 from bot.storage.draining import Steps
 from pipeline.store import Store

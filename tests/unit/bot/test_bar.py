@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from bot.cli.bar import drawn_bar
+from bot.cli.terminal import drawn_bar
 
 
 def test_a_sentence_that_counts_is_drawn_as_a_bar() -> None:

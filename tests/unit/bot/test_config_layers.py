@@ -9,9 +9,10 @@ import jsonschema_rs
 import pytest
 import yaml
 
+from bot.comments.config import as_comment, as_lines
 from bot.repo_config.layers import Effective, Layer, LayerProblem, combined, settings
 from bot.repo_config.model import RepoConfig
-from bot.repo_config.schema import as_comment, as_lines, schema
+from bot.repo_config.schema import schema
 from tests.snapshots import assert_snapshot
 
 ROOT = Path(__file__).parents[3]

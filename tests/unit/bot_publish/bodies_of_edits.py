@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bot.admission.comment_filter import Heard
 from bot.comments import candidates, config_proposal, followup, pull_request, replies
 from bot.comments import verdict as verdict_text
 from bot.comments.code_destinations import told
 from bot.comments.status import NO_FIX_REASONS
 from bot.git.commit_style import Manners
 from bot.github.repository import Identity
-from bot.runner.runner import Chosen
+from bot.runner.types import Chosen
 from bot.runs import judge
-from bot.types import Mode, changed
+from bot.types import Heard, Mode, changed
 from pipeline.select import Choice
 from pipeline.selection.verdict import Judged, Verdict
 from pipeline.types import (

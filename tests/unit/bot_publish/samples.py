@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from bot.types import RepoRef, Run
-from pipeline.models.base import Usage
 from pipeline.types import (
     Account,
     Candidate,
@@ -17,6 +16,7 @@ from pipeline.types import (
     SuiteReport,
     SuiteRun,
     TestScript,
+    Usage,
     VoteTable,
 )
 from sandbox.base import Ending, Execution

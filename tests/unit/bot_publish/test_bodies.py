@@ -9,23 +9,18 @@ from types import ModuleType
 
 import pytest
 
-from bot.admission.comment_filter import Heard
-from bot.admission.existing_work import Signs
-from bot.admission.quota import Limit
 from bot.commands.dispatch import VERBS
-from bot.comments import candidates, config_proposal, followup, replies, stats, verdict
+from bot.comments import candidates, config, config_proposal, followup, replies, stats, verdict
 from bot.comments import pull_request as evidence
 from bot.comments import status as comments
 from bot.comments.candidates import Held
-from bot.github.models import LinkedPull
-from bot.repo_config import schema
+from bot.github.models import LinkedPull, Signs
 from bot.repo_config.layers import Effective, Layer, LayerProblem, combined
 from bot.repo_config.model import CANDIDATES, ConfigProblem
 from bot.storage.progress import Progress
-from bot.types import Failure, Mode, RunStatus, Stop, StopReason, Wait, changed
+from bot.types import Failure, Heard, Limit, Mode, RunStatus, Stop, StopReason, Wait, changed
 from pipeline.types import NoFix, TestScript
-from pipeline.workflows.estimate import Estimate
-from pipeline.workflows.plan import Plan
+from pipeline.workflows.plan import Estimate, Plan
 from pipeline.workflows.verify import Verification
 from sandbox.base import Ending, Execution
 from tests import phone
@@ -142,14 +137,14 @@ ANSWERS: Bodies = {
     "explain: failed": replies.explained(
         changed(RUN, status=RunStatus.FAILED, failure=Failure.MODEL_UNAVAILABLE), None
     ),
-    "config": schema.as_comment(effective("samples: 3", "draft: true")),
+    "config": config.as_comment(effective("samples: 3", "draft: true")),
     "stats": stats.told(STATS),
     "stats: the records do not reach": stats.told(BIG),
     "stats: nothing": stats.told(
         STATS._replace(days=1, begins=None, runs={}, others=0, dollars=0.0, pulls=NO_PULLS)
     ),
     "stats: what days": stats.how_many_days("capuchin", 365),
-    "config: no file": schema.as_comment(effective("", "")),
+    "config: no file": config.as_comment(effective("", "")),
     "config propose: done": config_proposal.proposed(12),
     "config propose: there is one": config_proposal.there_already(CANDIDATES[0]),
     "config propose: no branch": config_proposal.no_branch(),
@@ -221,10 +216,10 @@ CHECKS: Bodies = {
     "fails with": check(FOUND.model_copy(update={"after": (FAILS, FAILS)})),
     "clash": f"{followup.clash_title()}\n\n{followup.clash_summary('main')}",
     "not run": f"{followup.not_checked_title()}\n\n{followup.not_checked_summary()}",
-    "settings: valid": f"{schema.checked_title(0)}\n\n"
-    + schema.checked({".github/capuchin.yml": []}),
-    "settings: a mistake": f"{schema.checked_title(1)}\n\n"
-    + schema.checked(
+    "settings: valid": f"{config.checked_title(0)}\n\n"
+    + config.checked({".github/capuchin.yml": []}),
+    "settings: a mistake": f"{config.checked_title(1)}\n\n"
+    + config.checked(
         {".github/capuchin.yml": [ConfigProblem(line=3, column=1, message="There is no such.")]}
     ),
 }
@@ -268,7 +263,7 @@ INNER = {
     "not_read", "waits_for", "verdict_of", "account_of", "proof_of", "answered_by", "cost",
     "model_name", "price_notes",
     # For a terminal, an editor and the README.
-    "as_lines", "schema", "table", "description",
+    "as_lines",
     # A file, which its own test reads.
     "file_text", "marker_of",
 }  # fmt: skip
@@ -284,7 +279,7 @@ INNER = {
         followup,
         verdict,
         evidence,
-        schema,
+        config,
         config_proposal,
         stats,
     ],

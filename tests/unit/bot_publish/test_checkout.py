@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from bot.errors import RepositoryEmpty, RepositoryGone
 from bot.git.mirrors import Mirrors
-from bot.git.remote import Remote, RepositoryEmpty, RepositoryGone
+from bot.git.remote import Remote
 from pipeline.codebase.git import git
-from pipeline.together import together
+from pipeline.concurrency import together
 from tests.unit.bot_publish import local_git
 from tests.unit.bot_publish.samples import SHOP
 

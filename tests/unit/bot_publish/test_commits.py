@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bot.git.commits import UnfitDiff, branch_name, commit, push
-from bot.git.remote import PushRejected, Remote
+from bot.errors import PushRejected, UnfitDiff
+from bot.git.commits import branch_name, commit, push
+from bot.git.remote import Remote
 from bot.github.repository import Identity
 from pipeline.codebase.git import git
 from tests.unit.bot_publish import local_git

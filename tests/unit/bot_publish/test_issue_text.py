@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from bot.admission.issue_text import COMMENTS_KEPT, DISCUSSION_CHARACTERS, issue_text
 from bot.github.models import CommentFacts, IssueFacts
-from bot.visible_text import COMMENTS_KEPT, DISCUSSION_CHARACTERS, issue_text, without_hidden
+from bot.visible_text import without_hidden
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -7,10 +7,9 @@ from pathlib import Path
 from bot.comments import status
 from bot.storage.progress import Progress, WatchedStore
 from bot.types import Wait, changed
-from pipeline.models.base import Usage
 from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
 from pipeline.store import DirStore, Store
-from pipeline.types import NoFix
+from pipeline.types import NoFix, Usage
 from tests.snapshots import assert_snapshot
 from tests.unit.bot_publish.samples import a_run
 

@@ -6,10 +6,9 @@ from pathlib import Path
 
 from bot.comments.context import context_details, context_found
 from pipeline.context.finder import ContextFinder
-from pipeline.models.base import Usage
 from pipeline.options import Options
 from pipeline.store import DirStore
-from pipeline.types import Account, Context, Issue
+from pipeline.types import Account, Context, Issue, Usage
 from tests.machines.standins import ScriptedModel
 from tests.unit.context.scouts import NO, YES
 from tests.unit.pipeline.repositories import make_codebase

@@ -3,8 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.evaluation.newton import Vector, minimum, quadratic
-from pipeline.evaluation.signs import sign
+from pipeline.evaluation.fitting import Vector, minimum, quadratic, sign
 
 
 def test_the_least_of_a_quadratic_by_signs_meets_the_optimality_conditions() -> None:

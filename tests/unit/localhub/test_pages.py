@@ -9,7 +9,7 @@ import pytest
 
 from bot.localhub import LocalHub, Pull, Repo
 from bot.localhub.actions import checks, comments, pulls
-from bot.localhub.markdown import render
+from bot.localhub.pages import render
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(1)>'
 

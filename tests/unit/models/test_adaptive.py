@@ -6,16 +6,11 @@ import asyncio
 
 import pytest
 
-from pipeline.models.base import (
-    ModelProfile,
-    ModelUnavailable,
-    Price,
-    Reply,
-    Usage,
-)
+from pipeline.concurrency import together
+from pipeline.models.base import ModelProfile, ModelUnavailable, Price, Reply
 from pipeline.models.wrappers.adaptive import Adaptive, Window
 from pipeline.models.wrappers.base import Answering, Question
-from pipeline.together import together
+from pipeline.types import Usage
 
 
 class BusyModel(Answering):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.concurrency import together
 from pipeline.errors import BudgetSpent
 from pipeline.models.base import (
     Message,
@@ -13,15 +14,13 @@ from pipeline.models.base import (
     ModelUnavailable,
     Price,
     Reply,
-    Usage,
 )
 from pipeline.models.destinations import UNKNOWN
 from pipeline.models.wrappers.base import Answering, Question
 from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger, Meter, Metered
 from pipeline.models.wrappers.throttled import Throttled
 from pipeline.store import DirStore
-from pipeline.together import together
-from pipeline.types import Account
+from pipeline.types import Account, Usage
 
 SAID = [Message(role="user", text="Hello?")]
 DOLLAR = Usage(output=1_000_000)

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.models.base import ModelMisconfigured, Price, Usage
+from pipeline.models.base import ModelMisconfigured, Price
 from pipeline.models.factory import Wanted, build_model
 from pipeline.models.profiles import PricesInvalid, look_up, price_table, read_prices
 from pipeline.models.providers.anthropic import AnthropicModel
 from pipeline.models.providers.openai_chat import OpenAIChatModel
 from pipeline.models.spec import parse_spec
+from pipeline.types import Usage
 
 MILLION = Usage(input=1_000_000, output=1_000_000, cache_read=1_000_000, cache_write=1_000_000)
 

@@ -10,7 +10,8 @@ import pytest
 from bot.recorded.cache import KEPT_SECONDS, PromptCache
 from bot.recorded.recording import Recording, RecordingError
 from bot.recorded.requests import Asked, Part
-from pipeline.models.base import Message, Usage
+from pipeline.models.base import Message
+from pipeline.types import Usage
 
 
 def asked(call: str, last: str = "Hello?", *, system: str = "", turn: int = 0) -> Asked:

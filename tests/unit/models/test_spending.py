@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.models.base import Price, Usage
-from pipeline.types import Account
+from pipeline.models.base import Price
+from pipeline.types import Account, Usage
 from tests.benchmarks.spending import rendered, table
 
 SONNET = Price(input=3, output=15, cache_read=0.3, cache_write=3.75)

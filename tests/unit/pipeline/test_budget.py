@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from pipeline.budget import Budget, Slip, Wish
+from pipeline.concurrency import together
 from pipeline.errors import BudgetSpent
-from pipeline.together import together
 
 
 class Poor:

@@ -6,7 +6,7 @@ from pipeline.models.profiles import look_up
 from pipeline.models.spec import ModelSpec
 from pipeline.options import Options
 from pipeline.types import Context, SourceFile
-from pipeline.workflows.estimate import estimate
+from pipeline.workflows.plan import estimate
 
 CONTEXT = Context(files=(SourceFile(path="a.py", text="x", tokens=59_000),))
 SONNET = look_up(ModelSpec(provider="anthropic", name="claude-sonnet-4-6")).profile

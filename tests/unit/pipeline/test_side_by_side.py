@@ -5,9 +5,10 @@ import asyncio
 import pytest
 
 from pipeline.concurrency import bounded
-from pipeline.models.base import ModelProfile, ModelUnavailable, Price, Reply, Usage
+from pipeline.models.base import ModelProfile, ModelUnavailable, Price, Reply
 from pipeline.models.wrappers.base import Answering, Question
 from pipeline.models.wrappers.cache_warmup import HeadStart
+from pipeline.types import Usage
 
 
 class SlowModel(Answering):

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pipeline.together import apart, together
+from pipeline.concurrency import apart, together
 
 
 async def give(value: int, seconds: float = 0) -> int:

@@ -19,11 +19,11 @@ from pipeline.context.files.sources import Sources
 from pipeline.context.search.embeddings import parts_of
 from pipeline.context.search.prefilter import prefilter
 from pipeline.errors import BudgetSpent
-from pipeline.models.base import ModelMisconfigured, Usage
+from pipeline.models.base import ModelMisconfigured
 from pipeline.models.wrappers.metered import Meter
 from pipeline.options import Options
 from pipeline.store import DirStore
-from pipeline.types import Issue
+from pipeline.types import Issue, Usage
 from tests.unit.pipeline.repositories import make_codebase
 from tests.unit.reading.embeddings import served
 

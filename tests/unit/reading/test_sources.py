@@ -8,11 +8,11 @@ import pytest
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import git
+from pipeline.concurrency import together
 from pipeline.context.files.cache import place_of
 from pipeline.context.files.discover import MAX_BYTES, Rules, sources_of
 from pipeline.context.files.sources import Sources
 from pipeline.context.search.prefilter import prefilter
-from pipeline.together import together
 from pipeline.types import Issue
 from tests.unit.pipeline.repositories import make_codebase, make_repository
 from tests.unit.reading.trees import stream_repository

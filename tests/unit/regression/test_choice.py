@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pipeline.regression.imports import ImportGraph
+from pipeline.regression.imports import ImportGraph, scan
 from pipeline.regression.runner import TestRun
-from pipeline.regression.scan import scan
 from pipeline.regression.select_tests import choose
 from pipeline.regression.touched import Touched, touched_by
 from pipeline.types import SuiteRun

@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from pipeline.evaluation.signs import sign
+from pipeline.evaluation.fitting import sign
 from pipeline.selection.normalise.canonical import Form, normalise
 from pipeline.selection.scoring.confidence import (
     Weights,

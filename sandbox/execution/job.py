@@ -1,0 +1,33 @@
+"""One job for a container."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Job:
+    """What process 1 is asked to do: make a checkout, then run programs until one fails."""
+
+    steps: Sequence[Sequence[str]]
+    checkout: str
+    environment: Mapping[str, str]
+    tree: str | None = None
+    """Copied to the checkout first."""
+    diffs: Sequence[str] = ()
+    files: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Absolute path to text, written after the diffs."""
+
+    def line(self, nonce: str) -> bytes:
+        job = {
+            "nonce": nonce,
+            "tree": self.tree,
+            "checkout": self.checkout,
+            "diffs": list(self.diffs),
+            "files": dict(self.files),
+            "steps": [list(step) for step in self.steps],
+            "env": dict(self.environment),
+        }
+        return json.dumps(job).encode() + b"\n"
