@@ -46,7 +46,7 @@ sequences: prepare ## play generated sequences of webhooks, other ones each day 
 		--sequences-from $(or $(FROM),$$(( $$(date +%Y%m%d) * 10000 )))
 
 walls: prepare ## take down each wall of the sandbox in turn; some attack must notice (ARGS="--only memory")
-	@$(BIN)/python -m tests.safety.without $(ARGS)
+	@$(BIN)/python -m tests.safety.run_mutations $(ARGS)
 
 safety-gvisor: prepare ## the attacks on the sandbox again, under gVisor (needs runsc and root)
 	@$(BIN)/pytest tests/safety --gvisor $(ARGS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-pytest_plugins = ("tests.redis", "tests.hub", "tests.paid")
+pytest_plugins = ("tests.support.redis", "tests.support.hub", "tests.support.no_paid_services")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -8,22 +8,10 @@ import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 
-from tests.benchmarks import (
-    checkout,
-    edits,
-    matrix,
-    normalise,
-    pickup,
-    reading,
-    recall,
-    regression,
-    scan,
-    stopping,
-    table1,
-    tokens,
-    webhook,
-    whole_run,
-)
+from tests.benchmarks.bot import checkout, demo_run, pickup, webhook
+from tests.benchmarks.context import reading, recall, scan, tokens
+from tests.benchmarks.pipeline import edits, normalise, paper_table1, stopping
+from tests.benchmarks.sandbox import matrix, regression
 from tests.benchmarks.table import Row, render, write
 
 BENCHMARKS: dict[str, Callable[[], Coroutine[None, None, list[Row]]]] = {
@@ -36,8 +24,8 @@ BENCHMARKS: dict[str, Callable[[], Coroutine[None, None, list[Row]]]] = {
     "reading": reading.measure,
     "recall": recall.measure,
     "tokens": tokens.measure,
-    "table1": table1.measure,
-    "run": whole_run.measure,
+    "table1": paper_table1.measure,
+    "run": demo_run.measure,
     "matrix": matrix.measure,
     "regression": regression.measure,
     "scan": scan.measure,

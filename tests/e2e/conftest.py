@@ -9,10 +9,10 @@ from redis.asyncio import Redis
 
 from bot.localhub import LocalHub
 from bot.recorded.recording import Recording
-from tests.docker import daemon
 from tests.e2e import shop
 from tests.e2e.harness import BotHarness, host_certificates
-from tests.redis import RedisServer
+from tests.support.docker import daemon
+from tests.support.redis import RedisServer
 
 __all__ = ["bot", "daemon", "standing"]
 

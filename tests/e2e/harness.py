@@ -19,10 +19,10 @@ from bot.storage.checkpoints import RedisStore
 from bot.storage.runs import Runs
 from bot.types import RepoRef, Run
 from sandbox.docker.client import connect
-from tests.docker import containers_of
 from tests.e2e import shop
-from tests.hub import ref_of, settings_for
-from tests.phone import unreadable
+from tests.support.docker import containers_of
+from tests.support.hub import ref_of, settings_for
+from tests.support.phone_readability import unreadable
 
 MAINTAINER, REPORTER = "alice", "bob"
 SECONDS = 120

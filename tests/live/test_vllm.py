@@ -16,9 +16,9 @@ from pipeline.options import Options
 from pipeline.store import DirStore
 from pipeline.types import Issue
 from tests.live.conftest import LENGTH, NAME
-from tests.machines.standins import ScriptedModel
-from tests.unit.context.scouts import modules
-from tests.unit.pipeline.repositories import make_codebase
+from tests.support.data.repositories import make_codebase
+from tests.support.fakes import ScriptedModel
+from tests.support.recorded_scout import modules
 
 ISSUE = Issue(repository="a/b", title="f1 is wrong", body="m1.py adds one too many, as g200 does.")
 """Random weights find what they like: what is named is shown whatever they say."""

@@ -29,7 +29,7 @@ def make(folder: Path) -> None:
         special_tokens=["<|endoftext|>", "<|im_start|>", "<|im_end|>"],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
     )
-    made.train([str(path) for path in Path(__file__).parents[2].glob("pipeline/*.py")], trainer)
+    made.train([str(path) for path in Path(__file__).parents[2].glob("pipeline/**/*.py")], trainer)
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=made, eos_token="<|im_end|>", pad_token="<|endoftext|>"
     )

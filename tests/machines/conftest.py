@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.base import Execution
-from tests.machines.shop import Shop, open_shop
+from tests.support.data.solver_shop import Shop, open_shop
 
 
 @pytest.fixture(scope="session")

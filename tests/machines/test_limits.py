@@ -11,8 +11,8 @@ import pytest
 from pipeline.regression.runner import GRACE_SECONDS
 from pipeline.types import Selection
 from sandbox.base import NO_ENV, Execution
-from tests.machines.shop import APPROVE, FILES, GOOD_EDIT, ISSUE, Shop, open_shop, simple
-from tests.machines.standins import Answer, ScriptedModel, SubprocessSandbox
+from tests.support.data.solver_shop import APPROVE, FILES, GOOD_EDIT, ISSUE, Shop, open_shop, simple
+from tests.support.fakes import Answer, ScriptedModel, SubprocessSandbox
 
 
 class Timed(SubprocessSandbox):

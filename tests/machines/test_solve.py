@@ -18,7 +18,7 @@ from pipeline.models.base import (
 from pipeline.store import DirStore, Store
 from pipeline.types import NoFix, Selection
 from pipeline.workflows.plan import ESTIMATE_KEY, Estimate
-from tests.machines.shop import (
+from tests.support.data.solver_shop import (
     ABSOLUTE_EDIT,
     APPROVE,
     BREAKING_EDIT,
@@ -40,7 +40,7 @@ from tests.machines.shop import (
     script,
     simple,
 )
-from tests.machines.standins import Answer, CountingStore, DyingStore, Killed, ScriptedModel
+from tests.support.fakes import Answer, CountingStore, DyingStore, Killed, ScriptedModel
 
 COMMENTED_EDIT = GOOD_EDIT.replace("+= price", "+= price  # Every price counts.")
 FOUR_SAMPLES: dict[str, list[Answer]] = {

@@ -13,7 +13,7 @@ from sandbox.docker.client import connect
 from sandbox.docker.engine import DockerEngine, DockerSandbox
 from sandbox.execution.probe import Mode
 from sandbox.limits import Limits
-from tests.docker import (
+from tests.support.docker import (
     OWNER,
     ca_bundle,
     containers_of,
@@ -22,7 +22,7 @@ from tests.docker import (
     run_id,
     until_idle,
 )
-from tests.own_docker import OwnDaemon, can_run
+from tests.support.own_docker_daemon import OwnDaemon, can_run
 
 __all__ = ["ca_bundle", "mode", "run_id"]
 

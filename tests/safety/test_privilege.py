@@ -10,7 +10,7 @@ import pytest
 from sandbox.base import Ending
 from sandbox.docker.engine import DockerSandbox
 from sandbox.guest.supervisor.seccomp import FORBIDDEN
-from tests.own_docker import OwnDaemon
+from tests.support.own_docker_daemon import OwnDaemon
 
 ATTEMPT = """
 import ctypes, errno, os, platform

@@ -8,7 +8,7 @@ import pytest
 
 from sandbox.base import Ending, SandboxUnavailable
 from sandbox.docker.engine import DockerSandbox
-from tests.own_docker import OwnDaemon
+from tests.support.own_docker_daemon import OwnDaemon
 
 
 async def test_a_fork_bomb_ends_with_its_time(

@@ -14,8 +14,8 @@ from docker.errors import DockerException
 from sandbox.base import Ending
 from sandbox.docker.engine import DockerEngine, DockerSandbox
 from sandbox.execution.probe import Mode
-from tests.docker import until_started
-from tests.own_docker import OwnDaemon
+from tests.support.docker import until_started
+from tests.support.own_docker_daemon import OwnDaemon
 
 MEMORY_BOMBS = {
     "one process": "hoard = []\nwhile True: hoard.append(bytearray(8 << 20))",

@@ -22,9 +22,9 @@ from sandbox.docker.address import DockerAddress
 from sandbox.docker.engine import DockerEngine
 from sandbox.execution.probe import Mode
 from sandbox.layout import LABEL_OWNER
-from tests.own_docker import OwnDaemon, can_run
 from tests.soak import worker
 from tests.soak.worker import EDITS, OWNER, TESTS
+from tests.support.own_docker_daemon import OwnDaemon, can_run
 
 SEED = 20261121
 KILLS = ("worker", "container", "container", "daemon", "worker", "container", "daemon", "worker")

@@ -13,7 +13,7 @@ import jwt
 import pytest
 
 from bot.localhub import AppIdentity, LocalHub, Repo, generate_app
-from tests.contracts.github.log import ContractLog
+from tests.contracts.github.contract_log import ContractLog
 
 FILES = {
     "shop.py": "def total(a, b):\n    return a - b\n",

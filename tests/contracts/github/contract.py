@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import unquote
 
-from tests.contracts.github.document import COMPOSED, Document, Json
+from tests.contracts.github.openapi_document import COMPOSED, Document, Json
 
 UNDOCUMENTED: Mapping[int, str] = {
     304: "answered to any conditional request (Best practices for using the REST API)",

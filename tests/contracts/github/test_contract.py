@@ -9,7 +9,7 @@ import pytest
 from bot.localhub.rest.call import match
 from bot.localhub.rest.table import OPERATIONS
 from tests.contracts.github.contract import rest_contract, webhook_contract
-from tests.contracts.github.slim import OPERATIONS as DOCUMENTED
+from tests.contracts.github.slim_documents import OPERATIONS as DOCUMENTED
 
 SAMPLES = {"installation_id": "1", "basehead": "a...b", "ref": "heads/main"}
 

@@ -10,7 +10,7 @@ import pytest
 from bot.github.app import GitHubApp
 from bot.github.repository import Repository
 from bot.localhub import LocalHub, Repo
-from tests.hub import ref_of, settings_for
+from tests.support.hub import ref_of, settings_for
 
 
 class Clock:

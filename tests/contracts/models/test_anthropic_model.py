@@ -12,7 +12,7 @@ from pipeline.models.providers.anthropic import AnthropicModel
 from pipeline.models.wrappers.metered import Meter, Metered
 from pipeline.store import DirStore
 from pipeline.types import Usage
-from tests.contracts.models.support import KEY, assistant, profile, serving, user
+from tests.contracts.models.clients import KEY, assistant, profile, serving, user
 
 BEGUN = (
     b'event: message_start\ndata: {"type": "message_start", "message": {"id": "m", "type": '

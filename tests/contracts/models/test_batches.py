@@ -30,7 +30,7 @@ from pipeline.models.providers.anthropic import AnthropicModel
 from pipeline.models.wrappers.base import Question
 from pipeline.models.wrappers.metered import Meter, Metered
 from pipeline.store import DirStore
-from tests.contracts.models.support import KEY, assistant, profile, recording, user
+from tests.contracts.models.clients import KEY, assistant, profile, recording, user
 
 
 class At(NamedTuple):

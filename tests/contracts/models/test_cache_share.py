@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.types import Selection
-from tests.benchmarks.full_run import replay
+from tests.benchmarks.pipeline.paper_run import replay
 from tests.benchmarks.spending import rendered
 
 

@@ -24,7 +24,7 @@ from pipeline.models.wrappers.throttled import Throttled
 from pipeline.options import Options
 from pipeline.store import DirStore
 from pipeline.types import Issue
-from tests.contracts.models.support import KEY, Kind, client, recording, user
+from tests.contracts.models.clients import KEY, Kind, client, recording, user
 from tests.contracts.models.test_thinking import Failing
 
 SCRIPT = "<script>\nimport sys\nsys.exit(2)\n</script>"

@@ -23,7 +23,7 @@ from pipeline.options import Options
 from pipeline.selection.reward import BETA, rewards
 from pipeline.store import DirStore
 from pipeline.types import Candidate, Issue, Patch, VoteTable
-from tests.contracts.models.support import KEY, recording
+from tests.contracts.models.clients import KEY, recording
 
 ISSUE = Issue(repository="acme/shop", title="total() subtracts", body="It gives -1.")
 VERDICTS: tuple[dict[str, Any], ...] = (

@@ -14,7 +14,7 @@ from pipeline.models.base import (
     ModelUnavailable,
 )
 from pipeline.types import Usage
-from tests.contracts.models.support import (
+from tests.contracts.models.clients import (
     KEY,
     NAME,
     Kind,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.contracts.models.support import assistant, serving, user
+from tests.contracts.models.clients import assistant, serving, user
 
 
 async def test_roles_alternate_because_many_chat_templates_refuse_two_in_a_row() -> None:

@@ -12,8 +12,8 @@ import pytest
 
 from bot.recorded.server import RecordedServer
 from pipeline.models.base import ModelMisconfigured
-from tests.contracts.models.support import KEY, recording, serving
-from tests.paid import PaidServiceReached
+from tests.contracts.models.clients import KEY, recording, serving
+from tests.support.no_paid_services import PaidServiceReached
 
 ASK: dict[str, Any] = {
     "model": "claude-x",

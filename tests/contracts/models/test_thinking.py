@@ -16,7 +16,7 @@ from pipeline.options import Options
 from pipeline.store import DirStore
 from pipeline.types import Issue
 from sandbox.base import Execution
-from tests.contracts.models.support import KEY, Client, Kind, Serving, recording, serving, user
+from tests.contracts.models.clients import KEY, Client, Kind, Serving, recording, serving, user
 
 SONNET = ModelSpec(provider="anthropic", name="claude-sonnet-4-6")
 THINKS = {"reply": "<approve/>", "thinking": "Is it right? Yes."}

@@ -1,5 +1,5 @@
 from __future__ import annotations
 
-from tests.docker import ca_bundle, daemon, engine, mode, prepared, run_id, sandbox
+from tests.support.docker import ca_bundle, daemon, engine, mode, prepared, run_id, sandbox
 
 __all__ = ["ca_bundle", "daemon", "engine", "mode", "prepared", "run_id", "sandbox"]

@@ -10,7 +10,7 @@ import pytest
 
 from sandbox.base import PatchRejected
 from sandbox.docker.engine import DockerSandbox
-from tests.docker import PACKAGE
+from tests.support.docker import PACKAGE
 
 FIX = """\
 --- a/src/shop/total.py

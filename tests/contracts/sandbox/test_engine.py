@@ -19,7 +19,7 @@ from sandbox.docker.address import DockerAddress
 from sandbox.docker.engine import DockerEngine, DockerSandbox
 from sandbox.execution.probe import Mode
 from sandbox.layout import LABEL_OWNER, LABEL_RUN
-from tests.docker import OWNER, containers_of, make_tree, until_idle, until_started
+from tests.support.docker import OWNER, containers_of, make_tree, until_idle, until_started
 
 SLEEP = ["sleep", "1000"]
 

@@ -17,8 +17,8 @@ from sandbox.base import EnvironmentFailed, SandboxUnavailable
 from sandbox.docker.address import DockerAddress
 from sandbox.docker.engine import DockerEngine
 from sandbox.tree import Tree
-from tests.docker import PACKAGE, any_engine, containers_of, make_tree, until_started
-from tests.trees import tree_of_directory
+from tests.support.data.directory_trees import tree_of_directory
+from tests.support.docker import PACKAGE, any_engine, containers_of, make_tree, until_started
 
 __all__ = ["any_engine"]
 

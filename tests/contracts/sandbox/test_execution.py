@@ -8,7 +8,7 @@ from pipeline.concurrency import together
 from sandbox.base import NO_ENV, Ending, Sandbox, SandboxUnavailable, another_time
 from sandbox.docker.engine import DockerEngine, DockerSandbox
 from tests.contracts.sandbox.test_diffs import FIX
-from tests.docker import PACKAGE
+from tests.support.docker import PACKAGE
 
 
 @pytest.mark.parametrize("code", [0, 1, 2, 137])

@@ -14,10 +14,10 @@ from sandbox.docker.address import DockerAddress
 from sandbox.docker.engine import DockerEngine, DockerSandbox
 from sandbox.limits import Limits
 from tests.contracts.sandbox.test_execution import *  # noqa: F403 - the same tests again
-from tests.docker import OWNER, any_engine
-from tests.own_docker import OwnDaemon, can_run
 from tests.safety.test_processes import MANY_PROCESSES
 from tests.safety.test_resources import MEMORY_BOMBS
+from tests.support.docker import OWNER, any_engine
+from tests.support.own_docker_daemon import OwnDaemon, can_run
 
 __all__ = ["any_engine"]
 

@@ -15,7 +15,7 @@ from sandbox.docker.base_image import image_exists
 from sandbox.docker.client import LABEL_MAKER
 from sandbox.docker.engine import DockerEngine
 from sandbox.docker.images import collect_bases, made_by, moment
-from tests.docker import make_tree
+from tests.support.docker import make_tree
 
 SCOPE = uuid.uuid4().hex
 """Nothing that was built before fits."""

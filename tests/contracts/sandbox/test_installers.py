@@ -9,8 +9,8 @@ import pytest
 
 from sandbox.base import EnvironmentFailed
 from sandbox.docker.engine import DockerEngine
-from tests.contracts.sandbox import locks
-from tests.docker import OWNER, any_engine, make_tree
+from tests.support.data import lock_files
+from tests.support.docker import OWNER, any_engine, make_tree
 
 __all__ = ["any_engine"]
 
@@ -23,7 +23,7 @@ EDIT = """\
 +module.exports = text => require("left-pad")(text, 4, "-");
 """
 NODE = {
-    "package.json": locks.PACKAGE_JSON,
+    "package.json": lock_files.PACKAGE_JSON,
     "pad.js": 'module.exports = text => require("left-pad")(text, 3, "-");\n',
     "test.js": 'require("assert").strictEqual(require("./pad")("7"), "---7");\n',
 }
@@ -32,9 +32,9 @@ NODE = {
 @pytest.mark.parametrize(
     "files",
     [
-        {"pyproject.toml": locks.UV_TOML, "uv.lock": locks.UV_LOCK},
-        {"pyproject.toml": locks.POETRY_TOML, "poetry.lock": locks.POETRY_LOCK},
-        {"pyproject.toml": locks.PDM_TOML, "pdm.lock": locks.PDM_LOCK},
+        {"pyproject.toml": lock_files.UV_TOML, "uv.lock": lock_files.UV_LOCK},
+        {"pyproject.toml": lock_files.POETRY_TOML, "poetry.lock": lock_files.POETRY_LOCK},
+        {"pyproject.toml": lock_files.PDM_TOML, "pdm.lock": lock_files.PDM_LOCK},
     ],
     ids=["uv", "poetry", "pdm"],
 )
@@ -50,9 +50,15 @@ async def test_a_python_lock_file_is_installed_as_locked_with_the_group_for_test
 @pytest.mark.parametrize(
     ("files", "words"),
     [
-        ({"pyproject.toml": locks.UV_TOML, "uv.lock": locks.UV_LOCK}, "uv sync"),
-        ({"pyproject.toml": locks.POETRY_TOML, "poetry.lock": locks.POETRY_LOCK}, "poetry install"),
-        ({"pyproject.toml": locks.PDM_TOML, "pdm.lock": locks.PDM_LOCK}, "--require-hashes"),
+        ({"pyproject.toml": lock_files.UV_TOML, "uv.lock": lock_files.UV_LOCK}, "uv sync"),
+        (
+            {"pyproject.toml": lock_files.POETRY_TOML, "poetry.lock": lock_files.POETRY_LOCK},
+            "poetry install",
+        ),
+        (
+            {"pyproject.toml": lock_files.PDM_TOML, "pdm.lock": lock_files.PDM_LOCK},
+            "--require-hashes",
+        ),
     ],
     ids=["uv", "poetry", "pdm"],
 )
@@ -71,10 +77,10 @@ async def test_a_package_that_is_not_what_was_locked_is_not_installed(
 @pytest.mark.parametrize(
     "files",
     [
-        {"package-lock.json": locks.NPM_LOCK},
-        {"pnpm-lock.yaml": locks.PNPM_LOCK},
-        {"yarn.lock": locks.YARN_LOCK},
-        {"yarn.lock": locks.BERRY_LOCK, ".yarnrc.yml": "nodeLinker: node-modules\n"},
+        {"package-lock.json": lock_files.NPM_LOCK},
+        {"pnpm-lock.yaml": lock_files.PNPM_LOCK},
+        {"yarn.lock": lock_files.YARN_LOCK},
+        {"yarn.lock": lock_files.BERRY_LOCK, ".yarnrc.yml": "nodeLinker: node-modules\n"},
     ],
     ids=["npm", "pnpm", "yarn 1", "yarn 4"],
 )
@@ -96,7 +102,7 @@ async def test_packages_of_node_are_asked_of_the_operators_registry(
 ) -> None:
     registry = "http://127.0.0.1:9/npm"
     engine = DockerEngine(ca_bundle=ca_bundle, owner=OWNER, npm_registry=registry)
-    files = {"package-lock.json": locks.NPM_LOCK, ".npmrc": "fetch-retries=0\n"}
+    files = {"package-lock.json": lock_files.NPM_LOCK, ".npmrc": "fetch-retries=0\n"}
     with pytest.raises(EnvironmentFailed) as failed:
         await engine.prepare(make_tree(tmp_path, {**NODE, **files}), run_id=run_id)
     await engine.close()

@@ -25,9 +25,9 @@ from sandbox.execution.session import DockerSandbox
 from sandbox.kubernetes.cluster import Cluster
 from sandbox.kubernetes.engine import KubernetesEngine
 from sandbox.limits import Limits
-from tests.cluster import NAMESPACE, LocalCluster
-from tests.docker import OWNER, PACKAGE, any_engine, containers_of, make_tree
-from tests.registry import own_registry
+from tests.support.docker import OWNER, PACKAGE, any_engine, containers_of, make_tree
+from tests.support.image_registry import own_registry
+from tests.support.local_kubernetes import NAMESPACE, LocalCluster
 from tests.support.matrix import matrix
 
 __all__ = ["any_engine"]

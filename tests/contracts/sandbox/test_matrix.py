@@ -12,7 +12,7 @@ from sandbox.base import Execution, PatchRejected, SandboxUnavailable
 from sandbox.docker.engine import DockerEngine, DockerSandbox
 from sandbox.execution.probe import Mode
 from tests.contracts.sandbox.test_diffs import FIX
-from tests.docker import containers_of, until_idle, until_started
+from tests.support.docker import containers_of, until_idle, until_started
 from tests.support.matrix import matrix
 
 ASK = "import shop, sys; sys.exit(shop.total(1, 2) != 3)"

@@ -11,11 +11,11 @@ import docker
 from bot.recorded.recording import Answer
 from bot.types import Run, RunStatus
 from sandbox.docker.client import connect
-from tests.docker import containers_of
 from tests.e2e import shop
 from tests.e2e.conftest import Standing
-from tests.e2e.failures.at_work import ended, until
-from tests.e2e.test_worker_killed import until_asked, worker
+from tests.e2e.failures.test_worker_killed import until_asked, worker
+from tests.e2e.failures.waiting import ended, until
+from tests.support.docker import containers_of
 
 SLOW = Answer(call="editing/1", turn=0, reply=shop.RIGHT, delay=2)
 """Under way when the signal comes."""

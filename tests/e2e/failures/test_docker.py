@@ -17,12 +17,12 @@ from bot.settings import Settings
 from bot.types import Failure, RunStatus, now
 from pipeline.codebase.commit import Codebase
 from sandbox.docker.base_image import recipe_digest
-from tests.docker import containers_of
 from tests.e2e import shop
 from tests.e2e.conftest import Standing
-from tests.e2e.failures.at_work import at_work, ended, until
+from tests.e2e.failures.waiting import at_work, ended, until
 from tests.e2e.harness import BotHarness
-from tests.own_docker import OwnDaemon, can_run
+from tests.support.docker import containers_of
+from tests.support.own_docker_daemon import OwnDaemon, can_run
 
 SLOW = Answer(
     call="testing",

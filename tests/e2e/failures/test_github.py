@@ -7,7 +7,7 @@ import pytest
 from bot.github.http import TRIES
 from bot.localhub import Issue
 from bot.types import Failure, RunStatus, now
-from tests.e2e.colleague.crew import Crew
+from tests.e2e.held_harness import Crew
 
 PERMISSION = "/repos/acme/shop/collaborators/*/permission"
 

@@ -15,7 +15,7 @@ from pipeline.generation.testing import TestingState
 from pipeline.machine import Attempt, Phase
 from tests.e2e import shop
 from tests.e2e.conftest import Standing
-from tests.e2e.failures.at_work import Clock, at_work, ended, sit_out
+from tests.e2e.failures.waiting import Clock, at_work, ended, sit_out
 
 TEN_MINUTES = 600.0
 QUIET = "<script>\nprint('nothing is wrong')\n</script>"

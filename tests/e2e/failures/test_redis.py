@@ -11,8 +11,8 @@ from redis.asyncio import Redis
 
 from bot.localhub import LocalHub
 from bot.types import RunStatus
-from tests.e2e.colleague.crew import Crew
-from tests.redis import RedisServer
+from tests.e2e.held_harness import Crew
+from tests.support.redis import RedisServer
 
 FULL = (("CONFIG SET", "maxmemory", "1"), ("CONFIG SET", "maxmemory", "0"))
 READ_ONLY = (("REPLICAOF", "127.0.0.1", "1"), ("REPLICAOF", "NO", "ONE"))

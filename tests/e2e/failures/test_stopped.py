@@ -10,11 +10,11 @@ from bot.localhub import Issue
 from bot.recorded.recording import Answer
 from bot.types import Run, RunStatus
 from sandbox.docker.client import connect
-from tests.docker import containers_of, processes_of
 from tests.e2e import shop
 from tests.e2e.conftest import Standing
-from tests.e2e.failures.at_work import at_work, until
+from tests.e2e.failures.waiting import at_work, until
 from tests.e2e.harness import MAINTAINER, BotHarness
+from tests.support.docker import containers_of, processes_of
 
 LONG = 60
 """Seconds that the call and the script would take; they must not be waited for."""

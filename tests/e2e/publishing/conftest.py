@@ -6,7 +6,7 @@ import pytest
 from redis.asyncio import Redis
 
 from bot.localhub import LocalHub
-from tests.e2e.publishing.office import Office
+from tests.e2e.single_run_harness import Office
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from pipeline.models.base import ModelMisconfigured, ModelRefused, ModelUnavaila
 from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
 from pipeline.types import NoFix
 from sandbox.base import EnvironmentFailed, SandboxUnavailable
-from tests.e2e.publishing.office import Office
-from tests.unit.bot_publish.samples import ACCOUNTS, FIX, a_selection
+from tests.e2e.single_run_harness import Office
+from tests.support.data.publishing import ACCOUNTS, FIX, a_selection
 
 
 def assert_told(repo: Repo, issue: Issue, run: Run, words: str) -> None:

@@ -16,8 +16,8 @@ from bot.localhub.tokens import LEVELS
 from bot.runs.config_check import check_config
 from bot.triggers.requests import Inspect
 from bot.types import Mode
-from tests.e2e.publishing.office import Office
-from tests.hub import ref_of
+from tests.e2e.single_run_harness import Office
+from tests.support.hub import ref_of
 
 
 def needs_of(exchange: Exchange) -> str:

@@ -12,7 +12,7 @@ from bot.localhub.ci import ci, report
 from bot.localhub.state import Pull, now
 from tests.e2e.sequences.history import History, Labelled, Reviewed, Said, Told
 from tests.e2e.sequences.plan import Act
-from tests.e2e.sequences.world import World
+from tests.e2e.sequences.simulation import World
 
 T = TypeVar("T")
 

@@ -16,14 +16,14 @@ from redis.asyncio import Redis
 
 from bot.localhub import AppIdentity, Issue, LocalHub
 from bot.types import RunStatus
-from tests.e2e.sequences.found import FOUND, LOST, RIDDEN_OUT, TOLD, label, say
 from tests.e2e.sequences.history import History, Said
-from tests.e2e.sequences.model import problems
+from tests.e2e.sequences.invariants import problems
 from tests.e2e.sequences.plan import Act, Plan, plan, shrunk
-from tests.e2e.sequences.play import Player, play
-from tests.e2e.sequences.world import World
-from tests.hub import SECRET
-from tests.redis import RedisServer
+from tests.e2e.sequences.player import Player, play
+from tests.e2e.sequences.regressions import FOUND, LOST, RIDDEN_OUT, TOLD, label, say
+from tests.e2e.sequences.simulation import World
+from tests.support.hub import SECRET
+from tests.support.redis import RedisServer
 
 TOGETHER: Final = 50
 """Sequences that one world sees, one after the other: each has issues of its own."""

@@ -15,8 +15,8 @@ from bot.solve_issue import SolveIssue
 from bot.storage.lease import Lease
 from bot.storage.runs import Runs
 from bot.types import Run
-from tests.e2e.sequences.death import Death
-from tests.e2e.sequences.gated import Gated
+from tests.e2e.sequences.deaths import Death
+from tests.e2e.sequences.gated_runner import Gated
 
 LONG: Final = 3600.0
 """Seconds of a lease: it ends when the sequence says so."""

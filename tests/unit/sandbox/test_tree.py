@@ -10,7 +10,7 @@ import pytest
 
 from sandbox.archive import Archive
 from sandbox.tree import Tree
-from tests.trees import tree_of_directory
+from tests.support.data.directory_trees import tree_of_directory
 
 
 @pytest.mark.parametrize("digest", ["", "xyz", "0" * 39, "0" * 40 + "\n", "0" * 40 + " LABEL"])

@@ -1,0 +1,166 @@
+"""A run of the paper's size, replayed over real sockets: 10 samples, 8 replies a machine.
+
+Replies are recorded and executions are told, so that a replay is about tokens alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from bot.recorded.cache import MINIMUM_TOKENS, tokens
+from bot.recorded.recording import Recording
+from bot.recorded.requests import Asked
+from bot.recorded.server import RecordedServer
+from pipeline.codebase.commit import Codebase
+from pipeline.models.profiles import look_up
+from pipeline.models.providers.anthropic import AnthropicModel
+from pipeline.models.spec import ModelSpec
+from pipeline.models.wrappers.metered import Meter, Metered
+from pipeline.models.wrappers.throttled import Throttled
+from pipeline.options import Options
+from pipeline.solve import Models, Solver
+from pipeline.store import DirStore
+from pipeline.types import Issue, NoFix, Selection
+from sandbox.base import NO_ENV, Execution
+from tests.benchmarks.spending import Line, table
+from tests.support.data.repositories import make_codebase
+
+SAMPLES, REPLIES = 10, 8
+LONG = "".join(f"def f_{n}(x):\n    return x * {n} + 1\n\n\n" for n in range(2200))
+ISSUE = Issue(
+    repository="acme/large", title="f_1 is wrong", body="f_1 in large.py adds too little."
+)
+WORDS = "I look at what the run says and think about it at some length.\n" * 20
+SCRIPT = f"{WORDS}<script>\nimport sys\nsys.exit(2)\n</script>"
+TEST_FILE = (
+    f"{WORDS}<test_file>\ndef test_f_1():\n    assert f_1(1) == 3\n</test_file>\n"
+    "<title>Mend f_1</title>\n<cause>It added too little.</cause>\n<change>More.</change>"
+)
+
+
+class Told:
+    """A sandbox in which whatever has an edit passes, and nothing else does."""
+
+    async def run_script(
+        self,
+        script: str,
+        *,
+        diffs: Sequence[str] = (),
+        seconds: float | None = None,
+        env: Mapping[str, str] = NO_ENV,
+    ) -> Execution:
+        code = 0 if diffs else 2
+        return Execution(exit_code=code, output="it was looked at\n" * 200, seconds=1)
+
+    async def run_command(
+        self,
+        argv: Sequence[str],
+        *,
+        diffs: Sequence[str] = (),
+        seconds: float | None = None,
+        output_bytes: int | None = None,
+        env: Mapping[str, str] = NO_ENV,
+    ) -> Execution:
+        """The reproduction test, alone and with an edit: the repository has no other."""
+        passed = len(diffs) > 1
+        output = "Ran 1 test in 0.1s\n\nOK\n" if passed else "Ran 1 test in 0.1s\n\nFAILED\n"
+        return Execution(exit_code=0 if passed else 1, output=output, seconds=1)
+
+
+class Replayed(NamedTuple):
+    result: Selection | NoFix
+    lines: list[Line]
+    """The run's accounts in the form of the paper's Table 1."""
+    dollars: float
+    """What the meter counted."""
+    could: int
+    """Tokens that a perfect cache would have served to the solver."""
+    read: int
+    """Tokens that it was served from the cache."""
+    requests: list[Asked]
+
+
+async def replay(folder: Path) -> Replayed:
+    """The whole run with its accounting, kept in `folder`; the scout is a model of one's own."""
+    codebase = await make_codebase(folder / "r.git", {"large.py": LONG, "small.py": "x = 1\n"})
+    written = {"version": 1, "note": "Made up.", "answers": _answers()}
+    solving, scouting = (RecordedServer(Recording.model_validate(written)) for _ in range(2))
+    store = DirStore(folder / "store")
+    meter = await Meter.open(store, 1000)
+    async with solving.serve() as url, scouting.serve() as other:
+        clients = [_client("claude-sonnet-4-6", url), _client("claude-haiku-4-5", other)]
+        result = await _solved(codebase, store, [Throttled(Metered(c, meter), 8) for c in clients])
+        for client in clients:
+            await client.aclose()
+    prices = {f"recorded-{client.profile.name}": client.profile.price for client in clients}
+    asked = solving.requests
+    return Replayed(
+        result=result,
+        lines=table(meter.accounts(), prices),
+        dollars=meter.ledger.dollars,
+        could=sum(_best(one, asked[:n]) for n, one in enumerate(asked)),
+        read=sum(a.usage.cache_read for a in meter.accounts() if "sonnet" in a.model),
+        requests=[*scouting.requests, *asked],
+    )
+
+
+async def _solved(
+    codebase: Codebase, store: DirStore, models: Sequence[Throttled]
+) -> Selection | NoFix:
+    solver, scout = models
+    return await Solver(
+        models=Models(solver=solver, scout=scout),
+        sandbox=Told(),
+        codebase=codebase,
+        store=store,
+        options=Options(adaptive=False, informed=0, nearby_seconds=0, dollars=1000),
+    ).solve(ISSUE)
+
+
+def _client(name: str, url: str) -> AnthropicModel:
+    profile = look_up(ModelSpec(provider="anthropic", name=name)).profile
+    return AnthropicModel(profile, api_key="recorded", base_url=url)
+
+
+def _answers() -> list[dict[str, object]]:
+    relevant = "RELEVANCE: Relevant\nSUMMARY: It holds f_1."
+    answers: list[dict[str, object]] = [
+        {"call": "relevance", "reply": relevant},
+        {"call": "ranking", "reply": f"{WORDS}<ranking>\nlarge.py\nsmall.py\n</ranking>"},
+        {"call": "approaches", "reply": "None."},
+        {"call": "testing", "turn": REPLIES - 1, "reply": "<approve/>"},
+        {"call": "testing", "reply": SCRIPT},
+        {"call": "selecting", "turn": REPLIES - 1, "reply": "<choice>1</choice>"},
+        *(
+            {"call": "selecting", "turn": n, "reply": SCRIPT.replace("(2)", f"(2 + 0 * {n})")}
+            for n in range(REPLIES)
+        ),
+        {"call": "reproduction", "reply": TEST_FILE},
+    ]
+    for sample in range(SAMPLES):
+        for turn in range(REPLIES):
+            edit = _edit(sample, turn)
+            answers.append({"call": f"editing/{sample}", "turn": turn, "reply": edit})
+    return answers
+
+
+def _edit(sample: int, turn: int) -> str:
+    return (
+        f"{WORDS}<edit>\nlarge.py\n<<<<<<< SEARCH\n    return x * 1 + 1\n=======\n"
+        f"    return x * 1 + 2 + {turn} + {sample}\n>>>>>>> REPLACE\n</edit>"
+    )
+
+
+def _best(asked: Asked, before: Sequence[Asked]) -> int:
+    """The most tokens that any cache could have served: the longest opening asked before."""
+    most = 0
+    for other in before:
+        shared = 0
+        for ours, theirs in zip(asked.parts, other.parts, strict=False):
+            if ours.text != theirs.text:
+                break
+            shared += tokens(ours.text)
+        most = max(most, shared)
+    return most if most >= MINIMUM_TOKENS else 0

@@ -1,0 +1,41 @@
+"""What a run of the paper's size costs, in the form of its Table 1, and what the cache serves."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.benchmarks.pipeline.paper_run import replay
+from tests.benchmarks.spending import Line, rendered
+from tests.benchmarks.table import Row
+
+PAPER_DOLLARS = 2300 / 500
+"""CodeMonkeys, section 1: about 2300 USD for the 500 issues of SWE-bench Verified."""
+
+
+async def measure() -> list[Row]:
+    with tempfile.TemporaryDirectory() as folder:
+        run = await replay(Path(folder))
+    sys.stdout.write(f"{rendered(run.lines)}\n\n{_tokens(run.lines)}\n\n")
+    read = 100 * run.read / run.could
+    return [
+        Row("input read from the cache, of what could be", read, "%", "theoretical maximum", 100),
+        Row("price of a full 10 x 8 run", run.dollars, "$", "the paper's average", PAPER_DOLLARS),
+    ]
+
+
+def _tokens(lines: Sequence[Line]) -> str:
+    """The same table in tokens."""
+    head = ("Stage", "Input", "Output", "Cache read", "Cache write")
+    rows = [
+        (line.stage, *(f"{n:,}" for n in (u.input, u.output, u.cache_read, u.cache_write)))
+        for line in lines
+        for u in [line.usage]
+    ]
+    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
+    return "\n".join(
+        "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+        for row in (head, *rows)
+    )

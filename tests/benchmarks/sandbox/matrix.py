@@ -1,0 +1,152 @@
+"""Ten edits and the base against ten tests, from opening the sandbox to closing it.
+
+Warm against one hardened container for each execution, and against bare subprocesses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import tempfile
+import time
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import docker
+
+from bot.settings import Settings
+from sandbox.base import Execution
+from sandbox.docker.client import connect
+from sandbox.docker.engine import DockerEngine, DockerSandbox
+from sandbox.layout import LABEL_RUN
+from tests.benchmarks.sandbox.bare_processes import Bare
+from tests.benchmarks.sandbox.session_memory import peak_of
+from tests.benchmarks.sandbox.swebench_harness import HARNESS, Harness
+from tests.benchmarks.sandbox.warm_engine import PARALLEL, engine
+from tests.benchmarks.sympy_release import SETUP, edits, release, unpacked
+from tests.benchmarks.table import Row
+from tests.support.matrix import matrix
+
+TESTS = {
+    "trivial": [f"print({n})" for n in range(10)],
+    "importing": [f"import sympy; print(sympy.Symbol('x') ** {n})" for n in range(10)],
+}
+ROUNDS = {"trivial": 5, "importing": 2}
+STARTS = 60
+CONTAINER_EACH = "one hardened container for each execution"
+BARE = "bare subprocesses on prepared copies"
+
+
+async def measure() -> list[Row]:
+    daemon = connect(None)
+    warm, cold = engine("warm"), engine("cold")
+    try:
+        with tempfile.TemporaryDirectory() as name:
+            tree = unpacked(release(Settings.from_env().data_dir / "cache"), Path(name))
+            diffs = edits(Path(name))
+            image = await warm.prepare(tree, setup=SETUP)
+            memory = await peak_of(Path(name))
+        await timed(warm, image, [], ["pass"])  # finds out that this host can
+        with Bare(daemon, image) as bare:
+            rows = [Row("memory of a session's process, at most", memory, "MB", "the target", 60)]
+            rows += await preparing(warm, image, diffs, bare, daemon)
+            rows += await starting(warm, cold, image, bare)
+            for kind, tests in TESTS.items():
+                rows += await against(warm, cold, image, diffs, kind, tests, bare)
+        return rows
+    finally:
+        await warm.close()
+        await cold.close()
+        daemon.close()
+
+
+async def timed(
+    held: DockerEngine, image: str, diffs: Sequence[str], tests: Sequence[str]
+) -> float:
+    """Seconds of the whole matrix, opening and closing counted."""
+    asked = [(), *((diff,) for diff in diffs)]
+    begun = time.perf_counter()
+    async with held.open(image, run_id="bench") as sandbox:
+        async for cell in matrix(sandbox, asked, tests):
+            assert isinstance(cell.run, Execution)
+            assert cell.run.passed, cell
+    return time.perf_counter() - begun
+
+
+async def against(
+    warm: DockerEngine,
+    cold: DockerEngine,
+    image: str,
+    diffs: Sequence[str],
+    kind: str,
+    tests: Sequence[str],
+    bare: Bare,
+) -> list[Row]:
+    ours: list[float] = []
+    limit: list[float] = []
+    for _ in range(ROUNDS[kind]):
+        limit.append(await asyncio.to_thread(bare.matrix, tests, len(diffs), PARALLEL))
+        ours.append(await timed(warm, image, diffs, tests))
+    one_each = await timed(cold, image, diffs, tests)
+    harness = await asyncio.to_thread(Harness(image).matrix, tests, ["", *diffs], PARALLEL)
+    name = f"matrix of {(len(diffs) + 1) * len(tests)} {kind} executions, {PARALLEL} at a time"
+    took = statistics.median(ours)
+    return [
+        Row(name, took, "s", CONTAINER_EACH, one_each),
+        Row(name, took, "s", HARNESS, harness),
+        Row(name, took, "s", BARE, statistics.median(limit)),
+    ]
+
+
+async def starting(warm: DockerEngine, cold: DockerEngine, image: str, bare: Bare) -> list[Row]:
+    nothing = await asyncio.to_thread(bare.start, STARTS)
+
+    async def over_bare(held: DockerEngine, rounds: int) -> float:
+        async with held.open(image, run_id="bench") as sandbox:
+            await sandbox.run_command(["/bin/true"])
+            took = [await seconds(sandbox, ()) for _ in range(rounds)]
+        return (statistics.median(took) - nothing) * 1000
+
+    ours, theirs = await over_bare(warm, STARTS), await over_bare(cold, 10)
+    return [Row("execution start over bare", ours, "ms", CONTAINER_EACH, theirs)]
+
+
+async def seconds(sandbox: DockerSandbox, diffs: Sequence[str]) -> float:
+    begun = time.perf_counter()
+    await sandbox.run_command(["/bin/true"], diffs=diffs)
+    return time.perf_counter() - begun
+
+
+async def preparing(
+    warm: DockerEngine, image: str, diffs: Sequence[str], bare: Bare, daemon: docker.APIClient
+) -> list[Row]:
+    """Ten candidate trees, and what a lane that holds them takes."""
+    run_id = uuid.uuid4().hex
+    async with warm.open(image, run_id=run_id) as sandbox:
+        await seconds(sandbox, ())
+        first = sum([await seconds(sandbox, (diff,)) for diff in diffs])
+        again = sum([await seconds(sandbox, (diff,)) for diff in diffs])
+        disk, memory = await asyncio.to_thread(used, daemon, run_id)
+    copies = await asyncio.to_thread(bare.prepare, diffs)
+    ten = f"{len(diffs)} candidate trees"
+    return [
+        Row(f"{ten} prepared", first - again, "s", "cp -a and git apply", copies["seconds"]),
+        Row(f"{ten}, in memory", disk, "MB", "cp -a, on disk", copies["mb"]),
+        Row("memory of a lane that holds them", memory, "MB", "the target", 60),
+    ]
+
+
+def used(daemon: docker.APIClient, run_id: str) -> tuple[float, float]:
+    """Megabytes of the edits of the one lane of `run_id`, and of the lane in all."""
+    found = cast(
+        list[dict[str, Any]], daemon.containers(filters={"label": f"{LABEL_RUN}={run_id}"})
+    )
+    lane = str(found[0]["Id"])
+    asked = daemon.exec_create(lane, ["du", "-sk", "/sbx/deltas"])
+    # Of folders of the kernel's own that cannot be read it complains on the other stream.
+    said, _ = cast(tuple[bytes, bytes], daemon.exec_start(asked["Id"], demux=True))
+    kilobytes = int(said.split()[0])
+    stats = cast(dict[str, Any], daemon.stats(lane, stream=False))
+    return kilobytes / 1024, int(stats["memory_stats"]["usage"]) / 1024 / 1024

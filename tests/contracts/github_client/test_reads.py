@@ -1,0 +1,259 @@
+"""What our client reads, against the wire protocol of a GitHub Enterprise Server."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from redis.asyncio import Redis
+
+from bot.github.app import GitHubApp
+from bot.github.errors import NotFound
+from bot.github.repository import Repository
+from bot.localhub import LocalHub, Repo
+from bot.queue.missed_webhooks import find_labelled
+from bot.storage.cursors import Cursors
+from bot.storage.keys import Keys
+from bot.triggers.decide import Names
+from bot.types import Labelled, Mode, RepoRef, Unwanted
+from tests.support.hub import ref_of
+
+
+async def test_we_know_who_we_are(repo: Repository, hub: LocalHub) -> None:
+    assert repo.identity.login == "capuchin[bot]"
+    assert repo.identity.email == f"{hub.bot.id}+capuchin[bot]@users.noreply.127.0.0.1"
+
+
+async def test_a_repository_has_facts(repo: Repository) -> None:
+    facts = await repo.facts()
+    assert facts is not None
+    assert (facts.full_name, facts.owner, facts.name) == ("acme/shop", "acme", "shop")
+    assert facts.default_branch == "main"
+
+
+async def test_a_deleted_repository_is_none(repo: Repository, hub: LocalHub, shop: Repo) -> None:
+    await hub.delete_repo(shop)
+    assert await repo.facts() is None
+
+
+async def test_a_repository_we_were_taken_off_is_none(
+    repo: Repository, hub: LocalHub, shop: Repo
+) -> None:
+    hub.add_repo("acme/other")
+    await hub.uninstall(shop)
+    assert await repo.facts() is None
+
+
+async def test_a_repository_outside_the_installation_is_not_found(
+    app: GitHubApp, hub: LocalHub, shop: Repo
+) -> None:
+    hub.add_repo("acme/secret", installed=False)
+    ref = ref_of(shop).model_copy(update={"name": "secret"})
+    with pytest.raises(NotFound):
+        async with app.repository(ref):
+            pass
+
+
+async def test_an_unknown_installation_is_not_found(app: GitHubApp, shop: Repo) -> None:
+    with pytest.raises(NotFound):
+        async with app.repository(RepoRef(owner="acme", name="shop", installation=999_999)):
+            pass
+
+
+async def test_an_issue_is_read(repo: Repository, hub: LocalHub, shop: Repo) -> None:
+    issue = await hub.open_issue(shop, "total() subtracts", "It does.", author="bob")
+    found = await repo.issues.get(issue.number)
+    assert found is not None
+    assert (found.title, found.body, found.state, found.author) == (
+        "total() subtracts",
+        "It does.",
+        "open",
+        "bob",
+    )
+
+
+async def test_a_deleted_or_unknown_issue_is_none(
+    repo: Repository, hub: LocalHub, shop: Repo
+) -> None:
+    issue = await hub.open_issue(shop, "x")
+    await hub.delete_issue(issue, "alice")
+    assert await repo.issues.get(issue.number) is None
+    assert await repo.issues.get(4711) is None
+
+
+async def test_comments_come_oldest_first_over_all_pages(
+    repo: Repository, hub: LocalHub, shop: Repo
+) -> None:
+    issue = await hub.open_issue(shop, "x")
+    for number in range(205):
+        await hub.comment(issue, f"number {number}", "bob")
+    said = [comment.body async for comment in repo.issues.comments(issue.number)]
+    assert said == [f"number {number}" for number in range(205)]
+
+
+async def test_very_many_comments_are_bounded(repo: Repository, hub: LocalHub, shop: Repo) -> None:
+    issue = await hub.open_issue(shop, "x")
+    for number in range(510):
+        await hub.comment(issue, str(number), "bob")
+    assert len([comment async for comment in repo.issues.comments(issue.number)]) == 500
+
+
+@pytest.mark.parametrize("role", ["admin", "maintain", "write", "triage", "read"])
+async def test_permission_tells_all_roles(
+    repo: Repository, shop: Repo, hub: LocalHub, role: str
+) -> None:
+    hub.add_user("carol")
+    shop.grant("carol", role)
+    assert await repo.permission("carol") == role
+
+
+@pytest.mark.parametrize("login", ["nobody-at-all", "..", ".", "", "a/../../user", "x?y#z"])
+async def test_a_stranger_or_hostile_login_has_no_permission(repo: Repository, login: str) -> None:
+    assert await repo.permission(login) in ("none", "read")
+    assert await repo.permission("..") == "none"
+
+
+async def test_a_file_is_read_from_the_default_branch(
+    repo: Repository, hub: LocalHub, shop: Repo
+) -> None:
+    await hub.commit(shop, "main", {".github/capuchin.yml": "version: 1 # é\n"}, "x", "alice")
+    await hub.commit(shop, "other", {".github/capuchin.yml": "evil"}, "x", "alice")
+    assert await repo.file_text(".github", "capuchin.yml") == "version: 1 # é\n"
+
+
+async def test_what_is_no_text_file_is_none(repo: Repository, hub: LocalHub, shop: Repo) -> None:
+    await hub.commit(shop, "main", {"d/x#y.md": "sharp", "d/x": "plain"}, "x", "alice")
+    assert await repo.file_text("missing") is None
+    assert await repo.file_text("d") is None
+    assert await repo.file_text("..", "..", "user") is None
+    assert await repo.file_text("d", "x#y.md") == "sharp"
+
+
+async def test_files_of_an_empty_repository_are_none(app: GitHubApp, hub: LocalHub) -> None:
+    empty = hub.add_repo("acme/empty")
+    async with app.repository(ref_of(empty)) as repo:
+        assert await repo.file_text("x") is None
+        assert await repo.branch_head("main") is None
+
+
+async def test_a_branch_head_is_found(repo: Repository, hub: LocalHub, shop: Repo) -> None:
+    sha = await hub.commit(shop, "capuchin/issue-7", {"x": "y"}, "x", "alice")
+    assert await repo.branch_head("capuchin/issue-7") == sha
+    assert await repo.branch_head("capuchin/issue") is None
+    assert await repo.branch_head("a/../../b") is None
+
+
+async def test_labelled_issues_are_found_without_pull_requests(
+    repo: Repository, hub: LocalHub, shop: Repo
+) -> None:
+    wanted = await hub.open_issue(shop, "x", labels=["capuchin"])
+    await hub.open_issue(shop, "y")
+    done = await hub.open_issue(shop, "z", labels=["capuchin"])
+    await hub.close_issue(done, "alice")
+    found = [issue.number async for issue in repo.issues.find_labelled("capuchin")]
+    assert found == [wanted.number]
+
+
+async def test_all_repositories_of_the_app_are_listed(app: GitHubApp, hub: LocalHub) -> None:
+    for name in ("acme/a", "acme/b", "other/c"):
+        hub.add_repo(name)
+    hub.add_repo("acme/d", installed=False)
+    found = [ref.full_name async for ref in app.repositories()]
+    assert sorted(found) == ["acme/a", "acme/b", "other/c"]
+
+
+async def test_who_labelled_an_issue_last_is_found(
+    repo: Repository, hub: LocalHub, shop: Repo
+) -> None:
+    issue = await hub.open_issue(shop, "x", labels=["capuchin"], author="bob")
+    assert await repo.issues.labelled_by(issue.number, "other") is None
+    await hub.remove_label(issue, "capuchin", "alice")
+    await hub.add_label(issue, "Capuchin", "alice")
+    found = await repo.issues.labelled_by(issue.number, "capuchin")
+    assert found is not None
+    assert found[0] == "alice"
+
+
+NAMES = Names(label="capuchin", app="capuchin")
+
+
+@pytest.fixture
+def cursors(redis: Redis, redis_prefix: str) -> Cursors:
+    return Cursors(redis, Keys(redis_prefix))
+
+
+async def found(app: GitHubApp, cursors: Cursors) -> list[tuple[object, ...]]:
+    """What a look finds: issues that ask for a run, and those that no longer do."""
+    return [
+        (one.issue, one.actor, one.label, one.mode)
+        if isinstance(one, Labelled)
+        else (one.issue, one.closed, one.labels)
+        async for one in find_labelled(app, NAMES, cursors)
+        if isinstance(one, Labelled | Unwanted)
+    ]
+
+
+async def test_a_label_that_a_bot_put_on_asks_for_nothing(
+    app: GitHubApp, hub: LocalHub, shop: Repo, cursors: Cursors
+) -> None:
+    issue = await hub.open_issue(shop, "x", labels=["capuchin"], author="alice")
+    await hub.remove_label(issue, "capuchin", "alice")
+    await hub.add_label(issue, "capuchin", hub.app.bot_login)
+    assert await found(app, cursors) == []
+
+
+async def test_the_first_look_finds_every_label_of_ours_in_all_repositories(
+    app: GitHubApp, hub: LocalHub, shop: Repo, cursors: Cursors
+) -> None:
+    await hub.open_issue(shop, "x", labels=["Capuchin"], author="alice")
+    gone = hub.add_repo("other/gone", {"x": "y"})
+    await hub.open_issue(gone, "x")
+    await hub.open_issue(gone, "y", labels=["capuchin:dry-run"], author="bob")
+    assert await found(app, cursors) == [
+        (1, "alice", "Capuchin", Mode.FIX),
+        (2, "bob", "capuchin:dry-run", Mode.PLAN),
+    ]
+
+
+async def test_a_later_look_finds_what_has_changed_and_is_free_where_nothing_has(
+    app: GitHubApp, hub: LocalHub, shop: Repo, cursors: Cursors
+) -> None:
+    old = await hub.open_issue(shop, "x", labels=["capuchin"], author="alice")
+    old.updated_at -= timedelta(days=2)
+    await found(app, cursors)
+    new = await hub.open_issue(shop, "y", labels=["capuchin"], author="alice")
+    expected = [
+        (new.number, "alice", "capuchin", Mode.FIX),
+        (new.number, False, ("capuchin",)),
+    ]
+    assert await found(app, cursors) == expected
+    assert await found(app, cursors) == expected  # within the same second more may have come
+    left = hub.limit.remaining
+    assert await found(app, cursors) == []
+    (listing,) = (one for one in hub.requests[-3:] if one.path.endswith("/issues"))
+    assert listing.status == 304
+    assert left - hub.limit.remaining <= 1  # the list of repositories
+    await hub.close_issue(new, "alice")
+    assert (await found(app, cursors))[-1] == (new.number, True, ("capuchin",))
+
+
+async def test_what_was_opened_and_committed_since_is_read(
+    repo: Repository, hub: LocalHub, shop: Repo
+) -> None:
+    await hub.commit(shop, "fix", {"shop.py": "fixed\n"}, "Fix it", "alice")
+    made = await hub.open_pull(shop, "fix", "Fix", "alice")
+    before = made.created_at - timedelta(days=1)
+    later = made.created_at + timedelta(days=1)
+    found, more = await repo.pulls.since(before)
+    assert ([one.number for one in found], more) == ([made.number], False)
+    assert await repo.pulls.since(later) == ([], False)
+    (commit,) = await repo.pulls.commits(made.number)
+    assert (commit.sha, commit.message) == (made.head_sha, "Fix it")
+    assert (commit.author_type, commit.author_email) == ("User", "owner@example.com")
+    assert len(commit.parents) == 1
+    assert await repo.history("nothing", before) == ([], False)
+    assert await repo.history("fix", later) == ([], False)
+    await hub.merge(made, "alice")
+    (merged,), _ = await repo.pulls.since(before)
+    history, more = await repo.history("main", before)
+    assert (history[0].sha, more) == (merged.merge_commit_sha, False)

@@ -1,0 +1,80 @@
+"""`capuchin doctor` where everything works, and where something does not."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from docker.errors import NotFound
+
+from bot.cli.checks import examine
+from bot.cli.clean import clean_all
+from bot.settings import Settings
+from sandbox.docker.base_image import image_exists
+from sandbox.docker.client import connect
+from sandbox.docker.engine import DockerEngine
+from sandbox.layout import LABEL_OWNER, LABEL_RUN
+from tests.e2e.harness import BotHarness
+from tests.support.docker import make_tree
+
+
+async def test_everything_that_is_needed_is_seen_to_work(bot: BotHarness) -> None:
+    bot.add_repo()
+    checks = await examine(bot.settings)
+    assert [check for check in checks if not check.works] == []
+    assert {"Python", "git", "Redis", "Docker", "base image", "GitHub App", "model"} <= {
+        check.name for check in checks
+    }
+
+
+async def test_docker_tells_how_executions_are_held(bot: BotHarness) -> None:
+    (docker,) = [check for check in await examine(bot.settings) if check.name == "Docker"]
+    assert docker.found.startswith("Docker ")
+    assert "warm sandboxes" in docker.found or "one container for each" in docker.found
+
+
+async def test_cleaning_takes_the_images_and_the_containers_of_dead_runs(
+    bot: BotHarness, tmp_path: Path
+) -> None:
+    owner = f"tests-{uuid.uuid4().hex}"
+    engine = DockerEngine(owner=owner)
+    tree = make_tree(tmp_path, {"app.py": f"# {uuid.uuid4()}"})
+    image = await engine.prepare(tree, setup=["true"], scope=uuid.uuid4().hex)
+    client = connect(None)
+    labels = {LABEL_RUN: "dead", LABEL_OWNER: owner}
+    made = str(cast(Any, client).create_container(image, labels=labels)["Id"])
+    said = await clean_all(bot.settings, [engine])
+    await engine.close()
+    assert said.startswith("1 containers removed")
+    assert not image_exists(client, image)
+    with pytest.raises(NotFound):
+        client.inspect_container(made)
+    client.close()
+
+
+async def test_a_wrong_key_of_the_model_is_found_with_its_mend(bot: BotHarness) -> None:
+    settings = bot.settings.model_copy(update={"solver_model": "nonsense"})
+    (model,) = [check for check in await examine(settings) if check.name == "model"]
+    assert not model.works
+    assert "CAPUCHIN_SOLVER_MODEL" in model.mend
+
+
+async def test_an_app_that_github_does_not_know_is_found_with_its_mend(bot: BotHarness) -> None:
+    settings = bot.settings.model_copy(update={"github_app_id": "999"})
+    (app,) = [check for check in await examine(settings) if check.name == "GitHub App"]
+    assert not app.works
+    assert "CAPUCHIN_GITHUB" in app.mend
+
+
+async def test_nothing_set_at_all_is_many_mends_and_no_crash() -> None:
+    settings = Settings(
+        redis_url="redis://127.0.0.1:9/0",
+        docker_url="unix:///nowhere.sock",
+        anthropic_base_url="http://127.0.0.1:9",
+    )
+    checks = await examine(settings)
+    broken = {check.name for check in checks if not check.works}
+    assert {"Redis", "Docker", "webhook secret", "GitHub App", "model"} <= broken
+    assert all(check.mend for check in checks if not check.works)

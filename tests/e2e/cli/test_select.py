@@ -1,0 +1,181 @@
+"""`capuchin select`: diffs and branches of a local repository in; the choice, or a no, out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from bot.cli import local_run
+from bot.cli import replay as cli_replay
+from bot.cli import select as cli_select
+from bot.recorded.recording import Answer
+from bot.recorded.server import RecordedServer
+from bot.settings import Settings
+from tests.e2e import shop
+from tests.e2e.harness import host_certificates
+from tests.support.data import local_git
+
+SCRIPT = "import sys\nfrom shop.till import total\nsys.exit(0 if total(1, 2) == 3 else 2)\n"
+TEST_FILE = "from shop.till import total\n\n\ndef test_total():\n    assert total(1, 2) == 3\n"
+TILL = shop.FILES["shop/till.py"]
+NOT_RIGHT = TILL.replace("a - b", "abs(a - b)")
+RIGHT = TILL.replace("a - b", "a + b")
+
+
+class Desk:
+    """A folder with a repository, an issue file and edits."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self.folder = folder
+        self.repo, self.issue, self.out = folder / "repo", folder / "issue.md", folder / "out"
+        self.issue.write_text(f"{shop.TITLE}\n\n{shop.BODY}\n")
+        local_git.repository(self.repo, {name: t.encode() for name, t in shop.FILES.items()})
+        certificates = host_certificates()
+        self.alone = Settings(build_ca_bundle=Path(certificates) if certificates else None)
+        self.asking = self.alone.model_copy(
+            update={
+                "solver_model": "anthropic:recorded-claude-sonnet-4-6",
+                "anthropic_api_key": SecretStr("recorded"),
+                "anthropic_base_url": url,
+            }
+        )
+
+    def branch(self, name: str, files: dict[str, str]) -> None:
+        local_git.git(self.repo, "checkout", "--quiet", "-b", name, "main")
+        local_git.committed(self.repo, {path: text.encode() for path, text in files.items()})
+        local_git.git(self.repo, "checkout", "--quiet", "main")
+
+    def file(self, name: str, text: str | bytes) -> str:
+        path = self.folder / name
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return str(path)
+
+    def diff(self, name: str, branch: str) -> str:
+        return self.file(name, local_git.git(self.repo, "diff", "main", branch) + "\n")
+
+    async def select(self, *more: str, settings: Settings | None = None) -> int:
+        args = ["select", "--repo", str(self.repo), "--issue", str(self.issue), *more]
+        return await cli_select.command(parsed(cli_select, args), settings or self.alone)
+
+    async def replay(self, *more: str) -> int:
+        args = parsed(cli_replay, ["replay", str(self.out / "run.tar.zst"), *more])
+        return await cli_replay.command(args)
+
+    def report(self) -> dict[str, object]:
+        return json.loads((self.out / "report.json").read_text())
+
+
+def parsed(command: object, words: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    register = command.register  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType] - a module
+    register(parser.add_subparsers())
+    return parser.parse_args(words)
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncGenerator[Desk]:
+    script = Answer(call="selecting", turn=0, reply=shop.SCRIPT)
+    choice = Answer(call="selecting", reply="<choice>1</choice>")
+    llm = RecordedServer(shop.answers(script, choice))
+    async with llm.serve() as url:
+        yield Desk(tmp_path, url)
+    assert llm.unexpected == []
+
+
+async def test_the_best_of_diffs_and_branches_is_chosen_by_a_given_test_without_any_model(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk.branch("wrong", {"shop/till.py": NOT_RIGHT})
+    desk.branch("right", {"shop/till.py": RIGHT})
+    broken = desk.file("broken.diff", "--- a/none.py\n+++ b/none.py\n@@ -1 +1 @@\n-x\n+y\n")
+    wrong, empty = desk.diff("wrong.diff", "wrong"), desk.file("empty.diff", "")
+    test = desk.file("T.py", SCRIPT)
+    out = ("--test", test, "--out", str(desk.out))
+    edits = ("--patch", wrong, "--patch", broken, "--patch", empty, "--branch", "right")
+    assert await desk.select(*edits, *out, "--json") == local_run.FIXED
+    report = json.loads(capsys.readouterr().out)
+    assert report == desk.report()
+    assert (report["outcome"], report["title"], report["accounts"]) == ("fix", "right", [])
+    assert [row["results"] for row in report["table"]] == [[False], [False], [True]]
+    assert report["order"] == ["right", wrong]
+    assert [r["name"] for r in report["rejected"]] == [broken, empty]
+    assert "none.py: does not exist in index" in report["rejected"][0]["why"]
+    assert report["suite"]["broken"] == []
+    assert "+    return a + b" in (desk.out / "patch.diff").read_text()
+    text = (desk.out / "report.md").read_text()
+    assert "**I would take `right`.**" in text
+    assert "own tests, 1 passes with it, and none fails that passes without it." in text
+    assert local_git.git(desk.repo, "status", "--porcelain") == ""
+    # The same again from the bundle, without Docker, model or repository.
+    assert await desk.replay("--json") == local_run.FIXED
+    told = json.loads(capsys.readouterr().out)
+    assert (told["equal"], told["chosen"], told["order"]) == (True, "right", ["right", wrong])
+    assert await desk.replay("--selection", "voting") == local_run.FIXED
+    assert "right" in capsys.readouterr().out
+
+
+async def test_a_needless_large_file_does_not_win_over_two_equal_small_edits(desk: Desk) -> None:
+    large = "".join(f"def unused_{n}(x):\n    return x + {n}\n" for n in range(25_000))
+    desk.branch("padded", {"shop/till.py": RIGHT, "shop/more.py": large})
+    desk.branch("small", {"shop/till.py": RIGHT})
+    desk.branch("equal", {"shop/till.py": RIGHT + "\n# Adds up.\n"})
+    edits = [word for name in ("padded", "small", "equal") for word in ("--branch", name)]
+    test = ("--test", desk.file("T.py", SCRIPT))
+    assert await desk.select(*edits, *test, "--out", str(desk.out)) == local_run.FIXED
+    assert desk.report()["title"] == "small"
+
+
+async def test_edits_bring_their_own_tests_and_an_honest_no_has_its_exit_code(desk: Desk) -> None:
+    desk.branch("claims", {"shop/till.py": NOT_RIGHT, "tests/test_total.py": TEST_FILE})
+    desk.branch("other", {"shop/till.py": NOT_RIGHT + "\n# Done.\n"})
+    edits = ("--branch", "claims", "--branch", "other", "--out", str(desk.out))
+    assert await desk.select(*edits) == local_run.NO_FIX
+    report = desk.report()
+    assert (report["outcome"], report["reason"]) == ("no fix", "no edit passes its test")
+    assert not (desk.out / "patch.diff").exists()
+    text = (desk.out / "report.md").read_text()
+    assert "**I would take none of them.** Tests fail on the code as it is, but no edit" in text
+    assert await desk.replay() == local_run.NO_FIX
+
+
+async def test_without_any_test_a_solver_writes_some_and_the_ceiling_holds(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk.branch("wrong", {"shop/till.py": NOT_RIGHT})
+    desk.branch("right", {"shop/till.py": RIGHT})
+    desk.branch("also", {"shop/till.py": TILL.replace("a - b", "b + a")})
+    edits = ("--branch", "wrong", "--branch", "right", "--branch", "also")
+    out, asking = ("--out", str(desk.out)), desk.asking
+    spent = await desk.select(*edits, "--budget", "0.000001", *out, settings=asking)
+    assert (spent, desk.report()["reason"]) == (local_run.OUT_OF_BUDGET, "out of budget")
+    assert await desk.select(*edits, *out, settings=asking) == local_run.FIXED
+    assert desk.report()["title"] in ("right", "also")
+    assert await desk.replay("--json") == local_run.FIXED
+    assert '"decided_by": "model"' in (told := capsys.readouterr().out)
+    assert '"equal": true' in told
+    assert "1 test, 1 of them written by me" in (desk.out / "report.md").read_text()
+    # Neither test nor solver: what the edits have in common decides, and it is said.
+    alone = ("--confidence", "0", "--selection", "ast_voting", "--out", str(desk.out / "alone"))
+    assert await desk.select(*edits, *alone) == local_run.FIXED
+    assert "There was no test to run" in (desk.out / "alone" / "report.md").read_text()
+
+
+async def test_wrong_usage_is_one_sentence(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    big = desk.file("big.py", "#" * 300_000)
+    patch = ("--patch", desk.file("a.diff", "x"))
+    for words, said in (
+        ((), "There is nothing to choose from: give --patch or --branch."),
+        (("--patch", "none.diff"), "none.diff: No such file or directory."),
+        (("--branch", "--output=x"), "has no branch --output=x."),
+        ((*patch, "--test", big), "is larger than 256 KiB."),
+        ((*patch, "--confidence", "7"), "--confidence is from 0 to 1."),
+    ):
+        args = [f"{w}={words[n + 1]}" if w == "--branch" else w for n, w in enumerate(words)]
+        args = [w for n, w in enumerate(args) if not (n and words[n - 1] == "--branch")]
+        assert await desk.select(*args) == local_run.USAGE
+        assert said in capsys.readouterr().err

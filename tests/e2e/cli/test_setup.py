@@ -1,0 +1,196 @@
+"""`capuchin setup` against the hub, from the printed address to a green doctor."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import os
+import re
+import stat
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+from bot.cli.setup.env_file import NotKept, check_place, keep
+from bot.github.app import GitHubApp
+from bot.localhub import LocalHub
+from bot.settings import Settings, variable
+from tests.e2e.harness import BotHarness
+
+ROOT = Path(__file__).parents[3]
+PUBLIC = "https://bot.acme.test"
+
+
+@dataclass
+class Setting:
+    """A set-up under way, and a browser to go through it."""
+
+    process: asyncio.subprocess.Process
+    browser: httpx.AsyncClient
+    url: str
+
+    async def form(self) -> tuple[str, str]:
+        """Where the page's form goes, and the manifest in it."""
+        page = (await self.browser.get(self.url)).text
+        action, value = re.search(r'action="([^"]*)"', page), re.search(r'value="([^"]*)"', page)
+        assert action
+        assert value
+        return html.unescape(action[1]), html.unescape(value[1])
+
+    async def through(self) -> httpx.Response:
+        """Press the button, and follow GitHub back."""
+        action, manifest = await self.form()
+        return await self.browser.post(action, data={"manifest": manifest}, follow_redirects=True)
+
+    async def ended(self) -> tuple[int, str, str]:
+        out, err = await asyncio.wait_for(self.process.communicate(), 60)
+        assert self.process.returncode is not None
+        return self.process.returncode, out.decode(), err.decode()
+
+
+@asynccontextmanager
+async def setting_up(
+    hub: LocalHub, folder: Path, *words: str, env: dict[str, str] | None = None
+) -> AsyncGenerator[Setting]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "bot", "setup", "--no-browser", "--github-url", hub.url,
+        "--public-url", PUBLIC, "--env", str(folder / "env"), *words,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        cwd=ROOT,
+        env={"PATH": os.defpath + ":/usr/local/bin", "PYTHONPATH": str(ROOT), **(env or {})},
+    )  # fmt: skip
+    assert process.stderr
+    try:
+        said = (await asyncio.wait_for(process.stderr.readline(), 60)).decode()
+        address = re.fullmatch(r"Open (\S+) in a browser on this machine.\n", said)
+        assert address, said
+        async with httpx.AsyncClient(trust_env=False) as browser:
+            yield Setting(process, browser, address[1])
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    """What a doctor needs beside the App."""
+    secret = {"anthropic_api_key": settings.anthropic_api_key.get_secret_value()}
+    plain = ("redis_url", "solver_model", "anthropic_base_url")
+    return {variable(name): str(getattr(settings, name)) for name in plain} | {
+        variable(name): value for name, value in secret.items()
+    }
+
+
+async def test_an_app_is_created_its_keys_kept_and_everything_works(
+    bot: BotHarness, tmp_path: Path
+) -> None:
+    async with setting_up(
+        bot.hub, tmp_path, "--org", "acme", env=environment(bot.settings)
+    ) as setting:
+        action, _ = await setting.form()
+        assert action.startswith(f"{bot.hub.url}/organizations/acme/settings/apps/new?state=")
+        assert "The App is created." in (await setting.through()).text
+        code, out, err = await setting.ended()
+    assert (code, "FAIL" in out) == (0, False), out
+    assert "ok   GitHub App: known to GitHub, installed nowhere" in out
+    assert f"{bot.hub.url}/apps/capuchin/installations/new" in err
+    assert bot.hub.registrations.accounts == ["acme"]
+    assert "PRIVATE KEY" not in out + err
+
+
+async def test_the_keys_are_the_apps_and_their_owner_alone_reads_them(
+    hub: LocalHub, tmp_path: Path
+) -> None:
+    (tmp_path / "env").write_text("OTHER=1\n")
+    (tmp_path / "env").chmod(0o644)
+    async with setting_up(hub, tmp_path, "--name", "Acme's monkey") as setting:
+        await setting.through()
+        await setting.ended()
+    file = tmp_path / "env"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    lines = [line for line in file.read_text().splitlines() if line and line[0] != "#"]
+    assert lines[0] == "OTHER=1"
+    values = {name: value.strip("'") for name, _, value in (line.partition("=") for line in lines)}
+    settings = Settings.from_env(values)
+    assert (settings.app_name, settings.public_url) == ("acme-s-monkey", PUBLIC)
+    assert [repo async for repo in GitHubApp(settings).repositories()] == []
+    assert hub.app.permissions["checks"] == "write"
+    assert "workflows" not in hub.app.permissions
+
+
+async def test_an_answer_to_another_question_is_not_heard(hub: LocalHub, tmp_path: Path) -> None:
+    async with setting_up(hub, tmp_path) as setting:
+        for query in ("", "?code=x", "?code=x&state=wrong", "?state=%ff&code=x"):
+            assert (await setting.browser.get(f"{setting.url}created{query}")).status_code == 400
+        assert setting.process.returncode is None
+        assert (await setting.through()).status_code == 200
+
+
+async def test_a_code_that_github_does_not_know_is_told(hub: LocalHub, tmp_path: Path) -> None:
+    async with setting_up(hub, tmp_path) as setting:
+        action, _ = await setting.form()
+        state = action.partition("state=")[2]
+        assert (
+            await setting.browser.get(f"{setting.url}created?code=nonsense&state={state}")
+        ).status_code == 200
+        code, _, err = await setting.ended()
+    assert code == 1
+    assert err == (
+        "capuchin: GitHub did not hand over the App's keys "
+        "(POST /app-manifests/nonsense/conversions: 404). Begin anew.\n"
+    )
+    assert (tmp_path / "env").read_text() == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ((), "--public-url: give an address"),
+        (("--public-url", "ftp://x"), "--public-url: give an address"),
+        (("--public-url", "https://[x"), "--public-url: give an address"),
+        (("--public-url", "https://x:y"), "--public-url: give an address"),
+        (("--public-url", "https://me:secret@x"), "--public-url: give an address"),
+        (("--public-url", PUBLIC, "--github-url", "ghe.acme.test"), "--github-url: give"),
+        (("--public-url", PUBLIC, "--org", "a/b"), "--org: 'a/b' is no organisation's name."),
+        (("--public-url", PUBLIC, "--name", "x" * 35), "--name: GitHub takes 34 characters"),
+    ],
+)
+async def test_what_github_would_not_take_is_said_first(
+    words: tuple[str, ...], sentence: str
+) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "bot", "setup", *words, stderr=asyncio.subprocess.PIPE, cwd=ROOT
+    )
+    _, err = await process.communicate()
+    assert process.returncode == 2
+    assert err.decode().startswith(f"capuchin: {sentence}")
+
+
+def test_a_file_that_names_an_app_is_not_written_over(tmp_path: Path) -> None:
+    file = tmp_path / "env"
+    file.write_text("export CAPUCHIN_GITHUB_APP_ID=7\n")
+    with pytest.raises(NotKept, match="names an App already"):
+        check_place(file)
+    file.write_text("CAPUCHIN_GITHUB_APP_ID=\n")
+    check_place(file)
+
+
+def test_a_place_that_cannot_be_written_is_told_before_anything_is_created(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "binary").write_bytes(b"\xff")
+    for place in (tmp_path, tmp_path / "link", tmp_path / "binary", tmp_path / "binary" / "x"):
+        with pytest.raises(NotKept, match="cannot be written"):
+            check_place(place)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("value", ["a'b", "a\x00b", "a\rb"])
+def test_a_value_that_would_break_the_file_is_not_kept(tmp_path: Path, value: str) -> None:
+    with pytest.raises(NotKept, match="no file can hold"):
+        keep(tmp_path / "env", {"X": value})

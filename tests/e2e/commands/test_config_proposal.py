@@ -1,0 +1,78 @@
+"""A pull request with a settings file, for those who ask for one and for nobody else."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from bot.repo_config.model import RepoConfig, parse
+from bot.runs.config_check import NAME
+from tests.e2e.commands.conftest import CrewUp
+from tests.e2e.held_harness import Crew
+
+FILE = ".github/capuchin.yml"
+
+
+async def test_a_settings_file_is_proposed_once_to_who_asks_and_changes_nothing(
+    crew_up: CrewUp,
+) -> None:
+    async with crew_up(public_url="https://bot.acme.test") as crew:
+        repo = crew.shop()
+        for number in range(4):
+            dco: dict[str, str | None] = {"n.py": f"n = {number}\n", ".github/dco.yml": "x: 1\n"}
+            await crew.hub.commit(repo, "main", dco, f"feat: n is {number}", "alice")
+        issue = await crew.issue(repo)
+        for _ in range(2):
+            await crew.say(issue, "/capuchin config propose")
+            await crew.settle()
+        (pull,) = repo.pulls
+        assert [said.partition(".")[0] for said in crew.said(issue)] == [
+            f"I have proposed a settings file in #{pull.number}"
+        ] * 2
+        assert (pull.draft, pull.title) == (False, "chore: add a settings file for Capuchin")
+        assert [user.login for user in pull.requested_reviewers] == ["alice"]
+        commit = repo.git.commit(pull.head_sha)
+        assert repo.git.resolve("refs/heads/main") in commit.parents
+        assert "\nCo-authored-by: alice <" in commit.message
+        assert "\nSigned-off-by: capuchin[bot] <" in commit.message
+        text = repo.file_at(pull.head_sha, FILE) or ""
+        assert text.startswith("# yaml-language-server: $schema=https://bot.acme.test/schema/")
+        assert parse(text) == RepoConfig()
+        all_set = re.sub(r"^#(?! )|^#(?=  \w)", "", text, flags=re.M)
+        assert all_set.count("\nsamples: ") == all_set.count("\n  person: ") == 1
+        assert parse(all_set) == RepoConfig()
+        assert [run.conclusion for run in repo.check_runs if run.name == NAME] == ["success"]
+
+
+async def test_where_there_is_one_or_may_be_none_it_is_said(crew: Crew) -> None:
+    issue = await crew.issue(crew.shop(config="samples: 3\n"))
+    await crew.say(issue, "/capuchin config propose")
+    await crew.settle()
+    assert "There is a settings file already: `.github/capuchin.yml`." in crew.said(issue)[0]
+    repo = crew.shop("acme/ruled")
+    crew.hub.faults.fail_next("POST", "/repos/acme/ruled/git/refs", status=422, times=2)
+    issue = await crew.issue(repo)
+    await crew.say(issue, "/capuchin config propose")
+    await crew.settle()
+    assert "its rules do not let me push a branch" in crew.said(issue)[0]
+    assert (repo.pulls, repo.branches()) == ([], ["main"])
+
+
+@pytest.mark.parametrize("path", ["/git/refs", "/pulls", "/issues/1/comments"])
+async def test_a_lost_answer_proposes_nothing_twice(crew: Crew, path: str) -> None:
+    repo = crew.shop()
+    issue = await crew.issue(repo)
+    where = f"/repos/acme/shop{path}"
+    crew.hub.faults.fail_next("POST", where, status=502, after_effect=True)
+    await crew.say(issue, "/capuchin config propose")
+    await crew.settle()
+    assert crew.hub.faults.left == []
+    assert (len(repo.pulls), len(repo.branches()), len(crew.said(issue))) == (1, 2, 1)
+
+
+async def test_a_stranger_gets_none(crew: Crew) -> None:
+    repo = crew.shop()
+    await crew.say(await crew.issue(repo), "/capuchin config propose", by="mallory")
+    await crew.settle()
+    assert (repo.pulls, repo.branches()) == ([], ["main"])

@@ -1,0 +1,145 @@
+"""`/capuchin judge` over other people's pull requests, `/capuchin use` over our own runners-up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bot.localhub import Issue, Repo
+from bot.localhub.state import Pull
+from bot.recorded.recording import Answer
+from bot.types import Mode, Run, RunStatus
+from tests.e2e import shop
+from tests.e2e.conftest import Standing
+from tests.e2e.forks import fork_pull
+from tests.e2e.harness import MAINTAINER, REPORTER, BotHarness
+from tests.support.hub import ref_of
+
+TILL = shop.FILES["shop/till.py"]
+RIGHT = TILL.replace("a - b", "a + b")
+NOT_RIGHT = TILL.replace("a - b", "abs(a - b)")
+TEST = "from shop.till import total\n\n\ndef test_total():\n    assert total(1, 2) == 3\n"
+
+
+async def pull_of(bot: BotHarness, repo: Repo, name: str, files: Mapping[str, str]) -> Pull:
+    await bot.hub.commit(repo, name, dict(files), f"Work of {name}", name)
+    return await bot.hub.open_pull(repo, name, f"Mend total() @{name}", name)
+
+
+async def told(bot: BotHarness, issue: Issue, text: str, by: str = MAINTAINER) -> str:
+    """Say it, let the bot do it; the last thing that the bot said on the issue."""
+    await bot.hub.comment(issue, text, by)
+    await bot.settle()
+    return [c.body for c in issue.comments if c.author is bot.hub.bot][-1]
+
+
+async def run_of(bot: BotHarness, issue: Issue) -> Run:
+    run = await bot.runs.last(ref_of(issue.repo), issue.number)
+    assert run is not None
+    return run
+
+
+async def test_pull_requests_of_others_are_judged_by_the_tests_they_bring_and_nothing_is_pushed(
+    standing: Standing,
+) -> None:
+    script = Answer(call="selecting", turn=0, reply=shop.SCRIPT)
+    choice = Answer(call="selecting", reply="<choice>1</choice>")
+    async with standing(shop.answers(script, choice)) as bot:
+        await judged(bot)
+
+
+async def judged(bot: BotHarness) -> None:
+    repo = bot.add_repo()
+    issue = await bot.open_issue(repo, label=False)
+    wrong = await pull_of(bot, repo, "devbot", {"shop/till.py": NOT_RIGHT})
+    tested = {"shop/till.py": RIGHT, "tests/test_total.py": TEST}
+    right = await pull_of(bot, repo, "carol", tested)
+    hostile = await fork_pull(
+        bot.hub,
+        repo,
+        {
+            "shop/till.py": ("100644", RIGHT + "\n" * 50_000),
+            ".github/workflows/ci.yml": ("100644", "on: push\n"),
+            "passwords": ("120000", "/etc/shadow"),
+            "vendor": ("160000", "1" * 40),
+        },
+    )
+    closed = await pull_of(bot, repo, "dan", {"README.md": "x\n"})
+    await bot.hub.close_issue(closed, "dan")
+    before = repo.git.refs("")
+    numbers = (wrong, right, hostile, closed)
+    words = " ".join(f"#{pull.number}" for pull in numbers)
+    said = await told(bot, issue, f"/capuchin judge {words} #999")
+    run = await run_of(bot, issue)
+    assert (run.mode, run.status) == (Mode.JUDGE, RunStatus.JUDGED), said
+    assert f"**I would take `#{right.number} by carol`.**" in said
+    assert f"#{closed.number} by dan` does not apply: `It is closed.`" in said
+    assert "`#999` does not apply: `There is no pull request of this number here.`" in said
+    assert f"\\#\u200b{hostile.number} by mallory: what it does to submodules is left out." in said
+    assert "1 test, brought by the edits or given: run on each of 3 edits that apply" in said
+    assert repo.git.refs("") == before
+    assert [len(pull.comments) for pull in numbers] == [0, 0, 0, 0]
+    assert [r for r in bot.llm.requests if not r.call.startswith("selecting")] == []
+
+
+async def test_judge_says_what_it_needs_and_who_may_not(bot: BotHarness) -> None:
+    issue = await bot.open_issue(bot.add_repo(), label=False)
+    assert "20 at most, as in `/capuchin judge #12 #34`" in await told(
+        bot, issue, "/capuchin judge please"
+    )
+    many = " ".join(f"#{number}" for number in range(1, 30))
+    assert "20 at most" in await told(bot, issue, f"/capuchin judge {many}")
+    assert "I only start for people who can push" in await told(
+        bot, issue, "/capuchin judge #1", by=REPORTER
+    )
+
+
+async def test_use_puts_a_runner_up_into_the_pull_request_and_back(bot: BotHarness) -> None:
+    repo = bot.add_repo()
+    issue = await bot.open_issue(repo)
+    first = await bot.solved(issue)
+    (pull,) = repo.pulls
+    chosen_head, asked = pull.head_sha, len(bot.llm.requests)
+    assert "`/capuchin use 2` puts the second" in await told(bot, issue, "/capuchin explain")
+    assert "one number from 1 to 2" in await told(bot, issue, "/capuchin use 7")
+    said = await told(bot, pull, "/capuchin use 2")
+    assert f"I tell on #{issue.number}" in said
+    (said,) = [c.body for c in issue.comments if "holds edit 1 now, number 2 of" in c.body]
+    assert "The reproduction test does not pass with it, and was taken out." in said
+    assert (repo.pulls, pull.state) == ([pull], "open")
+    assert repo.file_at(pull.head_sha, "shop/till.py") == NOT_RIGHT
+    assert repo.file_at(pull.head_sha, "tests/test_total_subtracts.py") is None
+    subjects = repo.commits(pull.head_sha)
+    assert subjects[:2] == ["Make total() add", "Take back the edit, as @alice asked"]
+    assert repo.git.commit(repo.git.commit(pull.head_sha).parents[0]).parents == (chosen_head,)
+    assert "in the place of the one I had chosen, as alice asked" in (pull.body or "")
+    assert f"capuchin:run={first.id}" in (pull.body or "")
+    checks = [c.conclusion for c in repo.check_runs if c.head_sha == pull.head_sha]
+    assert checks == ["failure"]
+    said = await told(bot, issue, "/capuchin explain")
+    assert [line[:10] for line in said.split("\n") if "(in the pull" in line] == ["2. edit 1,"]
+    assert "holds number 2 of my edits already" in await told(bot, issue, "/capuchin use 2")
+    await told(bot, issue, "/capuchin use 1")
+    assert repo.file_at(pull.head_sha, "shop/till.py") == RIGHT
+    assert repo.file_at(pull.head_sha, "tests/test_total_subtracts.py") is not None
+    assert "It adds now." in (pull.body or "")
+    assert len(bot.llm.requests) == asked
+    # Somebody else's commit on the branch is their work.
+    await bot.hub.commit(repo, pull.head_ref, {"more.py": "x = 1\n"}, "More", MAINTAINER)
+    theirs = pull.head_sha
+    said = await told(bot, issue, "/capuchin use 2")
+    assert "Somebody else has pushed to the branch" in said
+    assert pull.head_sha == theirs
+    await bot.hub.close_issue(pull, MAINTAINER)
+    assert "is no longer open" in await told(bot, issue, "/capuchin use 2")
+
+
+async def test_use_without_a_pull_request_of_ours_is_answered_in_a_sentence(
+    standing: Standing,
+) -> None:
+    async with standing(shop.answers(Answer(call="testing", reply="no"))) as bot:
+        repo = bot.add_repo()
+        issue = await bot.open_issue(repo, label=False)
+        pull = await pull_of(bot, repo, "eve", {"shop/till.py": RIGHT})
+        pull.body = f"<!-- capuchin:run={'a' * 32} -->"
+        for place in (issue, pull):
+            assert "I have opened no pull request" in await told(bot, place, "/capuchin use 2")

@@ -1,0 +1,104 @@
+"""What the bot tells of its own work in a repository, from its records and from GitHub."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.github import http, pulls, repository
+from bot.localhub import Issue, Repo
+from bot.localhub.state import Pull
+from bot.types import RunStatus
+from pipeline.types import NoFix
+from tests.e2e.commands.conftest import CrewUp
+from tests.e2e.commands.test_explain_and_use import three
+from tests.e2e.held_harness import Crew
+from tests.support.data.publishing import SHOP, a_selection
+
+CONFIG = "draft: false\nstale_days: 0\n"
+
+
+async def asked(crew: Crew, repo: Repo) -> Issue:
+    issue = await crew.issue(repo)
+    await crew.label(issue)
+    await crew.settle()
+    return issue
+
+
+async def stats(crew: Crew, issue: Issue, words: str = "") -> str:
+    await crew.say(issue, f"/capuchin stats{words}")
+    await crew.settle()
+    return crew.said(issue)[-1]
+
+
+async def decided(crew: Crew, repo: Repo) -> None:
+    """Of four pull requests one is left open."""
+    first, swapped, closed, _ = repo.pulls
+    await crew.hub.commit(repo, first.head_ref, {"why.md": "It adds.\n"}, "Say why", "alice")
+    sha = await crew.hub.merge(swapped, "alice")
+    said = f'Revert "Fix total()"\n\nThis reverts commit {sha}.'
+    await crew.hub.commit(repo, "main", {"shop.py": SHOP.decode()}, said, "alice")
+    await crew.hub.merge(first, "alice")
+    await crew.hub.close_issue(closed, "alice")
+
+
+async def test_what_came_of_it_is_told_with_what_it_cost(crew_up: CrewUp) -> None:
+    async with crew_up(reverify_seconds=0) as crew:
+        repo = crew.shop(config=CONFIG)
+        await asked(crew, repo)
+        crew.workshop.answer = three()
+        second = await asked(crew, repo)
+        await crew.say(second, "/capuchin use 2")
+        await crew.settle()
+        assert (await crew.run_of(second)).status is RunStatus.SWAPPED
+        crew.workshop.answer = a_selection()
+        await asked(crew, repo)
+        await asked(crew, repo)
+        crew.workshop.answer = NoFix(reason="not sure enough")
+        last = await asked(crew, repo)
+        await decided(crew, repo)
+        assert [type(pull) for pull in repo.pulls] == [Pull] * 4
+        await crew.say(last, "/capuchin plan")
+        await crew.settle()
+        said = await stats(crew, last)
+        assert "the last 90 days.** My records of its runs begin on " in said
+        assert "Of 5 runs meant to fix an issue:\n\n- 4 opened a pull request\n- 1 opened" in said
+        assert (
+            "Of 4 pull requests of mine:\n\n- 2 merged, of which 1 reverted since\n"
+            "- 1 closed without a merge\n- 1 open"
+        ) in said
+        assert "Of the merged, 1 held my first choice, 1 another of my edits (`use`)." in said
+        assert "Of the 2 merged, 1 had commits of other people." in said
+        assert "It cost $0.07 at list prices" in said, "five fixes and a plan, 0.0123 each"
+        assert "2 other runs (plans, follow-ups) among it: $0.04 for each merged one." in said
+
+
+async def test_where_nothing_was_done_it_says_so_and_no_days_are_asked_back(crew: Crew) -> None:
+    issue = await crew.issue(crew.shop())
+    assert "My records hold no run of this repository." in await stats(crew, issue, " 30")
+    assert "I opened no pull request here in that time." in crew.said(issue)[-1]
+    for wrong in (" 0", " 366", " all", " -3"):
+        assert "a number of days from 1 to 365" in await stats(crew, issue, wrong)
+    await crew.say(issue, "/capuchin stats", by="mallory")
+    await crew.settle()
+    assert crew.said(issue)[-1].startswith("Thank you, @mallory. I only start for people")
+
+
+async def test_of_more_than_it_reads_it_asks_for_its_own_and_says_so(
+    crew: Crew, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repo = crew.shop(config=CONFIG)
+    issue = await asked(crew, repo)
+    for number in range(2):
+        await crew.hub.commit(repo, f"work-{number}", {"x.py": "x = 1\n"}, "Work", "alice")
+        await crew.hub.open_pull(repo, f"work-{number}", "Work", "alice")
+    await crew.hub.merge(repo.pulls[0], "alice")
+    for number in range(2):
+        await crew.hub.commit(repo, "main", {"x.py": f"x = {number}\n"}, "More work", "alice")
+    for module in (http, pulls, repository):
+        monkeypatch.setattr(module, "PER_PAGE", 2)
+    monkeypatch.setattr(pulls, "LISTED_PAGES", 1)
+    monkeypatch.setattr(repository, "HISTORY_PAGES", 1)
+    said = await stats(crew, issue)
+    assert "Of 1 pull request of mine:\n\n- 1 merged\n" in said
+    assert "of the older pull requests I looked only at those in my records" in said
+    assert "I looked for reverts among the latest commits only" in said

@@ -1,0 +1,33 @@
+"""A worker that dies while it asks back: it is asked once, and nothing is begun meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.types import RunStatus
+from tests.e2e.held_harness import Crew
+from tests.e2e.single_run_harness import Office
+
+EFFECTS = ["POST comments", "POST reactions", "DELETE capuchin"]
+"""All that asking back does to GitHub, in order."""
+
+
+@pytest.mark.parametrize("effect", range(1, len(EFFECTS) + 1))
+async def test_a_worker_that_dies_while_it_asks_back_is_replaced_without_a_trace(
+    crew: Crew, office: Office, effect: int
+) -> None:
+    repo = crew.shop()
+    issue = await crew.issue(repo)
+    await crew.hub.assign(issue, "bob", "alice")
+    await crew.label(issue)
+    asked = await crew.run_of(issue)
+    lease = await office.die_after(effect, await office.taken(asked.id), crew.solve)
+    if lease.run.told:  # what it asked about may be settled by then; it was asked all the same
+        issue.assignees.clear()
+    await lease.give_back(lease.run)
+    await crew.settle()
+    run = await crew.run_of(issue)
+    assert (run.id, run.status) == (asked.id, RunStatus.ASKED_BACK)
+    assert [comment.body.count("it is assigned to `bob`") for comment in issue.comments] == [1]
+    assert [reaction.content for reaction in issue.reactions] == ["confused"]
+    assert (issue.labels, repo.branches(), crew.workshop.jobs) == ([], ["main"], [])

@@ -1,0 +1,118 @@
+"""The evidence as a check run: gathered when a pull request opens, and again when it may differ."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.comments import followup
+from bot.comments.followup import CHECK_NAME
+from bot.localhub import Repo
+from bot.localhub.ci import rerun, rerun_all
+from bot.localhub.state import Pull
+from pipeline.workflows.verify import Verification
+from sandbox.base import Execution
+from tests.e2e.commands.conftest import CrewUp
+from tests.e2e.held_harness import Crew
+from tests.support.data.publishing import BREAKS, FAILS, HANGS, PASSES
+from tests.support.snapshots import assert_snapshot
+
+
+async def opened(crew: Crew, config: str = "") -> tuple[Repo, Pull]:
+    """A pull request of ours, looked after once."""
+    repo = crew.shop(config=config)
+    await crew.label(await crew.issue(repo))
+    await crew.settle()
+    (pull,) = repo.pulls
+    return repo, pull
+
+
+def checks(repo: Repo) -> list[tuple[str, str | None, str]]:
+    return [(run.head_sha, run.conclusion, run.title or "") for run in repo.check_runs]
+
+
+async def test_the_test_is_run_on_base_and_on_head_as_often_as_the_repository_says(
+    crew: Crew,
+) -> None:
+    repo, pull = await opened(crew, "evidence_runs: 4\n")
+    (run,) = repo.check_runs
+    assert (run.name, run.head_sha, run.conclusion) == (CHECK_NAME, pull.head_sha, "success")
+    assert run.title == "Fails before, passes after (4 of 4 runs)"
+    (ask,) = crew.workshop.asked
+    assert set(ask.changes) == {"shop.py", "tests/test_total.py"}
+    assert "assert -1 == 3" in (run.text or "")
+    assert "1 passed" in (run.text or "")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "conclusion", "title"),
+    [
+        ([FAILS], [PASSES, FAILS], "neutral", "Flaky: the test does not always end alike"),
+        ([FAILS, PASSES], [PASSES], "neutral", "Flaky: the test does not always end alike"),
+        ([PASSES], [PASSES], "failure", "Not shown: the test does not fail without the change"),
+        ([HANGS], [PASSES], "failure", "Not shown: the test does not fail without the change"),
+        ([FAILS], [FAILS], "failure", "The test does not pass with the change"),
+    ],
+)
+async def test_evidence_that_shows_nothing_is_not_called_success(
+    crew: Crew,
+    before: list[Execution],
+    after: list[Execution],
+    conclusion: str,
+    title: str,
+) -> None:
+    crew.workshop.before, crew.workshop.after = before, after
+    repo, pull = await opened(crew)
+    assert checks(repo) == [(pull.head_sha, conclusion, title)]
+
+
+async def test_the_button_beside_the_check_gathers_the_evidence_again(crew: Crew) -> None:
+    crew.workshop.after = [FAILS, PASSES]
+    repo, pull = await opened(crew)
+    crew.workshop.after = [PASSES]
+    await rerun(crew.hub, repo, repo.check_runs[0], "bob")
+    await crew.settle()
+    assert [conclusion for _, conclusion, _ in checks(repo)] == ["neutral", "success"]
+    assert len(crew.workshop.asked) == 2
+    await rerun_all(crew.hub, repo, repo.check_runs[0], "bob")
+    await crew.settle()
+    assert len(crew.workshop.asked) == 3
+    await crew.hub.redeliver(crew.hub.deliveries[-3])
+    await crew.settle()
+    assert len(repo.pulls) == 1
+    assert pull.state == "open"
+
+
+async def test_when_the_base_moves_the_evidence_is_gathered_upon_it_once(crew_up: CrewUp) -> None:
+    async with crew_up(reverify_seconds=0.5) as crew:
+        repo, pull = await opened(crew)
+        for number in range(3):
+            await crew.hub.commit(repo, "main", {"new.py": f"x = {number}\n"}, "x", "alice")
+        await crew.hub.commit(repo, "other", {"new.py": "x = 9\n"}, "x", "alice")
+        await crew.settle()
+        assert [run.head_sha for run in repo.check_runs] == [pull.head_sha] * 2
+        assert [set(ask.changes) for ask in crew.workshop.asked] == [
+            {"shop.py", "tests/test_total.py"}
+        ] * 2
+        assert len({ask.key for ask in crew.workshop.asked}) == 2
+
+
+async def test_a_head_that_clashes_with_its_base_and_is_a_persons_is_told_of(
+    crew_up: CrewUp,
+) -> None:
+    async with crew_up(reverify_seconds=0) as crew:
+        repo, _ = await opened(crew, "follow_up: false\n")
+        text = "def total(a, b):\n    return a - b - 0\n"
+        await crew.hub.commit(repo, "main", {"shop.py": text}, "x", "alice")
+        await crew.settle()
+        assert [title for _, _, title in checks(repo)][1:] == ["Clashes with the base branch"]
+
+
+def test_what_people_see_of_the_check() -> None:
+    found = Verification(
+        path="tests/test_total.py",
+        command=("python", "-m", "pytest", "tests/test_total.py"),
+        before=(FAILS, FAILS.model_copy(update={"output": "<b>@alice</b> ``` #1"})),
+        after=(PASSES, BREAKS),
+    )
+    parts = [followup.check_title(found), followup.check_summary(found, "a" * 40, "main")]
+    assert_snapshot("evidence_check", "\n\n".join([*parts, followup.check_text(found)]))

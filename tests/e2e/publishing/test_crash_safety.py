@@ -1,0 +1,89 @@
+"""Whatever a worker dies of and whenever: one branch, one pull request, one comment."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.comments.status import status_marker
+from bot.localhub import Issue, Repo
+from bot.types import Run, RunStatus
+from tests.e2e.single_run_harness import Office
+
+BRANCH = "capuchin/issue-1-total-subtracts"
+EFFECTS = [
+    "POST reactions",
+    "POST comments",
+    "POST git-receive-pack",
+    "POST pulls",
+    "POST requested_reviewers",
+    "PATCH {comment}",
+    "POST reactions",
+    "DELETE {reaction}",
+    "DELETE capuchin",
+]
+"""All that a run does to GitHub, in order; progress aside."""
+
+
+def assert_published_once(repo: Repo, issue: Issue, run: Run) -> None:
+    assert run.status is RunStatus.OPENED_PULL_REQUEST
+    assert repo.branches() == [BRANCH, "main"]
+    assert repo.commits(BRANCH) == [
+        "Make total() add",
+        "Add a failing test for #1",
+        "Initial commit",
+    ]
+    assert [(pull.head_ref, pull.draft) for pull in repo.pulls] == [(BRANCH, True)]
+    assert "\n\nFixes #1\n\n" in (repo.pulls[0].body or "")
+    assert len(issue.comments) == 1
+    assert f"I opened #{repo.pulls[0].number}" in issue.comments[0].body
+    assert status_marker(run.id) in issue.comments[0].body
+    assert [reaction.content for reaction in issue.reactions] == ["rocket"]
+    assert issue.labels == []
+
+
+async def test_a_run_has_these_effects_and_no_others(office: Office) -> None:
+    repo, issue = await office.prepare()
+    run = await office.do(await office.lease(repo, issue))
+    assert_published_once(repo, issue, run)
+    assert [effect.split()[0] for effect in office.effects] == [e.split()[0] for e in EFFECTS]
+    assert repo.pulls[0].requested_reviewers[0].login == "alice"
+
+
+@pytest.mark.parametrize("effect", range(1, len(EFFECTS) + 1))
+async def test_a_worker_that_dies_after_an_effect_is_replaced_without_a_trace(
+    office: Office, effect: int
+) -> None:
+    repo, issue = await office.prepare()
+    lease = await office.die_after(effect, await office.lease(repo, issue))
+    run = await office.do(lease)
+    assert_published_once(repo, issue, run)
+
+
+async def test_a_run_that_was_done_and_is_done_again_changes_nothing(office: Office) -> None:
+    repo, issue = await office.prepare()
+    lease = await office.lease(repo, issue)
+    await office.work(lease.run, lease)
+    run = await office.work(lease.run, lease)
+    assert_published_once(repo, issue, run)
+
+
+@pytest.mark.parametrize("after_effect", [True, False], ids=["after", "before"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/repos/*/issues/1/reactions",
+        "/repos/*/issues/1/comments",
+        "/acme/shop.git/git-receive-pack",
+        "/repos/*/pulls",
+        "/repos/*/requested_reviewers",
+    ],
+)
+async def test_a_lost_answer_makes_nothing_twice(
+    office: Office, path: str, after_effect: bool
+) -> None:
+    repo, issue = await office.prepare()
+    lease = await office.lease(repo, issue)
+    office.hub.faults.fail_next("POST", path, status=502, after_effect=after_effect)
+    run = await office.do_patiently(lease)
+    assert_published_once(repo, issue, run)
+    assert office.hub.faults.left == []

@@ -1,0 +1,136 @@
+"""Pull requests as their repository wants them: template, trailers, titles, labels."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.localhub import LocalHub, Repo
+from bot.repo_config.model import ConfigProblem, parse
+from tests.e2e.single_run_harness import Office
+from tests.support.hub import ref_of
+from tests.support.snapshots import assert_snapshot
+
+TEMPLATE = """\
+<!-- Please read CONTRIBUTING first. -->
+## Description
+
+## Motivation and Context
+
+## How Has This Been Tested?
+
+Closes #
+
+- [x] I have read the contributing guide
+"""
+
+
+async def published(office: Office, **files: str) -> Repo:
+    repo, issue = await office.prepare(**{path: text.encode() for path, text in files.items()})
+    await office.do(await office.lease(repo, issue))
+    return repo
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".github/PULL_REQUEST_TEMPLATE.md",
+        "pull_request_template.md",
+        "docs/pull_request_template.txt",
+        ".github/PULL_REQUEST_TEMPLATE/a.md",
+    ],
+)
+async def test_the_repositorys_template_is_filled_wherever_it_lies(
+    office: Office, path: str
+) -> None:
+    repo = await published(office, **{path: TEMPLATE})
+    body = repo.pulls[0].body or ""
+    assert "## Description\n\nIt adds now." in body
+    assert "## Motivation and Context\n\n`total()` subtracts." in body
+    assert "## How Has This Been Tested?\n\n`tests/test_total.py` is new" in body
+    assert "- [ ] I have read the contributing guide" in body
+    assert "Fixes #1\n" in body
+    assert "Please read" not in body
+    assert "<summary>Evidence</summary>" in body
+
+
+async def test_a_template_of_the_owner_stands_for_one_that_is_missing(
+    office: Office, hub: LocalHub
+) -> None:
+    hub.add_repo("acme/.github", {"PULL_REQUEST_TEMPLATE.md": "## Why\n"})
+    repo = await published(office)
+    assert "## Why\n\n`total()` subtracts." in (repo.pulls[0].body or "")
+
+
+async def test_what_people_see_of_a_filled_template(office: Office) -> None:
+    repo = await published(office, **{".github/pull_request_template.md": TEMPLATE})
+    body = repo.pulls[0].body or ""
+    run = await office.runs.last_readable(ref_of(repo), 1)
+    assert run is not None
+    assert_snapshot("filled_template", body.replace(run.id, "RUN"))
+
+
+@pytest.mark.parametrize(
+    ("files", "signed"),
+    [
+        ({".github/dco.yml": "require:\n  members: false\n"}, True),
+        ({"CONTRIBUTING.md": "Sign your commits (`git commit -s`).\n"}, True),
+        ({"CONTRIBUTING.md": "Be kind.\n"}, False),
+        ({}, False),
+    ],
+)
+async def test_commits_are_signed_off_where_the_repository_demands_it(
+    office: Office, files: dict[str, str], signed: bool
+) -> None:
+    repo = await published(office, **files)
+    for sha in (repo.pulls[0].head_sha, repo.git.commit(repo.pulls[0].head_sha).parents[0]):
+        message = repo.git.commit(sha).message
+        assert "\n\nCo-authored-by: alice <alice@users.noreply." in message
+        assert ("\nSigned-off-by: capuchin[bot] <" in message) is signed
+
+
+@pytest.mark.parametrize(
+    ("titles", "expected"),
+    [
+        (["feat: x", "fix(api): y", "chore!: z", "docs: w"],
+         ["fix: make total() add", "test: add a failing test for #1"]),
+        (["Add x", "fix: y", "Mend z", "Drop w"],
+         ["Make total() add", "Add a failing test for #1"]),
+        (["Add x\n\nSigned-off-by: a <a@x>"] * 8,
+         ["Make total() add", "Add a failing test for #1"]),
+    ],
+)  # fmt: skip
+async def test_titles_are_as_the_history_has_them(
+    office: Office, hub: LocalHub, titles: list[str], expected: list[str]
+) -> None:
+    repo, issue = await office.prepare()
+    for number, title in enumerate(titles):
+        await hub.commit(repo, "main", {"n.py": f"n = {number}\n"}, title, "alice")
+    await office.do(await office.lease(repo, issue))
+    (pull,) = repo.pulls
+    assert repo.commits(pull.head_ref)[:2] == expected
+    assert pull.title == expected[0]
+    signed = "Signed-off-by: capuchin[bot]" in repo.git.commit(pull.head_sha).message
+    assert signed is ("Signed-off-by" in titles[0])
+
+
+async def test_labels_of_the_configuration_are_put_on(office: Office) -> None:
+    config = "labels: [bug, by capuchin]\n"
+    repo = await published(office, **{".github/capuchin.yml": config})
+    assert repo.pulls[0].labels == ["bug", "by capuchin"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("labels: ['']", '"labels.0"'),
+        ("labels: [x" + "x" * 60 + "]", '"labels.0"'),
+        ("draft: sometimes", '"draft'),
+        ("evidence_runs: 0", '"evidence_runs"'),
+        ("stale_days: -1", '"stale_days"'),
+        ("follow_up: maybe", '"follow_up"'),
+    ],
+)
+def test_a_mistake_in_these_settings_is_told(text: str, words: str) -> None:
+    found = parse(text)
+    assert isinstance(found, ConfigProblem)
+    assert words in found.message

@@ -1,0 +1,46 @@
+"""The hub's git without a process for each question: a sequence asks fifty.
+
+What git makes of names and objects is for `tests/unit/bot/localhub`.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from bot.localhub.git.repo import GitRepo
+from bot.localhub.git.types import Commit, Entry
+
+NAME: Final = re.compile(r"\w[\w-]*(/\w[\w-]*)*")
+
+
+class QuickRepo(GitRepo):
+    """Remembers objects, which never change, and reads a branch where git itself does first."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._commits: dict[str, Commit] = {}
+        self._entries: dict[tuple[str, bool], list[Entry]] = {}
+
+    def resolve(self, rev: str) -> str | None:
+        if NAME.fullmatch(rev):
+            try:
+                return (self.path / "refs/heads" / rev).read_text().strip()
+            except OSError:  # no such branch
+                pass
+        return rev if rev in self._commits else super().resolve(rev)
+
+    def kind(self, sha: str) -> str | None:
+        return "commit" if sha in self._commits else super().kind(sha)
+
+    def commit(self, sha: str) -> Commit:
+        if sha not in self._commits:
+            self._commits[sha] = super().commit(sha)
+        return self._commits[sha]
+
+    def entries(self, tree: str, *, recursive: bool = False) -> list[Entry]:
+        key = tree, recursive
+        if key not in self._entries:
+            self._entries[key] = super().entries(tree, recursive=recursive)
+        return self._entries[key]

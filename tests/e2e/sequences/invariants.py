@@ -1,0 +1,167 @@
+"""What must be true once a sequence is over and the sweep has run, whatever came in which order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from bot.localhub import Issue
+from bot.localhub.state import Pull
+from bot.triggers.labels import SUFFIXES
+from bot.types import Run, RunStatus, StopReason
+from tests.e2e.sequences.history import History, Said
+from tests.e2e.sequences.invariants_of_pulls import pull_problems
+from tests.e2e.sequences.markers import comments_twice, holds, is_of
+from tests.e2e.sequences.simulation import World
+
+KINDS: Final = {suffix: mode for mode, suffix in SUFFIXES.items()}
+BEGINS: Final = frozenset({"fix", "plan", "retry"})
+TELLS: Final = frozenset({"status", "help", "fxi"})
+
+
+async def problems(world: World, history: History) -> list[str]:
+    """Everything that is not as it must be, as sentences."""
+    runs = await world.ended()
+    found = [*world.faults, *world.workers.faults, *world.bugs.found]
+    if await world.runs.active() or await world.inbox.waiting():
+        found.append("something is still under way")
+    found += world.hub.unexpected
+    found += _duplicate_runs(runs, history)
+    for issue in world.issues:
+        of = [r for r in runs if is_of(r, issue)]
+        found += comments_twice(issue, world)
+        found += _pulls_twice(issue, of)
+        if issue in history.gone or issue.repo.full_name in history.cut:
+            continue  # there is nobody to be told, or was not when it was time
+        found += _comments(issue, of, world, history)
+        found += _pulls(issue, of)
+        found += _stopped_for_nothing(issue, of, world, history)
+        found += _forgotten_label(issue, of)
+        found += _unanswered_labels(issue, of, history)
+    for said in history.said:
+        if said.issue not in history.gone and said.issue.repo.full_name not in history.cut:
+            found += _forgotten_command(said, runs, world, history)
+    return found + [problem async for problem in pull_problems(world, history)]
+
+
+def _duplicate_runs(runs: list[Run], history: History) -> Iterator[str]:
+    """Each run is the answer to one thing that was asked for, and no other run is."""
+    answered = Counter(_asked(run, history) for run in runs)
+    for ask, count in answered.items():
+        if ask is None:
+            yield f"{count} runs that nobody asked for"
+        elif count > 1:
+            yield f"{count} runs for {ask}"
+
+
+def _asked(run: Run, history: History) -> str | None:
+    delivery = run.delivery.removeprefix("start-")
+    for each in history.labelled:
+        swept = f"sweep-{run.repo.full_name}-{run.issue}-{each.at.timestamp():.0f}"
+        waited = f"{run.repo.full_name}-{run.issue}-{each.label}-{each.at.timestamp():.0f}"
+        if is_of(run, each.issue) and delivery in (each.guid, swept, waited):
+            return f"label {each.label} on #{run.issue} at {each.at}"
+    for said in history.said:
+        if delivery == f"comment-{said.comment.id}":
+            return f"/{said.word} on #{run.issue} at {said.at}"
+    return None
+
+
+def _comments(issue: Issue, runs: list[Run], world: World, history: History) -> Iterator[str]:
+    ours = [c for c in issue.comments if c.author is world.hub.bot]
+    known = {comment.id: comment.body for comment in ours} | dict.fromkeys(history.deleted, "")
+    for run in runs:
+        if run.comment_id is not None and run.comment_id not in known:
+            yield f"the status comment of a run of #{issue.number} is missing"
+        elif "I am looking into this" in known.get(run.comment_id or 0, ""):
+            yield f"the status comment of a run of #{issue.number} was not brought to an end"
+
+
+def _pulls_twice(issue: Issue, runs: list[Run]) -> Iterator[str]:
+    for run in runs:
+        if (count := len(_opened_by(run, issue))) > 1:
+            yield f"{count} pull requests of a run of #{issue.number}"
+
+
+def _pulls(issue: Issue, runs: list[Run]) -> Iterator[str]:
+    for run in runs:
+        count = len(_opened_by(run, issue))
+        if count != int(run.status is RunStatus.OPENED_PULL_REQUEST):
+            yield f"{count} pull requests of a run of #{issue.number} that is {run.status}"
+
+
+def _opened_by(run: Run, issue: Issue) -> list[Pull]:
+    return [p for p in issue.repo.pulls if f"capuchin:run={run.id} " in (p.body or "")]
+
+
+def _stopped_for_nothing(
+    issue: Issue, runs: list[Run], world: World, history: History
+) -> Iterator[str]:
+    """What ends a run has happened after somebody asked for it.
+
+    A label that we took off at the end of another run was answered by that one: what its late
+    webhook began ends without a word.
+    """
+    ends = [at for one, at in (*history.halted, *history.unlabelled) if one is issue]
+    ours = [
+        each.at
+        for each in issue.timeline
+        if each.event == "unlabeled" and each.actor is world.hub.bot
+    ]
+    for run in runs:
+        stop, asked = run.stop, run.asked_at
+        if stop is None or stop.why is StopReason.CLOSED or asked is None:
+            continue
+        silent = run.comment_id is None and stop.why is StopReason.UNLABELED
+        if not any(at >= asked for at in (*ends, *(ours if silent else ()))):
+            yield f"a run of #{issue.number} was stopped by what had been before"
+
+
+def _forgotten_label(issue: Issue, runs: list[Run]) -> Iterator[str]:
+    """A label that stays on an open issue has been answered by a run that failed."""
+    ours = [label for label in issue.labels if label.startswith("capuchin")]
+    if issue.state == "open" and ours and not any(r.status is RunStatus.FAILED for r in runs):
+        yield f"#{issue.number} still wears {ours}"
+
+
+def _unanswered_labels(issue: Issue, runs: list[Run], history: History) -> Iterator[str]:
+    """Who puts a label on hears of a run of its kind, unless somebody ended that first."""
+    ends = [at for one, at in (*history.halted, *history.unlabelled) if one is issue]
+    for put in history.labelled:
+        if put.issue is not issue or put.on_closed or any(at >= put.at for at in ends):
+            continue
+        mode = KINDS[put.label.removeprefix("capuchin")]
+        told = [
+            run
+            for run in runs
+            if run.mode is mode
+            and run.finished_at is not None
+            and run.finished_at >= put.at
+            and (run.comment_id is not None or run.status is RunStatus.REFUSED)
+        ]
+        if not told:
+            yield f"{put.label} by {put.who} on #{issue.number} at {put.at} was not answered"
+
+
+def _forgotten_command(
+    said: Said, runs: list[Run], world: World, history: History
+) -> Iterator[str]:
+    if said.edited or said.deleted:  # the sweep lets be what may have been no command
+        return
+    name = f"/{said.word} by {said.who} on #{said.issue.number}"
+    began = any(run.delivery == f"comment-{said.comment.id}" for run in runs)
+    if said.who != "alice":
+        if began:
+            yield f"{name} began a run"
+        heard = f"capuchin:refused login={said.who} "
+        repo = said.issue.repo
+        once = [*repo.issues.values(), *(i for i in history.gone if i.repo is repo)]
+        if not any(holds(each, heard, world) for each in once):
+            yield f"{name} was not refused"
+        return
+    halted = any(i is said.issue and at >= said.at for i, at in history.halted)
+    if said.word in BEGINS and not began and not halted:
+        yield f"{name} was forgotten"
+    if said.word in TELLS and not holds(said.issue, f"reply to=comment-{said.comment.id} ", world):
+        yield f"{name} was not answered"

@@ -1,0 +1,253 @@
+"""The bot in one process, moved by hand: webhooks, workers, commands and sweeps come when told to.
+
+All is real but the pipeline, whose answer is decided, and the socket between bot and hub. Time
+passes as the sequence says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+import httpx
+import time_machine
+from redis.asyncio import Redis
+
+from bot.commands.dispatch import VERBS, Desk
+from bot.errors import TryLater
+from bot.github.models import Cursor
+from bot.localhub import Issue, LocalHub, Repo
+from bot.localhub.faults import Faults, RateLimit
+from bot.localhub.state import Pull
+from bot.localhub.webhooks import Delivery
+from bot.queue.consumer import Clerk, Office
+from bot.queue.inbox import Inbox, Item
+from bot.queue.missed_webhooks import find_labelled
+from bot.queue.nudges import Nudges
+from bot.queue.sweep import Sweep
+from bot.server.app import create_app
+from bot.settings import Settings
+from bot.storage.client import Outage
+from bot.storage.cursors import Cursors
+from bot.storage.pulls import Records
+from bot.storage.runs import Runs
+from bot.triggers.decide import Names
+from bot.types import Run, now
+from pipeline.types import NoFix
+from tests.e2e.sequences.cached_git import QuickRepo
+from tests.e2e.sequences.deaths import Death
+from tests.e2e.sequences.gated_runner import Gated
+from tests.e2e.sequences.in_process_github import KeptMirrors, NearApp
+from tests.e2e.sequences.logged_bugs import Bugs
+from tests.e2e.sequences.plan import ISSUES
+from tests.e2e.sequences.workers import Workers
+from tests.support.data.publishing import SHOP, a_selection
+from tests.support.hub import ref_of, settings_for
+
+START: Final = datetime(2026, 5, 1, 8, tzinfo=UTC)
+REPOS: Final = ("acme/shop", "globex/shop")
+"""Two installations."""
+MOST_LEFT: Final = 100
+"""Requests that a limit leaves us, at most."""
+
+
+class World:
+    """The hub, the bot and what is under way; `issues` are those of the present sequence."""
+
+    def __init__(self, hub: LocalHub, redis: Redis, settings: Settings, data: Path) -> None:
+        self.hub = hub
+        self.settings = settings
+        self.redis = redis
+        self.runs = Runs(redis, settings.redis_prefix)
+        self.inbox = Inbox(redis, self.runs.keys)
+        self.workshop = Gated(settings)
+        self.github = NearApp(settings, hub)
+        self.mirrors = KeptMirrors(data)
+        self.bugs = Bugs()
+        self.death = Death()
+        self.workers = Workers(
+            settings, self.runs, self.github, self.mirrors, self.workshop, self.death
+        )
+        nudges = Nudges(redis, self.runs.keys)
+        self.office = Office(self.runs, nudges)
+        outage = Outage()
+        desk = Desk(settings, self.github, VERBS)
+        self.clerk = Clerk(self.inbox, self.office, desk, settings, outage)
+        self._sweep = Sweep(self.runs, nudges, settings, None, None, None, outage)
+        self.records = Records(redis, self.runs.keys)
+        self.repos = [self._shop(name) for name in REPOS]
+        self._seeds = [repo.git.refs()["heads/main"] for repo in self.repos]
+        self.issues: list[Issue] = []
+        self.merged: set[str] = set()
+        """Repositories whose default branch has moved."""
+        self.pending: list[Delivery] = []
+        self.delivered: list[Delivery] = []
+        self.faults: list[str] = []
+        """What was seen on the way and must not be."""
+        self._heard = 0
+        hub.on_exchange = self.death.exchanged
+        self._clock: time_machine.Traveller
+        self._server: httpx.AsyncClient
+
+    @classmethod
+    @asynccontextmanager
+    async def up(
+        cls, hub: LocalHub, redis: Redis, redis_url: str, data: Path
+    ) -> AsyncGenerator[World]:
+        with time_machine.travel(START, tick=True) as clock:
+            async with hub.serve():
+                settings = settings_for(
+                    hub,
+                    data_dir=str(data),
+                    redis_url=redis_url,
+                    redis_prefix=f"sequences-{uuid4().hex[:8]}:",
+                    quota_person=0,
+                    quota_repository=0,
+                    quota_installation=0,
+                    review_seconds=5,
+                    reverify_seconds=30,
+                )
+                world = cls(hub, redis, settings, data)
+                world._clock = clock
+                app = create_app(settings)
+                async with (
+                    app.router.lifespan_context(app),
+                    httpx.AsyncClient(
+                        transport=httpx.ASGITransport(app), base_url="http://bot"
+                    ) as world._server,
+                ):
+                    with world.bugs.noted():
+                        yield world
+
+    def _shop(self, name: str) -> Repo:
+        repo = self.hub.add_repo(name, {"shop.py": SHOP, "tests/test_x.py": "x = 1\n"})
+        repo.git = QuickRepo(repo.git.path)
+        for login, role in (("alice", "write"), ("tina", "triage")):
+            self.hub.add_user(login)
+            repo.grant(login, role)
+        return repo
+
+    async def fresh(self, *, fixes: bool) -> None:
+        """Issues of their own for a sequence; nothing of the one before is under way."""
+        self.hub.faults = Faults()
+        self.hub.limit = RateLimit()
+        self.hub.deliveries.clear()
+        self.hub.requests.clear()
+        self._heard = 0
+        self.pending, self.delivered, self.faults = [], [], []
+        self.workers.faults.clear()
+        self.bugs.found.clear()
+        await self._forgotten()
+        no_fix = NoFix(reason="no reproduction", learnt=())
+        self.workshop.answer = a_selection() if fixes else no_fix
+        self.issues = [
+            await self.hub.open_issue(
+                self.repos[each % len(self.repos)], "total() subtracts", "Add.", author="bob"
+            )
+            for each in range(ISSUES)
+        ]
+        self.collect()
+
+    async def _forgotten(self) -> None:
+        """Of the sequence before: its pull requests, its merges, who has the App."""
+        keys = self.runs.keys
+        await self.redis.delete(keys.ended, keys.pulls_due)
+        for repo, seed in zip(self.repos, self._seeds, strict=True):
+            if repo.installation is None:
+                self.hub.select(repo)
+                await self._caught_up(repo)
+            await self.redis.delete(keys.pulls(ref_of(repo)))
+            for pull in repo.pulls:
+                pull.state = "closed"
+            if repo.full_name in self.merged:
+                repo.git.point("refs/heads/main", seed)
+        if self.merged:
+            self.mirrors.moved()
+        self.merged.clear()
+
+    async def _caught_up(self, repo: Repo) -> None:
+        """What was asked for while the App was away is none of the next sequence's."""
+        since = now().replace(microsecond=0)
+        seen = Cursor(since=since, comments_since=since, lines_since=since)
+        await Cursors(self.redis, self.runs.keys).set(ref_of(repo), seen)
+
+    @property
+    def pulls(self) -> list[Pull]:
+        """Ours, of this sequence, oldest first."""
+        first = {id(i.repo): i.number for i in reversed(self.issues)}
+        return [
+            pull
+            for repo in self.repos
+            for pull in repo.pulls
+            if pull.author is self.hub.bot and pull.number > first[id(repo)]
+        ]
+
+    def passes(self, seconds: float) -> None:
+        """Time."""
+        self._clock.shift(seconds)
+
+    async def away_for(self, seconds: float) -> None:
+        """If GitHub is away or limits us, workers and sweeps meet that so long; then it is over."""
+        if self.hub.faults.down or self.hub.limit.remaining <= MOST_LEFT:
+            for _ in range(3):
+                self.passes(seconds / 3)
+                await self.sweep()
+                await self.command()
+                for run in await self.workers.idle():
+                    await self.workers.begin(run)
+        self.hub.faults.down = False
+
+    def collect(self) -> None:
+        """Take what GitHub has sent meanwhile for under way."""
+        self.pending += self.hub.deliveries[self._heard :]
+        self._heard = len(self.hub.deliveries)
+
+    async def deliver(self, delivery: Delivery) -> None:
+        answer = await self._server.post(
+            "/webhook", content=delivery.body, headers=delivery.headers
+        )
+        if answer.status_code not in (200, 202, 204):
+            self.faults.append(f"{delivery.event} was answered {answer.status_code}")
+        await self.workers.stopped()
+
+    async def command(self, dies_after: int | None = None) -> None:
+        """Carry out the command whose turn it is, as far as its clerk lives."""
+        for order in await self.redis.zrange(self.runs.keys.orders, 0, -1):
+            await self.redis.zadd(self.runs.keys.orders, {order: 0}, xx=True)
+        item = await self.inbox.take()
+        if item is not None:
+            await self._carried_out(item, dies_after)
+            await self.workers.stopped()
+
+    async def sweep(self) -> None:
+        """Look for what no webhook told."""
+        with suppress(TryLater):  # as the worker does; the next look finds the rest
+            await self._sweep.look(self._find)
+        await self.workers.stopped()
+
+    async def look_after(self) -> None:
+        """The time has come for all our pull requests to be looked after."""
+        for member in await self.redis.zrange(self.runs.keys.pulls_due, 0, -1):
+            await self.redis.zadd(self.runs.keys.pulls_due, {member: 0})
+        await self._sweep.look_after()
+
+    async def _carried_out(self, item: Item, dies_after: int | None) -> None:
+        task = asyncio.create_task(self.clerk.do(item))
+        with self.death.after(dies_after or 0, task.cancel):  # 0: never
+            await asyncio.wait([task])
+
+    def _find(self, cursors: Cursors):
+        return find_labelled(self.github, Names.of(self.settings), cursors)
+
+    async def ended(self) -> list[Run]:
+        """The runs of this sequence that are over, by when they were asked for."""
+        ids = await self.redis.zrange(self.runs.keys.ended, 0, -1)
+        runs = [await self.runs.get(run_id.decode()) for run_id in ids]
+        numbers = {(issue.repo.full_name, issue.number) for issue in self.issues}
+        found = [r for r in runs if r is not None and (r.repo.full_name, r.issue) in numbers]
+        return sorted(found, key=lambda run: run.created_at)

@@ -1,0 +1,157 @@
+"""Each thing that can be wrong with what we are given: one clear sentence, no half-made branch."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.localhub import Issue, Repo
+from bot.recorded.recording import Answer
+from bot.types import Failure, Run, RunStatus
+from tests.e2e import shop
+from tests.e2e.conftest import Standing
+from tests.e2e.harness import BotHarness
+from tests.support.hub import ref_of
+
+
+def assert_told(repo: Repo, issue: Issue, run: Run, words: str) -> None:
+    """One comment with these words; the run's record is kept; nothing half made is left."""
+    assert [words in comment.body for comment in issue.comments] == [True]
+    assert run.status.final
+    assert (repo.branches() in ([], ["main"]), repo.pulls) == (True, [])
+    assert [reaction.content for reaction in issue.reactions] == ["confused"]
+    assert issue.labels == []
+
+
+async def test_an_issue_closed_before_the_run(bot: BotHarness) -> None:
+    repo = bot.add_repo()
+    issue = await bot.open_issue(repo)
+    await bot.hub.close_issue(issue, "alice")
+    run = await bot.solved(issue)
+    assert run.status is RunStatus.STOPPED
+    assert (repo.branches(), repo.pulls) == (["main"], [])
+
+
+async def test_an_issue_deleted_before_the_run(bot: BotHarness) -> None:
+    repo = bot.add_repo()
+    issue = await bot.open_issue(repo)
+    await bot.hub.delete_issue(issue, "alice")
+    run = await bot.solved(issue)
+    assert run.status is RunStatus.STOPPED
+    assert (repo.branches(), repo.pulls, issue.comments) == (["main"], [], [])
+
+
+async def test_a_label_by_someone_who_may_not_write(bot: BotHarness) -> None:
+    repo = bot.add_repo()
+    repo.grant("tina", "triage")
+    issue = await bot.open_issue(repo, label=False)
+    for _ in range(2):
+        await bot.label(issue, by="tina")
+        run = await bot.solved(issue)
+        assert run.status is RunStatus.REFUSED
+    assert [comment.body.partition(".")[0] for comment in issue.comments] == ["Thank you, @tina"]
+    assert (repo.branches(), issue.reactions, issue.labels) == (["main"], [], [])
+
+
+async def test_a_repository_that_is_gone(bot: BotHarness) -> None:
+    repo = bot.add_repo()
+    ref = ref_of(repo)
+    issue = await bot.open_issue(repo)
+    await bot.hub.delete_repo(repo)
+    run = await bot.solved_as(ref, issue.number)
+    assert (run.status, run.failure) == (RunStatus.FAILED, Failure.REPOSITORY_GONE)
+    assert issue.comments == []
+
+
+async def test_an_empty_repository(bot: BotHarness) -> None:
+    repo = bot.add_repo(files={})
+    issue = await bot.open_issue(repo)
+    run = await bot.solved(issue)
+    assert run.failure is Failure.REPOSITORY_EMPTY
+    assert_told(repo, issue, run, "the repository has no commits yet")
+
+
+async def test_a_repository_without_python(bot: BotHarness) -> None:
+    repo = bot.add_repo(files={"index.js": "exports.total = (a, b) => a - b\n"})
+    issue = await bot.open_issue(repo)
+    run = await bot.solved(issue)
+    assert run.detail == "no source files"
+    assert_told(repo, issue, run, "I found no Python code here")
+    assert bot.llm.requests == []
+
+
+async def test_a_model_that_is_overloaded_for_a_moment(standing: Standing) -> None:
+    overloaded = Answer(call="ranking/0", status=529, times=3, reply="<ranking>\nx.py\n</ranking>")
+    async with standing(shop.answers(overloaded)) as bot:
+        issue = await bot.open_issue(bot.add_repo())
+        run = await bot.solved(issue)
+        assert run.status is RunStatus.OPENED_PULL_REQUEST
+
+
+async def test_a_model_that_does_not_take_our_key(standing: Standing) -> None:
+    async with standing(shop.answers(Answer(call="*", status=401))) as bot:
+        repo = bot.add_repo()
+        issue = await bot.open_issue(repo)
+        run = await bot.solved(issue)
+        assert run.failure is Failure.MODEL_MISCONFIGURED
+        assert_told(repo, issue, run, "does not accept the key, name or address")
+
+
+async def test_a_model_that_cannot_be_reached(standing: Standing) -> None:
+    nowhere = "openai:m@http://127.0.0.1:9/v1"
+    async with standing(solver_model=nowhere, patience_seconds=0) as bot:
+        repo = bot.add_repo()
+        issue = await bot.open_issue(repo)
+        run = await bot.solved(issue)
+        assert run.failure is Failure.MODEL_UNAVAILABLE
+        assert_told(repo, issue, run, "the language model did not answer for a long time")
+
+
+async def test_a_model_that_answers_nonsense_to_the_end(standing: Standing) -> None:
+    nonsense = Answer(call="testing", reply="Colourless green ideas sleep furiously.")
+    async with standing(shop.answers(nonsense)) as bot:
+        repo = bot.add_repo()
+        issue = await bot.open_issue(repo)
+        run = await bot.solved(issue)
+        assert (run.status, run.detail) == (RunStatus.NO_FIX, "no reproduction")
+        assert_told(repo, issue, run, "I could not write a test that fails because of it")
+
+
+async def test_docker_is_down(standing: Standing) -> None:
+    async with standing(docker_url="tcp://127.0.0.1:9", patience_seconds=0) as bot:
+        repo = bot.add_repo()
+        issue = await bot.open_issue(repo)
+        run = await bot.solved(issue)
+        assert run.failure is Failure.SANDBOX_UNAVAILABLE
+        assert_told(repo, issue, run, "the sandbox that runs the tests was down")
+
+
+@pytest.mark.parametrize(
+    "path", ["../../etc/cron.d/x", "/etc/x", ".git/hooks/post-commit", ".github/workflows/ci.yml"]
+)
+async def test_an_edit_that_leaves_the_repository(standing: Standing, path: str) -> None:
+    escape = Answer(call="editing", reply=shop.edit("x = 1", path=path, before=""))
+    async with standing(shop.answers(escape)) as bot:
+        repo = bot.add_repo()
+        issue = await bot.open_issue(repo)
+        run = await bot.solved(issue)
+        assert (run.status, run.detail) == (RunStatus.NO_FIX, "no edit")
+        assert_told(repo, issue, run, "no edit that I wrote could be applied")
+
+
+async def test_a_configuration_with_a_mistake(bot: BotHarness) -> None:
+    repo = bot.add_repo(files={**shop.FILES, ".github/capuchin.yml": "version: 1\nsample: 2\n"})
+    issue = await bot.open_issue(repo)
+    run = await bot.solved(issue)
+    assert run.failure is Failure.CONFIG_INVALID
+    assert_told(repo, issue, run, "`.github/capuchin.yml`, line 2")
+
+
+async def test_the_same_label_delivered_twice_makes_one_run(bot: BotHarness) -> None:
+    repo = bot.add_repo()
+    issue = await bot.open_issue(repo)
+    await bot.hub.redeliver(bot.hub.deliveries[-1])
+    await bot.settle()
+    await bot.hub.redeliver(bot.hub.deliveries[1])
+    await bot.settle()
+    assert len(repo.pulls) == 1
+    assert len(issue.comments) == 1

@@ -1,0 +1,87 @@
+"""The main job on an Enterprise Server: another name, its API under /api/v3, and no github.com."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from redis.asyncio import Redis
+
+from bot.localhub import AppIdentity, LocalHub
+from bot.types import RunStatus
+from tests.contracts.github.contract_log import ContractLog
+from tests.e2e import shop
+from tests.e2e.harness import BotHarness, host_certificates
+from tests.support.hub import SECRET
+from tests.support.redis import RedisServer
+
+HOST = "localhost"
+"""Any name that leads to this machine and is not the address that the hub listens on."""
+ROOT = Path(__file__).parents[3]
+
+
+async def test_an_issue_of_an_enterprise_server_becomes_a_pull_request(
+    tmp_path: Path,
+    app_identity: AppIdentity,
+    redis: Redis,
+    redis_server: RedisServer,
+    redis_prefix: str,
+) -> None:
+    hub = LocalHub(tmp_path / "hub", SECRET, app_identity)
+    hub.on_exchange = log = ContractLog()
+    bundle = host_certificates()
+    async with (
+        hub.serve(enterprise=HOST) as url,
+        BotHarness.standing(
+            hub,
+            redis,
+            shop.answers(),
+            redis_url=redis_server.url,
+            redis_prefix=redis_prefix,
+            data_dir=str(tmp_path / "data"),
+            **({"build_ca_bundle": bundle} if bundle else {}),
+        ) as bot,
+    ):
+        assert re.fullmatch(rf"http://{HOST}:\d+", url)
+        repo = bot.add_repo()
+        run = await bot.solved(await bot.open_issue(repo))
+        assert run.status is RunStatus.OPENED_PULL_REQUEST, run
+        (pull,) = repo.pulls
+        assert run.pull_request_url == f"{url}/acme/shop/pull/{pull.number}"
+        author = repo.git.log(pull.head_ref)[0].author
+        assert author.email.endswith(f"@users.noreply.{HOST}")
+    hooks = [delivery.headers["X-GitHub-Enterprise-Host"] for delivery in hub.deliveries]
+    assert set(hooks) == {HOST}
+    rest = [exchange for exchange in hub.requests if exchange.door == "rest"]
+    assert {exchange.headers["x-github-api-version"] for exchange in rest} == {"2022-11-28"}
+    assert {exchange.headers["host"].partition(":")[0] for exchange in hub.requests} == {HOST}
+    assert all(b"github.com" not in exchange.body for exchange in rest)
+    assert log.problems == []
+
+
+ALLOWED = {
+    "bot/settings.py": "the default of CAPUCHIN_GITHUB_URL",
+    "bot/github/http.py": "github.com has its API at a host of its own",
+    "bot/github/app.py": "github.com has its noreply addresses at users.noreply.github.com",
+    "bot/demo/package.py": "where the demo's bug was reported",
+    "pipeline/context/files/filters.py": "what files of git-lfs begin with, wherever they are",
+}
+
+
+def hosts_in(file: Path) -> list[str]:
+    """Lines of code that name github.com; documentation that is linked to is no such line."""
+    text = re.sub(r'""".*?"""', "", file.read_text(encoding="utf-8"), flags=re.DOTALL)
+    lines = (line.partition("  #")[0] for line in text.splitlines())
+    code = (line for line in lines if not line.lstrip().startswith("#"))
+    return [line for line in code if "github.com" in line.replace("docs.github.com", "")]
+
+
+@pytest.mark.parametrize("room", ["bot", "pipeline", "sandbox", "prompts"])
+def test_no_host_is_written_into_the_code(room: str) -> None:
+    found = {
+        str(file.relative_to(ROOT))
+        for file in (ROOT / room).rglob("*.py")
+        if "localhub" not in file.parts and hosts_in(file)
+    }
+    assert found <= ALLOWED.keys()

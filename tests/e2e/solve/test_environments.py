@@ -1,0 +1,61 @@
+"""How an environment that cannot be made is told, and what becomes of JavaScript alone."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bot.cli import local_run
+from bot.types import Failure
+from tests.e2e import shop
+from tests.e2e.cli.test_fix import Desk, desk
+from tests.e2e.conftest import Standing
+from tests.support.data import lock_files
+
+__all__ = ["desk"]
+
+DOCKERFILE = {
+    **shop.FILES,
+    "ci/Dockerfile": "FROM capuchin/base\nRUN echo what went wrong && exit 7\nRUN true\n",
+    ".github/capuchin.yml": "dockerfile: ci/Dockerfile\n",
+}
+SCRIPTS = {
+    "package.json": lock_files.PACKAGE_JSON,
+    "package-lock.json": lock_files.NPM_LOCK,
+    "pad.js": 'module.exports = text => require("left-pad")(text, 3, "-");\n',
+    "test.js": 'require("./pad")("7");\n',
+}
+
+
+async def test_a_dockerfile_that_fails_is_told_with_its_line_and_the_logs_end(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk.commit(DOCKERFILE)
+    assert await desk.fix() == local_run.FAILED
+    said = capsys.readouterr().err
+    assert "An instruction of the Dockerfile failed" in said
+    assert "The command was: RUN echo what went wrong && exit 7\n" in said
+    assert "\nwhat went wrong\n" in said
+    assert desk.llm.requests == []
+
+
+async def test_on_github_it_is_told_on_the_issue(standing: Standing) -> None:
+    async with standing() as bot:
+        issue = await bot.open_issue(bot.add_repo(files=DOCKERFILE))
+        run = await bot.solved(issue)
+        assert run.failure is Failure.ENVIRONMENT
+        (comment,) = issue.comments
+        assert "RUN echo what went wrong && exit 7" in comment.body
+        assert "\nwhat went wrong\n" in comment.body
+        assert bot.llm.requests == []
+
+
+async def test_a_repository_of_javascript_alone_is_an_honest_no(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk.commit(SCRIPTS)
+    assert await desk.fix("--json") == local_run.NO_FIX
+    assert json.loads(capsys.readouterr().out)["reason"] == "no source files"
+    assert "Python is all that I can fix" in (desk.out / "report.md").read_text()
+    assert desk.llm.requests == []

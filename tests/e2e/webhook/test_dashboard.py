@@ -1,0 +1,200 @@
+"""The doors beside the webhook: who may look, what they see, and that nothing of it is alive."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
+
+import httpx
+import jsonschema_rs
+import pytest
+from pydantic import SecretStr
+
+from bot.links import run_page
+from bot.server.app import create_app
+from bot.settings import Settings
+from bot.storage.lease import Lease
+from bot.storage.progress import Progress
+from bot.storage.runs import Runs
+from bot.types import Failure, RepoRef, Run, RunStatus, changed
+from tests.e2e.webhook.delivery import deliver, labeled, serving
+from tests.support.snapshots import assert_snapshot
+
+REPO = RepoRef(owner="acme", name="shop", installation=99)
+TOKEN = "operator's token"
+OPERATOR = {"Authorization": f"Bearer {TOKEN}"}
+AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    return settings.model_copy(
+        update={"dashboard_token": SecretStr(TOKEN), "public_url": "https://bot.acme.test/"}
+    )
+
+
+@pytest.fixture
+async def client(settings: Settings) -> AsyncGenerator[httpx.AsyncClient]:
+    async with serving(create_app(settings)) as client:
+        yield client
+
+
+async def begun(runs: Runs, issue: int = 7, **fields: object) -> tuple[Run, Lease]:
+    asked = await runs.create(REPO, issue, asked_by="<b>ann", delivery=f"d{issue}")
+    lease = await runs.acquire(asked.run_id, worker="w", seconds=20)
+    assert lease is not None
+    await lease.save(changed(lease.run, created_at=AT, **fields))
+    return lease.run, lease
+
+
+def address(settings: Settings, run: Run) -> str:
+    return run_page(settings, run.id).removeprefix("https://bot.acme.test")
+
+
+async def test_the_link_of_the_comment_opens_that_run_and_no_other(
+    client: httpx.AsyncClient, runs: Runs, settings: Settings
+) -> None:
+    run, _ = await begun(runs)
+    other, _ = await begun(runs, 8)
+    link = address(settings, run)
+    assert (await client.get(link)).status_code == 200
+    assert (await client.get(link.replace(run.id, other.id))).status_code == 401
+    assert (await client.get(f"/runs/{run.id}?key=")).status_code == 401
+    assert (await client.get("/runs" + link[link.index("?") :])).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("header", "status"),
+    [
+        (f"Bearer {TOKEN}", 200),
+        ("Basic " + base64.b64encode(f"any:{TOKEN}".encode()).decode(), 200),
+        ("Basic " + base64.b64encode(b"any:wrong").decode(), 401),
+        ("Basic !!!", 401),
+        ("Basic " + base64.b64encode(b"\xff:\xff").decode(), 401),
+        ("Bearer", 401),
+        ("Bearer ü", 401),
+        (f"Digest {TOKEN}", 401),
+        ("", 401),
+    ],
+)
+async def test_the_operators_token_opens_the_list(
+    client: httpx.AsyncClient, header: str, status: int
+) -> None:
+    answer = await client.get("/runs", headers=[(b"Authorization", header.encode("latin-1"))])
+    assert answer.status_code == status
+
+
+async def test_without_a_token_set_nobody_sees_the_list(settings: Settings) -> None:
+    closed = settings.model_copy(update={"dashboard_token": SecretStr("")})
+    async with serving(create_app(closed)) as client:
+        for header in ("Bearer", "Basic Og==", "Bearer x"):
+            answer = await client.get("/runs", headers={"Authorization": header})
+            assert answer.status_code == 403
+            assert "CAPUCHIN_DASHBOARD_TOKEN" in answer.text
+
+
+async def test_a_run_at_work_shows_how_far_it_is(
+    client: httpx.AsyncClient, runs: Runs, settings: Settings
+) -> None:
+    run, lease = await begun(runs, started_at=AT, base_commit="0123456789abcdef" * 2)
+    told = Progress(doing="Writing <i>tests</i>.", files=12, tests=3, edits=2, dollars=0.5)
+    await runs.redis.set(runs.keys.told(run.id), told.model_dump_json())
+    await lease.save(changed(lease.run, status=RunStatus.RUNNING))
+    answer = await client.get(address(settings, run))
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert answer.headers["referrer-policy"] == "no-referrer"
+    assert_snapshot("run_page", answer.text.replace(run.id, "RUN"))
+
+
+async def test_a_run_that_ended_says_why_and_stays_as_it_is(
+    client: httpx.AsyncClient, runs: Runs, settings: Settings
+) -> None:
+    run, lease = await begun(runs)
+    detail = "`x`, line 2: [a](javascript:alert(1)) <script>alert(1)</script>"
+    await lease.finish(
+        changed(run, status=RunStatus.FAILED, failure=Failure.CONFIG_INVALID, detail=detail)
+    )
+    page = (await client.get(address(settings, run))).text
+    assert "my configuration file is not valid: <code>x</code>, line 2: [a](" in page
+    assert "&lt;script&gt;alert(1)" in page
+    assert "<script" not in page
+    assert "http-equiv" not in page
+
+
+async def test_a_pull_request_is_a_link_only_to_the_web(
+    client: httpx.AsyncClient, runs: Runs, settings: Settings
+) -> None:
+    run, lease = await begun(runs)
+    fields = {"status": RunStatus.OPENED_PULL_REQUEST, "pull_request": 9}
+    await lease.save(changed(run, pull_request_url="https://github.com/acme/shop/pull/9", **fields))
+    assert (
+        'href="https://github.com/acme/shop/pull/9">#9<'
+        in (await client.get(address(settings, run))).text
+    )
+    await lease.save(changed(run, pull_request_url="javascript:alert(1)", **fields))
+    assert "javascript" not in (await client.get(address(settings, run))).text
+
+
+async def test_the_list_names_every_run_active_or_ended(
+    client: httpx.AsyncClient, runs: Runs
+) -> None:
+    assert "There is none yet." in (await client.get("/runs", headers=OPERATOR)).text
+    first, lease = await begun(runs)
+    second, _ = await begun(runs, 8)
+    await lease.finish(changed(first, status=RunStatus.NO_FIX, dollars=1.5))
+    page = (await client.get("/runs", headers=OPERATOR)).text
+    assert f'href="runs/{first.id}"' in page
+    assert f'href="runs/{second.id}"' in page
+    assert "$1.50" in page
+    assert "&lt;b&gt;ann" in page
+
+
+@pytest.mark.parametrize("name", ["x", "0" * 32, "..%2f..", "%00"])
+async def test_what_is_no_run_is_not_found(client: httpx.AsyncClient, name: str) -> None:
+    assert (await client.get(f"/runs/{name}", headers=OPERATOR)).status_code == 404
+
+
+async def test_a_record_that_cannot_be_read_is_not_found_and_hides_no_other(
+    client: httpx.AsyncClient, runs: Runs
+) -> None:
+    run, _ = await begun(runs)
+    await runs.redis.sadd(runs.keys.active, "f" * 32)  # pyright: ignore[reportGeneralTypeIssues] - typed as maybe sync
+    await runs.redis.set(runs.keys.run("f" * 32), "{}")
+    await runs.redis.set(runs.keys.told(run.id), "{")
+    assert (await client.get(f"/runs/{'f' * 32}", headers=OPERATOR)).status_code == 404
+    assert run.id in (await client.get("/runs", headers=OPERATOR)).text
+    assert (await client.get(f"/runs/{run.id}", headers=OPERATOR)).status_code == 200
+
+
+async def test_metrics_count_runs_money_and_webhooks_and_name_nobody(
+    client: httpx.AsyncClient, runs: Runs
+) -> None:
+    await deliver(client, labeled())
+    await deliver(client, labeled(), headers={"X-Hub-Signature-256": "no"})
+    first, lease = await begun(runs, 8, starts=1, started_at=AT, status=RunStatus.RUNNING)
+    ended = {"status": RunStatus.NO_FIX, "dollars": 1.25, "finished_at": AT.replace(minute=5)}
+    await lease.finish(changed(lease.run, **ended))
+    answer = await client.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    oldest = re.search(r"^capuchin_queue_oldest_seconds (\S+)", answer.text, re.M)
+    assert oldest is not None
+    assert float(oldest[1]) >= 0
+    assert_snapshot("metrics", answer.text.replace(f" {oldest[1]}\n", " AGE\n", 1))
+    assert first.repo.name not in answer.text
+
+
+async def test_the_schema_is_served_to_editors(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/schema/capuchin.json")
+    assert answer.headers["access-control-allow-origin"] == "*"
+    assert jsonschema_rs.validator_for(answer.json()).is_valid({"samples": 3})
+
+
+async def test_pages_without_redis_say_so(settings: Settings) -> None:
+    lost = settings.model_copy(update={"redis_url": "redis://127.0.0.1:9/0"})
+    async with serving(create_app(lost)) as client:
+        for path in ("/runs", "/runs/" + "0" * 32):
+            answer = await client.get(path, headers=OPERATOR)
+            assert (answer.status_code, answer.text[:5]) == (503, "Redis")
+        assert "capuchin_redis_up 0" in (await client.get("/metrics")).text

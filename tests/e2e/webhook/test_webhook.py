@@ -1,0 +1,190 @@
+"""Deliveries over a real socket: which are believed, which are answered, what is recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import httpx
+import pytest
+
+from bot.events import LARGEST_BYTES
+from bot.server.app import create_app
+from bot.settings import Settings, SettingsError
+from bot.storage.runs import Runs
+from bot.types import RepoRef, RunStatus
+from pipeline.concurrency import together
+from tests.e2e.webhook.delivery import deliver, labeled, sign
+
+BODY = json.dumps(labeled()).encode()
+
+
+async def test_a_label_becomes_a_queued_run(client: httpx.AsyncClient, runs: Runs) -> None:
+    answer = await deliver(client, labeled(), delivery="guid-1")
+    assert answer.status_code == 202
+    run = await runs.get(answer.json()["run"])
+    assert run is not None
+    assert run.repo == RepoRef(owner="acme", name="shop", installation=99)
+    assert (run.issue, run.asked_by, run.delivery) == (7, "ann", "guid-1")
+    assert run.status is RunStatus.QUEUED
+    assert await runs.active() == [run.id]
+
+
+@pytest.mark.parametrize(
+    "signature",
+    [
+        pytest.param("", id="missing"),
+        pytest.param(sign(BODY, "another secret"), id="another secret"),
+        pytest.param(sign(BODY + b" "), id="another body"),
+        pytest.param(sign(BODY).removeprefix("sha256="), id="bare"),
+        pytest.param("sha1=" + "a" * 40, id="sha1"),
+        pytest.param("sha256=" + "g" * 64, id="no hex"),
+        pytest.param(sign(BODY).upper().replace("SHA", "sha"), id="upper case"),
+        pytest.param(sign(BODY) + " ,x", id="more behind it"),
+        pytest.param(b"sha256=" + "ä".encode() * 32, id="not ASCII, UTF-8"),
+        pytest.param(b"sha256=" + b"\xff" * 64, id="not ASCII"),
+        pytest.param("sha256=" + "a" * 100_000, id="endless"),
+    ],
+)
+async def test_a_wrong_signature_is_401(
+    client: httpx.AsyncClient, runs: Runs, signature: str | bytes
+) -> None:
+    answer = await deliver(client, BODY, headers={"X-Hub-Signature-256": signature})
+    # uvicorn's own limit on headers answers 400 before we see an endless one
+    assert answer.status_code == 401 or (len(signature) > 65_000 and answer.status_code == 400)
+    assert await runs.active() == []
+
+
+async def test_a_replayed_delivery_is_answered_with_the_same_run(
+    client: httpx.AsyncClient, runs: Runs
+) -> None:
+    first = await deliver(client, labeled(), delivery="guid-1")
+    again = await deliver(client, labeled(), delivery="guid-1")
+    assert again.status_code == 200
+    assert again.json() == {"run": first.json()["run"], "status": "repeated"}
+    assert len(await runs.active()) == 1
+
+
+async def test_a_second_label_joins_the_active_run(client: httpx.AsyncClient, runs: Runs) -> None:
+    first = await deliver(client, labeled())
+    other_case = labeled(repository={"name": "Shop", "owner": {"login": "ACME"}})
+    second = await deliver(client, other_case, delivery="guid-2")
+    assert second.status_code == 202
+    assert second.json() == {"run": first.json()["run"], "status": "running"}
+    replay = await deliver(client, other_case, delivery="guid-2")
+    assert replay.json() == {"run": first.json()["run"], "status": "repeated"}
+
+
+async def test_another_issue_gets_its_own_run(client: httpx.AsyncClient, runs: Runs) -> None:
+    await deliver(client, labeled())
+    await deliver(client, labeled(issue={"number": 8}))
+    assert len(await runs.active()) == 2
+
+
+@pytest.mark.parametrize(
+    ("event", "payload"),
+    [
+        pytest.param("ping", {"zen": "Keep it logically awesome."}, id="ping"),
+        pytest.param("workflow_dispatch", {}, id="unknown event"),
+        pytest.param("issues", {"action": "milestoned"}, id="another action"),
+        pytest.param("issues", labeled(label={"name": "bug"}), id="another label"),
+        pytest.param(
+            "issues", labeled(sender={"login": "renovate[bot]", "type": "Bot"}), id="by a bot"
+        ),
+    ],
+)
+async def test_what_we_do_not_act_on_is_204(
+    client: httpx.AsyncClient, runs: Runs, event: str, payload: dict[str, Any]
+) -> None:
+    answer = await deliver(client, payload, event=event)
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert await runs.active() == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"", id="empty"),
+        pytest.param(b"{", id="broken JSON"),
+        pytest.param(b"\xff\xfe", id="no UTF-8"),
+        pytest.param(b"[" * 100_000, id="bottomless"),
+        pytest.param(b"[1]", id="a list"),
+        pytest.param(json.dumps(labeled(installation=None)).encode(), id="no installation"),
+        pytest.param(json.dumps(labeled(issue={"number": -1})).encode(), id="negative issue"),
+        pytest.param(
+            json.dumps(labeled(repository={"name": "../x", "owner": {"login": "a"}})).encode(),
+            id="a path as name",
+        ),
+    ],
+)
+async def test_a_malformed_body_is_400_with_a_sentence(
+    client: httpx.AsyncClient, runs: Runs, body: bytes
+) -> None:
+    answer = await deliver(client, body)
+    assert answer.status_code == 400
+    assert answer.json()["error"].startswith("Not an issues event as GitHub documents it: ")
+    assert await runs.active() == []
+
+
+@pytest.mark.parametrize("delivery", ["", "a b", "x" * 65, "../up"])
+async def test_a_delivery_without_an_id_is_400(client: httpx.AsyncClient, delivery: str) -> None:
+    answer = await deliver(client, labeled(), delivery=delivery)
+    assert answer.status_code == 400
+
+
+async def test_a_declared_length_over_the_limit_is_413(client: httpx.AsyncClient) -> None:
+    reader, writer = await asyncio.open_connection(client.base_url.host, client.base_url.port)
+    head = f"POST /webhook HTTP/1.1\r\nHost: x\r\nContent-Length: {LARGEST_BYTES + 1}\r\n\r\n"
+    writer.write(head.encode())
+    assert (await reader.readline()).startswith(b"HTTP/1.1 413 ")
+    writer.close()
+    await writer.wait_closed()
+
+
+async def test_a_streamed_body_over_the_limit_is_413(client: httpx.AsyncClient) -> None:
+    async def endless() -> AsyncGenerator[bytes]:
+        for _ in range(LARGEST_BYTES // 2**20 + 2):
+            yield b" " * 2**20
+
+    answer = await client.post("/webhook", content=endless())
+    assert answer.status_code == 413
+
+
+async def test_without_a_secret_the_server_does_not_start(settings: Settings) -> None:
+    with pytest.raises(SettingsError, match="CAPUCHIN_WEBHOOK_SECRET is not set"):
+        create_app(Settings(redis_url=settings.redis_url))
+
+
+async def test_two_hundred_deliveries_at_once_are_all_accounted_for(
+    client: httpx.AsyncClient, runs: Runs
+) -> None:
+    answers = await together(
+        deliver(client, labeled(issue={"number": 1 + n % 50})) for n in range(200)
+    )
+    assert {answer.status_code for answer in answers} == {202}
+    assert [answer.json()["status"] for answer in answers].count("created") == 50
+    assert {answer.json()["run"] for answer in answers} == set(await runs.active())
+
+
+async def test_health_and_readiness(client: httpx.AsyncClient) -> None:
+    assert (await client.get("/healthz")).json() == {"status": "ok"}
+    assert (await client.get("/readyz")).json() == {"ready": True}
+
+
+@pytest.mark.parametrize("path", ["/docs", "/redoc", "/openapi.json", "/"])
+async def test_nothing_else_is_served(client: httpx.AsyncClient, path: str) -> None:
+    assert (await client.get(path)).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("host", "status"), [("github.com", 202), ("GitHub.com", 202), ("ghe.acme.test", 400)]
+)
+async def test_a_webhook_of_another_github_is_told_apart(
+    client: httpx.AsyncClient, host: str, status: int
+) -> None:
+    answer = await deliver(client, labeled(), headers={"X-GitHub-Enterprise-Host": host})
+    assert answer.status_code == status
+    if status == 400:
+        assert "of another GitHub than CAPUCHIN_GITHUB_URL names" in answer.json()["error"]

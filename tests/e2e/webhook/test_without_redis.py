@@ -1,0 +1,74 @@
+"""The server when Redis is away: it says so, accepts nothing, and recovers by itself."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+
+import httpx
+import pytest
+from redis.asyncio import Redis
+
+from bot.server.app import create_app
+from bot.settings import Settings, SettingsError
+from tests.e2e.webhook.delivery import deliver, labeled, serving
+from tests.support.redis import RedisServer
+
+
+@pytest.fixture
+async def client(
+    settings: Settings, own_redis_server: RedisServer
+) -> AsyncGenerator[httpx.AsyncClient]:
+    own = settings.model_copy(update={"redis_url": own_redis_server.url})
+    async with serving(create_app(own)) as client:
+        yield client
+
+
+async def test_a_delivery_is_refused_while_redis_is_away_and_can_be_redelivered(
+    client: httpx.AsyncClient, own_redis_server: RedisServer
+) -> None:
+    own_redis_server.stop()
+    refused = await deliver(client, labeled(), delivery="guid")
+    assert refused.status_code == 503
+    assert "Redeliver" in refused.json()["error"]
+    unready = await client.get("/readyz")
+    assert unready.status_code == 503
+    assert unready.json()["reason"] == "Redis does not answer."
+    assert (await client.get("/healthz")).status_code == 200
+    own_redis_server.start()
+    assert (await deliver(client, labeled(), delivery="guid")).status_code == 202
+    assert (await client.get("/readyz")).status_code == 200
+
+
+async def test_a_delivery_is_refused_while_redis_takes_no_writes(
+    client: httpx.AsyncClient, own_redis_server: RedisServer
+) -> None:
+    async with Redis.from_url(own_redis_server.url) as redis:
+        await redis.config_set("maxmemory", "1")
+        assert (await deliver(client, labeled(), delivery="guid")).status_code == 503
+        await redis.config_set("maxmemory", "0")
+    assert (await deliver(client, labeled(), delivery="guid")).status_code == 202
+
+
+async def test_a_frozen_redis_is_answered_before_github_gives_up(
+    client: httpx.AsyncClient, own_redis_server: RedisServer
+) -> None:
+    own_redis_server.freeze()
+    try:
+        assert (await deliver(client, labeled())).status_code == 503
+    finally:
+        own_redis_server.thaw()
+
+
+async def test_what_was_accepted_survives_a_restart_of_redis(
+    client: httpx.AsyncClient, own_redis_server: RedisServer, redis_prefix: str
+) -> None:
+    answer = await deliver(client, labeled())
+    own_redis_server.stop()
+    own_redis_server.start()
+    replay = await deliver(client, labeled(), delivery="another")
+    assert replay.json() == {"run": answer.json()["run"], "status": "running"}
+
+
+def test_an_address_that_is_no_redis_is_said_at_the_start(settings: Settings) -> None:
+    with pytest.raises(SettingsError, match="CAPUCHIN_REDIS_URL"):
+        create_app(settings.model_copy(update={"redis_url": "http://x"}))

@@ -1,0 +1,5 @@
+from __future__ import annotations
+
+from tests.e2e.webhook.conftest import runs, settings
+
+__all__ = ["runs", "settings"]

@@ -1,0 +1,114 @@
+"""What a repository's configuration says of reading, seen through a whole run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bot.repo_config.model import RepoConfig, parse
+from pipeline.context.search.embeddings import Meaning
+from pipeline.context.server_tokens import counter_of
+from pipeline.context.tokens import ESTIMATE, TokenCounter
+from pipeline.models.spec import parse_spec
+from pipeline.options import Options
+from pipeline.solve import Models, Solver
+from pipeline.store import DirStore
+from pipeline.types import Context, NoFix, Selection
+from tests.support.data.solver_shop import APPROVE, FILES, GOOD_EDIT, ISSUE, Shop, open_shop, simple
+from tests.support.fakes import ScriptedModel
+from tests.support.recorded_embeddings import served
+from tests.support.tokenizer import CountingServer
+
+
+def written(text: str) -> Options:
+    config = parse(text)
+    assert isinstance(config, RepoConfig), config
+    return config.options().model_copy(update={"samples": 1, "rankings": 1, "attempts": 4})
+
+
+async def run(
+    shop: Shop,
+    config: str,
+    *,
+    scout: bool = True,
+    meaning: Meaning | None = None,
+    scout_counter: TokenCounter = ESTIMATE,
+) -> Selection | NoFix:
+    model = ScriptedModel(simple(GOOD_EDIT, APPROVE))
+    solver = Solver(
+        models=Models(
+            solver=model,
+            scout=model if scout else None,
+            scout_counter=scout_counter,
+            meaning=meaning,
+        ),
+        sandbox=shop.sandbox,
+        codebase=shop.codebase,
+        store=DirStore(shop.folder / f"store-{len(list(shop.folder.iterdir()))}"),
+        options=written(config),
+    )
+    return await solver.solve(ISSUE)
+
+
+async def context_of(shop: Shop, config: str, *, scout: bool = True) -> Context:
+    result = await run(shop, config, scout=scout)
+    assert isinstance(result, Selection), result
+    return result.evidence.context
+
+
+def told(context: Context) -> str:
+    return " ".join(context.not_read)
+
+
+async def test_only_what_is_included_is_read(shop: Shop) -> None:
+    context = await context_of(shop, 'include: ["shop/**"]')
+    assert context.scanned == 2
+    # pyproject.toml and the tests; shop/__init__.py is empty.
+    assert "2 files were not read: excluded." in told(context)
+
+
+async def test_what_is_excluded_is_not_read_and_ends_the_run_when_it_is_all(shop: Shop) -> None:
+    context = await context_of(shop, 'exclude: ["tests/**", "*.toml"]')
+    assert context.scanned == 2
+    ended = await run(shop, 'exclude: ["**"]')
+    assert isinstance(ended, NoFix)
+    assert ended.reason == "no relevant files"
+
+
+async def test_the_prefilter_bounds_what_the_scout_reads(shop: Shop) -> None:
+    every = await context_of(shop, "prefilter: {use: auto}")
+    assert (every.scanned, every.findings and every.findings.way) == (4, "scout")
+    few = await context_of(shop, "prefilter: {use: always, keep: 1}")
+    assert (few.scanned, few.findings and few.findings.way) == (1, "words, then scout")
+    assert [file.path for file in few.files] == ["shop/till.py"]
+    assert "3 files were not read: less in common with the issue" in told(few)
+    above = await context_of(shop, "prefilter: {above: 3, keep: 2}")
+    assert above.scanned == 2
+    assert (await context_of(shop, "prefilter: {use: never, above: 3}")).scanned == 4
+
+
+async def test_the_embedding_model_and_the_scouts_counter_reach_the_run(
+    shop: Shop, tmp_path: Path
+) -> None:
+    text = "def total_of(prices):\n    return prices\n\n\n" * 11_500
+    large = await open_shop(tmp_path, {**FILES, "shop/long.py": text})
+    large.sandbox.results = shop.sandbox.results
+    counting = CountingServer()
+    async with (
+        served() as (meaning, _),
+        counting.serve() as url,
+        counter_of(parse_spec(f"openai:m@{url}"), "") as counter,
+    ):
+        config = "prefilter: {use: always, keep: 9}"
+        result = await run(large, config, meaning=meaning, scout_counter=counter)
+    assert isinstance(result, Selection), result
+    found = result.evidence.context.findings
+    assert found
+    assert "The embedding model mini had a say" in found.meaning
+    assert text in counting.asked
+
+
+async def test_the_same_keys_act_without_a_scout(shop: Shop, tmp_path: Path) -> None:
+    context = await context_of(shop, 'exclude: ["tests/**"]', scout=False)
+    assert context.findings
+    assert (context.findings.way, context.findings.read) == ("words", 0)
+    assert "tests/test_till.py" not in [*context.dropped, *(f.path for f in context.files)]

@@ -1,0 +1,312 @@
+"""Each way of choosing, through the whole of `solve`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from pipeline.models.base import ModelUnavailable
+from pipeline.models.likelihood import NoScore
+from pipeline.options import Options
+from pipeline.selection.judge import Judge
+from pipeline.selection.verdict import Verdict
+from pipeline.solve import Models, Solver
+from pipeline.store import DirStore
+from pipeline.types import Candidate, Issue, NoFix, Patch, Selection, TestScript
+from tests.support.data.solver_shop import (
+    ABSOLUTE_EDIT,
+    APPROVE,
+    BREAKING_EDIT,
+    COMMON,
+    GOOD_EDIT,
+    ISSUE,
+    LONGER_GOOD_EDIT,
+    PASSING_SCRIPT,
+    SHARP_SCRIPT,
+    WEAK_SCRIPT,
+    WRONG_EDIT,
+    Shop,
+    edit,
+    sample,
+    script,
+)
+from tests.support.fakes import Answer, ScriptedModel
+
+ABSOLUTE = "return abs(result)"
+SUMMED = "return sum(prices)"
+ADDED = "+        result += price"
+OTHER_GOOD_EDIT = edit("        result -= price", "        result = result + price")
+SAME_GOOD_EDIT = GOOD_EDIT.replace("+= price", "+= price  # Each one.")
+FOUR: dict[str, list[Answer]] = {
+    **COMMON,
+    **sample(0, ABSOLUTE_EDIT, APPROVE),
+    **sample(1, LONGER_GOOD_EDIT, APPROVE, test=WEAK_SCRIPT),
+    **sample(2, GOOD_EDIT, APPROVE),
+    **sample(3, SAME_GOOD_EDIT, APPROVE),
+}
+
+
+class TableReward:
+    """A reward model that knows scores by what is in an edit."""
+
+    def __init__(self, scores: Mapping[str, float] | Exception) -> None:
+        self._scores = scores
+        self.asked: list[str] = []
+
+    async def score(self, issue: Issue, diff: str) -> float:
+        assert issue == ISSUE
+        self.asked.append(diff)
+        if isinstance(self._scores, Exception):
+            raise self._scores
+        return next(score for words, score in self._scores.items() if words in diff)
+
+
+async def chosen_by(
+    shop: Shop,
+    method: str,
+    answers: Mapping[str, Sequence[Answer]] = FOUR,
+    *,
+    reward: TableReward | None = None,
+    samples: int = 4,
+    **options: object,
+) -> tuple[Selection, ScriptedModel]:
+    model = ScriptedModel(answers)
+    result = await solver(shop, method, model, reward, samples=samples, **options).solve(ISSUE)
+    assert isinstance(result, Selection), result
+    assert result.evidence.method == method
+    return result, model
+
+
+def solver(
+    shop: Shop, method: str, model: ScriptedModel, reward: TableReward | None, **options: object
+) -> Solver:
+    set_ = {"rankings": 1, "attempts": 4, "informed": 0, "selection": method, **options}
+    return Solver(
+        models=Models(solver=model, scout=model, orm=reward),
+        sandbox=shop.sandbox,
+        codebase=shop.codebase,
+        store=DirStore(shop.folder / "store"),
+        options=Options.model_validate(set_),
+    )
+
+
+def asked(model: ScriptedModel, stage: str) -> int:
+    return sum(call == stage for call, _ in model.asked)
+
+
+async def test_voting_takes_most_tests_passed_and_the_shorter_edit_and_asks_nobody(
+    shop: Shop,
+) -> None:
+    selection, model = await chosen_by(shop, "voting")
+    assert selection.decided_by == "votes"
+    assert asked(model, "selecting") == asked(model, "choosing") == 0
+    lengths = [len(c.patch.diff) for c in selection.evidence.votes.candidates]
+    assert len(selection.candidate.patch.diff) == min(lengths)
+
+
+async def test_model_selection_reads_every_distinct_edit_in_one_turn(shop: Shop) -> None:
+    same = {**FOUR, **sample(3, GOOD_EDIT, APPROVE), "choosing": ["<choice>3</choice>"]}
+    selection, model = await chosen_by(shop, "model", same)
+    assert (selection.decided_by, asked(model, "choosing")) == ("model", 1)
+    asked_for = model.conversations["choosing"][-1].text
+    assert asked_for.count("<diff>") == 3
+    assert 'path="shop/till.py"' in asked_for
+    assert "exit" not in asked_for.lower()
+    assert selection.candidate == selection.evidence.votes.candidates[selection.evidence.order[0]]
+    assert selection.evidence.finalists[2] == selection.evidence.order[0]
+
+
+async def test_top3_reads_the_three_that_pass_most_tests(shop: Shop) -> None:
+    five = {**FOUR, **sample(4, WRONG_EDIT, APPROVE), "choosing": ["<choice>2</choice>"]}
+    selection, model = await chosen_by(shop, "top3", five, samples=5)
+    assert model.conversations["choosing"][-1].text.count("<diff>") == 3
+    table = selection.evidence.votes
+    assert selection.evidence.finalists == tuple(table.leaders(3))
+    assert selection.evidence.order[0] == table.leaders(3)[1]
+
+
+@pytest.mark.parametrize("method", ["model", "top3"])
+async def test_a_reader_that_names_no_candidate_leaves_the_first(shop: Shop, method: str) -> None:
+    lost = {**FOUR, "choosing": ["<choice>9</choice>", "All are good.", "<choice></choice>"]}
+    selection, model = await chosen_by(shop, method, lost, selection_attempts=3)
+    assert (selection.decided_by, asked(model, "choosing")) == ("votes", 3)
+    assert "There is no candidate '9'" in model.conversations["choosing"][2].text
+    assert selection.evidence.order[0] == selection.evidence.finalists[0]
+    (note,) = selection.evidence.notes
+    assert note == "A model was asked 3 times which edit to take, and named none that there is."
+
+
+async def test_the_papers_machine_is_not_told_the_votes_and_sees_every_output(shop: Shop) -> None:
+    answers = {**FOUR, "selecting": [SHARP_SCRIPT, "<choice>2</choice>"]}
+    selection, model = await chosen_by(shop, "machine", answers)
+    first, *_, last = (m.text for m in model.conversations["selecting"] if m.role == "user")
+    assert "| unedited |" not in first
+    assert "a script that was written to reproduce the issue" in first
+    assert last.count("<output>") == 4
+    assert selection.evidence.order[0] == selection.evidence.votes.leaders(3)[1]
+    assert (selection.decided_by, selection.evidence.selection_rounds) == ("model", 1)
+
+
+async def test_the_papers_machine_takes_the_first_when_it_never_decides(shop: Shop) -> None:
+    answers = {**FOUR, "selecting": [SHARP_SCRIPT]}
+    selection, model = await chosen_by(shop, "machine", answers)
+    assert asked(model, "selecting") == 10
+    assert "A model was asked 10 times" in selection.evidence.notes[0]
+    assert selection.evidence.order[0] == selection.evidence.votes.leaders(1)[0]
+    assert selection.decided_by == "votes"
+
+
+async def test_exec_passes_over_what_breaks_the_repositorys_tests(shop: Shop) -> None:
+    answers = {**FOUR, **sample(0, BREAKING_EDIT, APPROVE)}
+    selection, _ = await chosen_by(shop, "exec", answers)
+    standings = selection.evidence.standings
+    assert standings[0].broken == ("tests/test_till.py::test_count",)
+    assert all(s.broken == () for s in standings[1:])
+    assert selection.candidate.sample != 0
+    assert selection.decided_by == "evidence"
+
+
+@pytest.mark.parametrize("method", ["orm_exec", "dev_search"])
+async def test_a_reward_model_parts_what_executions_leave_equal(shop: Shop, method: str) -> None:
+    reward = TableReward({SUMMED: 0.4, ABSOLUTE: -1, ADDED: 0.1})
+    selection, _ = await chosen_by(shop, method, reward=reward)
+    assert SUMMED in selection.candidate.patch.diff
+    assert selection.decided_by == "reward model"
+    assert {s.reward for s in selection.evidence.standings} == {0.4, -1, 0.1}
+    assert "a reward model put it first" in selection.evidence.why
+
+
+async def test_ours_asks_the_reward_model_only_about_what_is_nearly_equal(shop: Shop) -> None:
+    answers = {**FOUR, **sample(3, WRONG_EDIT, APPROVE), "selecting": ["Hm."]}
+    reward = TableReward({SUMMED: 0.1, ABSOLUTE: 0.9, ADDED: 0.5})
+    selection, _ = await chosen_by(shop, "evidence", answers, reward=reward)
+    assert not any("result = 1" in diff for diff in reward.asked)
+    assert ABSOLUTE in selection.candidate.patch.diff
+    assert selection.decided_by == "reward model"
+
+
+@pytest.mark.parametrize(
+    "error", [ModelUnavailable("It is away."), NoScore("It gave no log-probabilities.")]
+)
+async def test_a_reward_model_that_gives_nothing_is_said_and_left_out(
+    shop: Shop, error: Exception
+) -> None:
+    selection, _ = await chosen_by(shop, "orm_exec", reward=TableReward(error))
+    assert selection.evidence.notes == (f"The reward model was left out: {error}",)
+    assert selection.decided_by == "evidence"
+
+
+async def test_without_a_reward_model_orm_exec_says_so(shop: Shop) -> None:
+    selection, _ = await chosen_by(shop, "orm_exec")
+    assert "No reward model is set" in selection.evidence.notes[0]
+
+
+async def test_the_vote_of_syntax_trees_takes_the_edit_that_most_are_equal_to(shop: Shop) -> None:
+    selection, model = await chosen_by(shop, "ast_voting")
+    assert ADDED in selection.candidate.patch.diff
+    assert (selection.decided_by, asked(model, "selecting")) == ("support", 0)
+    assert selection.evidence.standings[2].support == 2
+
+
+async def test_what_does_not_fail_on_the_unedited_code_votes_only_when_asked_to(
+    shop: Shop,
+) -> None:
+    answers = {**FOUR, **sample(3, GOOD_EDIT, APPROVE, test=PASSING_SCRIPT), "selecting": ["Hm."]}
+    selection, _ = await chosen_by(shop, "evidence", answers)
+    assert (len(selection.evidence.votes.tests), selection.evidence.standings[2].passes) == (3, 2)
+    counted, _ = await chosen_by(
+        Shop(shop.codebase, shop.sandbox, shop.folder / "all"),
+        "evidence",
+        answers,
+        all_tests_vote=True,
+    )
+    assert counted.evidence.standings[2].passes == 3
+
+
+@pytest.mark.parametrize("repeats", [0, 2])
+async def test_flaky_tests_are_found_by_repetition_and_have_no_vote(
+    shop: Shop, repeats: int
+) -> None:
+    sun = script("total([1, 2]) == 3 and hash('sun') % 2 == 0")  # with seed 0 it is, with 1 not
+    answers = {**COMMON, **sample(0, GOOD_EDIT, APPROVE), **sample(1, OTHER_GOOD_EDIT, APPROVE)}
+    answers |= {"testing/1": [sun, APPROVE], "selecting": ["Hm."]}
+    selection, _ = await chosen_by(shop, "evidence", answers, samples=2, repeat_tests=repeats)
+    table = selection.evidence.votes
+    assert [("sun" in table.tests[t].text) for t in table.flaky] == [True] * bool(repeats)
+    assert selection.evidence.standings[0].passes <= len(table.tests) - len(table.flaky)
+
+
+async def test_below_the_threshold_nothing_is_proposed_and_all_is_told(shop: Shop) -> None:
+    model = ScriptedModel({**FOUR, "selecting": ["Hm."]})
+    no = await solver(shop, "evidence", model, None, samples=4, confidence=0.999).solve(ISSUE)
+    assert isinstance(no, NoFix)
+    assert no.reason == "not sure enough"
+    assert "below 100%" in no.learnt[0] or "below 99" in no.learnt[0]
+    assert "total([1, 2])" in no.script
+    assert no.suspects == ("shop/till.py",)
+    assert asked(model, "reproduction") == 0
+
+
+async def test_the_verdict_is_kept_for_evaluation(shop: Shop) -> None:
+    selection, _ = await chosen_by(shop, "voting")
+    kept = await DirStore(shop.folder / "store").load("verdict/voting", Verdict)
+    assert kept is not None
+    assert (kept.sample, kept.confidence) == (selection.candidate.sample, selection.confidence)
+
+
+def diff_of(after: str) -> str:
+    return (
+        "--- a/shop/till.py\n+++ b/shop/till.py\n@@ -1,5 +1,5 @@\n def total(prices):\n"
+        "     result = 0\n     for price in prices:\n-        result -= price\n"
+        f"+        {after}\n     return result\n"
+    )
+
+
+class Outside:
+    """Edits of others, with the test of nobody or of one of them."""
+
+    right = Candidate(sample=0, patch=Patch(diff=diff_of("result += price")), source="#12")
+    wrong = Candidate(sample=1, patch=Patch(diff=diff_of("result -= 2 * price")), source="#34")
+    stale = Candidate(sample=2, patch=Patch(diff=diff_of("x").replace("-= price", "-= y")),
+                      source="branch `old`")  # fmt: skip
+    empty = Candidate(sample=3, patch=Patch(diff=" \n"), source="#56")
+
+
+def judge(shop: Shop, folder: Path, **options: object) -> Judge:
+    return Judge(
+        None, shop.sandbox, shop.codebase, DirStore(folder), Options.model_validate(options)
+    )
+
+
+async def test_edits_from_anywhere_are_judged_by_tests_from_anywhere(
+    shop: Shop, tmp_path: Path
+) -> None:
+    ends = "raise SystemExit(0 if total([1]) == 1 else 2)"
+    test = TestScript(text=f"from shop.till import total\n{ends}\n")
+    judged = await judge(shop, tmp_path / "outside").judge(
+        ISSUE, [Outside.wrong, Outside.stale, Outside.right, Outside.empty], tests=[test]
+    )
+    assert judged.chosen == Outside.right
+    assert [r.name for r in judged.table.rejected] == ["branch `old`", "#56"]
+    assert "patch" in judged.table.rejected[0].why
+    assert judged.verdict.confidence > 0.2
+
+
+async def test_without_any_test_edits_of_others_are_judged_by_their_text_and_the_suite(
+    shop: Shop, tmp_path: Path
+) -> None:
+    both = [Outside.right, Outside.stale, Outside.wrong]
+    judged = await judge(shop, tmp_path / "outside").judge(ISSUE, both, reproduced=False)
+    assert judged.chosen in (Outside.right, Outside.wrong)
+    assert len(judged.table.rejected) == 1
+    assert judged.verdict.suite is not None
+    strict = await judge(shop, tmp_path / "strict").judge(ISSUE, both)
+    assert (strict.chosen, strict.verdict.reason) == (None, "no reproduction")
+
+
+async def test_no_candidates_and_none_that_applies_are_no_edit(shop: Shop, tmp_path: Path) -> None:
+    for candidates in ([], [Outside.stale, Outside.empty]):
+        judged = await judge(shop, tmp_path / "none").judge(ISSUE, candidates, reproduced=False)
+        assert (judged.chosen, judged.verdict.reason) == (None, "no edit")

@@ -1,0 +1,249 @@
+"""Every wall that a change of the source takes down, and the attacks that must then succeed.
+
+Where two walls stand behind each other, a change takes both: each alone would hold.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.safety.mutation import (
+    CALLS,
+    CONTAINER,
+    CORES,
+    DAEMONS,
+    DEVICES,
+    DIALOGUE,
+    DISKS,
+    DOCKERFILE,
+    DROP,
+    ENTRY,
+    ENVIRONMENT,
+    EVERYTHING,
+    FAMILIES,
+    FILTER,
+    FILTERED,
+    FLOOD,
+    FORGED,
+    GIT_OF_THE_HOST,
+    HANDLES,
+    HOST_GIT,
+    INODES,
+    INSIDE,
+    LIMITS,
+    LINKS,
+    LOOKS,
+    NAMESPACES,
+    NETWORK,
+    NO_HANDLER,
+    OF_THE_HOST,
+    OLD_CALLS,
+    OLD_DOOR,
+    READ_ONLY,
+    RIGHTS,
+    SERVE,
+    SHARE,
+    SIGNALLED,
+    STUBBORN,
+    WORLD,
+    Wall,
+    allowed,
+    allowed_in_a_world,
+    given,
+)
+from tests.safety.mutations_of_containers import FIRST
+
+WALLS: Final = (
+    *FIRST,
+    *(
+        wall
+        for mode in ("warm", "cold")
+        for wall in (
+            Wall("share of the processors", mode, (CORES,), SHARE),
+            Wall(
+                "Docker socket",
+                mode,
+                given(binds='["/var/run/docker.sock:/run/docker.sock"]'),
+                OF_THE_HOST,
+            ),
+            Wall("devices of the host", mode, given(devices='["/dev/kmsg"]'), OF_THE_HOST),
+            Wall("environment of the host", mode, (EVERYTHING,), ENVIRONMENT),
+            Wall("links out of the tree", mode, (READ_ONLY,), LINKS),
+        )
+    ),
+    Wall(
+        "network of a lane",
+        "warm",
+        (
+            (CONTAINER, 'network_mode="none"', 'network_mode="bridge"'),
+            (CONTAINER, "network_disabled=True", "network_disabled=False"),
+            (INSIDE, "    | kernel.CLONE_NEWNET\n", ""),
+            (WORLD, "    loopback_up()\n", ""),
+        ),
+        NETWORK,
+    ),
+    Wall(
+        "families of sockets",
+        "warm",
+        (*allowed("socket"), (FILTER, "= (1, 2, 10)", "= (1, 2, 10, 16, 17, 38, 40)")),
+        FAMILIES,
+    ),
+    Wall("families of sockets", "cold", allowed("socket"), FAMILIES),
+    Wall(
+        "no new privileges",
+        "warm",
+        (
+            (CONTAINER, '"no-new-privileges:true", ', ""),
+            (INSIDE, "    kernel.no_new_privileges()\n", ""),
+            # In this order the kernel takes a filter from who could gain privileges.
+            (INSIDE, DROP + FILTERED, FILTERED + DROP),
+        ),
+        RIGHTS,
+    ),
+    Wall(
+        "set-user-id programs",
+        "cold",
+        ((DOCKERFILE, " -exec chmod a-s {} +", ""),),
+        ("test_privilege.py::test_a_set_user_id_program_gives_nothing",),
+        layer="RUN chmod u+s /bin/su",
+    ),
+    Wall(
+        "the 32-bit door",
+        "warm",
+        (OLD_CALLS, (FILTER, "if_true=1) + answer(KILL)", "if_true=1) + answer(ALLOW)")),
+        OLD_DOOR,
+    ),
+    Wall("the 32-bit door", "cold", (OLD_CALLS,), OLD_DOOR),
+    Wall(
+        "device nodes",
+        "cold",
+        ((CONTAINER, "user=USER", 'user="0:0"'), (CONTAINER, '["ALL"]', "[]")),
+        DEVICES,
+    ),
+    Wall(
+        "signals to process 1 of a world",
+        "warm",
+        ((SERVE, NO_HANDLER, ""),),
+        SIGNALLED,
+    ),
+    Wall(
+        "signals to process 1",
+        "cold",
+        ((ENTRY, NO_HANDLER, ""),),
+        SIGNALLED,
+    ),
+    Wall(
+        "masked parts of /proc and /sys",
+        "cold",
+        ((CONTAINER, "[*HIDDEN_FOLDERS, *HIDDEN_FILES,", "["),),
+        LOOKS,
+    ),
+    Wall("files of /proc out of sight", "warm", ((WORLD, "in HIDDEN_FILES:", "in ():"),), LOOKS),
+    Wall(
+        "size of the disks",
+        "cold",
+        ((CONTAINER, "size={limits.disk_mb}m", "size=2048m"),),
+        DISKS,
+    ),
+    Wall(
+        "inodes of /dev/shm", "cold", ((CONTAINER, "nr_inodes=10000", "nr_inodes=20000"),), INODES
+    ),
+    Wall(
+        "limit of output",
+        "cold",
+        ((DIALOGUE, "while self.output.total <= self._most_output:", "while True:"),),
+        FLOOD,
+    ),
+    Wall(
+        "wall clock",
+        "cold",
+        ((DIALOGUE, "self.ready_at + seconds if", "self.ready_at + seconds + 30 if"),),
+        STUBBORN,
+    ),
+    Wall(
+        "end of a container with its program",
+        "cold",
+        ((ENTRY, "os.kill(-1, signal.SIGKILL)", "pass"),),
+        DAEMONS,
+    ),
+    Wall(
+        "line to the host",
+        "cold",
+        (
+            (ENTRY, "stderr=subprocess.STDOUT", "stderr=2"),
+            (DIALOGUE, 'fields.get("nonce") != self._nonce', "not fields"),
+        ),
+        FORGED,
+    ),
+    Wall(
+        "handles and core dumps",
+        "warm",
+        (
+            (
+                CONTAINER,
+                'Ulimit(name="core", soft=0, hard=0)',
+                'Ulimit(name="core", soft=9, hard=9)',
+            ),
+            (LIMITS, "OPEN_FILES: Final = 4096", "OPEN_FILES: Final = 8192"),
+            (INSIDE, "(resource.RLIMIT_CORE, 0),", ""),
+        ),
+        HANDLES,
+    ),
+    Wall(
+        "handles and core dumps",
+        "cold",
+        (
+            (
+                CONTAINER,
+                'Ulimit(name="core", soft=0, hard=0)',
+                'Ulimit(name="core", soft=9, hard=9)',
+            ),
+            (LIMITS, "OPEN_FILES: Final = 4096", "OPEN_FILES: Final = 8192"),
+        ),
+        HANDLES,
+    ),
+    Wall("io_uring", "warm", allowed_in_a_world("io_uring_setup"), CALLS),
+    Wall("keyring", "warm", allowed_in_a_world("keyctl", "add_key", "request_key"), CALLS),
+    Wall("ptrace", "warm", allowed_in_a_world("ptrace"), CALLS),
+    Wall("bpf", "warm", allowed_in_a_world("bpf"), CALLS),
+    Wall("user namespaces", "warm", allowed_in_a_world("unshare"), NAMESPACES),
+    Wall(
+        "secrets of the host in a build",
+        "warm",
+        (
+            (
+                "sandbox/environment/options.py",
+                "found = {**PROGRAM_ENVIRONMENT,",
+                'found = {**__import__("os").environ, **PROGRAM_ENVIRONMENT,',
+            ),
+        ),
+        ("test_build_steps.py::test_a_build_step_finds_no_secret",),
+    ),
+    Wall(
+        "metadata address in a build",
+        "warm",
+        (("sandbox/docker/build_network.py", 'yield f"container:{container}"', "yield network"),),
+        ("test_build_steps.py::test_a_build_cannot_reach_the_clouds_metadata",),
+    ),
+    Wall(
+        "hooks of a repository on the host",
+        "",
+        ((HOST_GIT, '    "core.hooksPath=/dev/null",\n', ""),),
+        GIT_OF_THE_HOST,
+    ),
+    Wall(
+        "git's settings of the host",
+        "",
+        (
+            (HOST_GIT, '    "GIT_CONFIG_GLOBAL": "/dev/null",\n', ""),
+            (HOST_GIT, "{**_ENVIRONMENT,", '{**_ENVIRONMENT, "HOME": os.environ["HOME"],'),
+        ),
+        GIT_OF_THE_HOST,
+    ),
+    Wall(
+        "environment of git on the host",
+        "",
+        ((HOST_GIT, "return {**_ENVIRONMENT,", "return {**os.environ, **_ENVIRONMENT,"),),
+        GIT_OF_THE_HOST,
+    ),
+)

@@ -1,0 +1,175 @@
+"""The walls of worlds and of containers in general; `walls.py` has the others."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.safety.mutation import (
+    CALLS,
+    CONTAINER,
+    DISKS,
+    ENDLESS,
+    ENTRY,
+    FILTERS,
+    INODES,
+    INSIDE,
+    LEFT,
+    LOOKS,
+    LOOP,
+    MAPS,
+    OTHERS,
+    PIDS,
+    PROCESSES,
+    REACHED,
+    RIGHTS,
+    WATCH,
+    WORLD,
+    WRITES,
+    ZIP_BOMB,
+    Wall,
+    allowed,
+)
+
+FIRST: Final = (
+    Wall(
+        "network namespace of a world",
+        "warm",
+        ((INSIDE, "    | kernel.CLONE_NEWNET\n", ""), (WORLD, "    loopback_up()\n", "")),
+        LEFT,
+    ),
+    Wall("ipc namespace", "warm", ((INSIDE, "    | kernel.CLONE_NEWIPC\n", ""),), LEFT),
+    Wall(
+        "second system-call filter",
+        "warm",
+        ((INSIDE, "    kernel.install_filter(walls.filter)\n", ""),),
+        ("test_privilege.py::test_no_new_namespace_of_any_kind", *CALLS),
+    ),
+    Wall(
+        "capabilities dropped in a world",
+        "warm",
+        ((INSIDE, "    kernel.drop_capabilities()\n", ""),),
+        RIGHTS,
+    ),
+    Wall(
+        "handles closed",
+        "warm",
+        ((INSIDE, "inheritable=target < ORDERS", "inheritable=True"),),
+        REACHED,
+    ),
+    Wall(
+        "number of processes of a world",
+        "warm",
+        (PIDS, (INSIDE, "walls.processes + 1", "4096")),
+        PROCESSES,
+    ),
+    Wall(
+        "size of a file",
+        "warm",
+        ((INSIDE, "        (resource.RLIMIT_FSIZE, walls.file_bytes),\n", ""),),
+        ("test_resources.py::test_a_file_has_a_largest_size",),
+    ),
+    Wall(
+        "size of a world's disk",
+        "warm",
+        (("sandbox/guest/supervisor/serve.py", "size={setting['disk_mb']}m", "size=2048m"),),
+        DISKS,
+    ),
+    Wall("inodes of /dev/shm", "warm", ((WORLD, "nr_inodes=10000", "nr_inodes=20000"),), INODES),
+    Wall(
+        "private /dev/shm",
+        "warm",
+        ((WORLD, '    mount("tmpfs", "/dev/shm", "tmpfs", NOTHING, SHARED_MEMORY)', "    pass"),),
+        INODES,
+    ),
+    Wall(
+        "limit of output",
+        "warm",
+        ((WATCH, "                return End.OUTPUT", "                pass"),),
+        ("test_resources.py::test_endless_output_is_cut",),
+    ),
+    Wall(
+        "wall clock",
+        "warm",
+        ((WATCH, "self._begun + self._patience.seconds", "self._begun + 30"),),
+        ("test_processes.py::test_ignoring_every_signal_buys_no_time",),
+    ),
+    Wall(
+        "end of a world with its program",
+        "warm",
+        ((INSIDE, LOOP, ENDLESS),),
+        ("test_processes.py::test_daemons_that_hold_the_output_die_with_their_parent",),
+    ),
+    Wall(
+        "edits out of sight",
+        "warm",
+        ((WORLD, '    mount(OURS, STATE, "none", MS_BIND)\n', ""),),
+        OTHERS,
+    ),
+    Wall(
+        "covered folders",
+        "warm",
+        ((WORLD, "    for path in HIDDEN_FOLDERS:", "    for path in ():"),),
+        (*LOOKS, *WRITES),
+    ),
+    Wall(
+        "git of an edit sees no repository",
+        "warm",
+        (("sandbox/guest/supervisor/apply_edit.py", '    "GIT_DIR": "/nonexistent",\n', ""),),
+        FILTERS,
+    ),
+    Wall("read-only rest", "warm", ((CONTAINER, "read_only=True", "read_only=False"),), WRITES),
+    Wall("read-only rest", "cold", ((CONTAINER, "read_only=True", "read_only=False"),), WRITES),
+    Wall(
+        "memory",
+        "cold",
+        ((CONTAINER, "limits.memory_mb * 1024 * 1024", "limits.memory_mb * 8192 * 1024"),),
+        (ZIP_BOMB.format("cold"),),
+    ),
+    Wall(
+        "memory of a lane",
+        "warm",
+        ((CONTAINER, "(limits.memory_mb + OWN_MEMORY_MB)", "(limits.memory_mb * 8)"),),
+        (ZIP_BOMB.format("warm"),),
+    ),
+    Wall("number of processes", "cold", (PIDS,), PROCESSES),
+    Wall(
+        "no network",
+        "cold",
+        (
+            (CONTAINER, 'network_mode="none"', 'network_mode="bridge"'),
+            (CONTAINER, "network_disabled=True", "network_disabled=False"),
+        ),
+        ("test_host_access.py::test_no_network_answers",),
+    ),
+    Wall(
+        # Root without a capability could not even make the checkout.
+        "not root",
+        "cold",
+        ((CONTAINER, "user=USER", 'user="0:0"'), (CONTAINER, '["ALL"]', "[]")),
+        RIGHTS,
+    ),
+    Wall("capabilities", "cold", ((CONTAINER, '["ALL"]', "[]"),), RIGHTS),
+    Wall("no new privileges", "cold", ((CONTAINER, '"no-new-privileges:true", ', ""),), RIGHTS),
+    Wall(
+        "process 1 cannot be looked into",
+        "cold",
+        ((ENTRY, "    set_dumpable(on=False)\n", ""),),
+        (*REACHED, *MAPS),
+    ),
+    Wall(
+        "git sees no repository",
+        "cold",
+        ((ENTRY, '"GIT_DIR": "/nonexistent", ', ""),),
+        FILTERS,
+    ),
+    Wall("io_uring", "cold", allowed("io_uring_setup"), CALLS),
+    Wall("keyring", "cold", allowed("keyctl", "add_key", "request_key"), CALLS),
+    Wall("ptrace", "cold", allowed("ptrace"), CALLS),
+    Wall("bpf", "cold", allowed("bpf"), CALLS),
+    Wall(
+        "user namespaces",
+        "cold",
+        allowed("unshare"),
+        ("test_privilege.py::test_no_new_namespace_of_any_kind",),
+    ),
+)

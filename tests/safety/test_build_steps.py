@@ -1,0 +1,58 @@
+"""Code that runs while the repository is installed: with a network, and nothing else of value."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import docker
+import pytest
+
+from sandbox.base import EnvironmentFailed
+from sandbox.docker.engine import DockerEngine
+from sandbox.execution.probe import Mode
+from tests.support.docker import containers_of, make_tree
+
+KNOCK = """
+import socket
+for address in ("169.254.169.254", "169.254.170.2", "100.100.100.200"):
+    try:
+        socket.create_connection((address, 80), 3).close()
+        print(address, "open")
+    except OSError as error:
+        print(address, type(error).__name__, error.errno)
+"""
+
+
+@pytest.fixture(autouse=True)
+def once(mode: Mode) -> None:
+    if mode == "cold":
+        pytest.skip("builds are the same in both")
+
+
+async def test_a_build_step_finds_no_secret(
+    engine: DockerEngine, tmp_path: Path, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "canary-key")
+    monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "https://me:canary-password@pypi.example.org")
+    steps = [
+        "env > seen; cat /proc/*/environ >> seen 2>/dev/null || true",
+        "ls -d /var/run/docker.sock /run/secrets /root/.??* /root/* >> seen 2>/dev/null || true",
+        "cat /root/.netrc /root/.pypirc /etc/pip.conf ~/.docker/config.json >> seen 2>&1 || true",
+    ]
+    image = await engine.prepare(make_tree(tmp_path, {"app.py": ""}), setup=steps, scope=run_id)
+    async with engine.open(image, run_id=run_id) as sandbox:
+        seen = (await sandbox.run_command(["cat", "seen"])).output
+    assert "PATH=" in seen
+    assert not [word for word in ("canary", "docker.sock", "/run/secrets") if word in seen]
+
+
+async def test_a_build_cannot_reach_the_clouds_metadata(
+    engine: DockerEngine, tmp_path: Path, run_id: str, daemon: docker.APIClient
+) -> None:
+    tree = make_tree(tmp_path, {"knock.py": KNOCK})
+    with pytest.raises(EnvironmentFailed) as failed:
+        await engine.prepare(tree, setup=["python knock.py; exit 1"], run_id=run_id, scope=run_id)
+    answers = dict(line.split(" ", 1) for line in failed.value.log.strip().splitlines())
+    # Blackholed: EINVAL or EHOSTUNREACH at once, not a timeout or a connection.
+    assert set(answers.values()) <= {"OSError 22", "OSError 113", "OSError 101"}, answers
+    assert containers_of(daemon, run_id) == []

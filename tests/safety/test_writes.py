@@ -1,0 +1,155 @@
+"""Code that writes where it should not: the image, other edits, other tests, git's own files."""
+
+from __future__ import annotations
+
+import pytest
+
+from sandbox.base import PatchRejected
+from sandbox.docker.engine import DockerSandbox
+from tests.contracts.sandbox.test_diffs import FIX
+from tests.support.own_docker_daemon import OwnDaemon
+
+SHOW = "import shop; print(shop.total(3, 1))"
+OTHER = "--- /dev/null\n+++ b/other.py\n@@ -0,0 +1 @@\n+OTHER = 1\n"
+
+
+async def test_no_path_takes_a_write_but_the_three_that_are_its_own(
+    sandbox: DockerSandbox, gvisor: OwnDaemon | None
+) -> None:
+    run = await sandbox.run_script("""
+import os
+def try_folder(folder):
+    path = os.path.join(folder, ".probe")
+    try: os.close(os.open(path, os.O_CREAT | os.O_WRONLY)); os.unlink(path); return True
+    except OSError: return False
+for folder, folders, names in os.walk("/"):
+    if folder in ("/testbed", "/tmp", "/dev/shm"):
+        folders[:] = []
+        if not try_folder(folder): print("NOT", folder)
+        continue
+    if folder == "/proc":
+        folders[:] = [name for name in folders if not name.isdigit()]
+    if try_folder(folder): print("FOLDER", folder)
+    for name in names:
+        path = os.path.join(folder, name)
+        if folder in ("/dev", "/dev/pts") or os.path.islink(path): continue
+        if os.path.exists(path) and os.stat(path).st_rdev == os.makedev(1, 3): continue
+        try: os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK)); print("FILE", path)
+        except OSError: pass
+""")
+    own = {"FILE /dev/net/tun"} if gvisor else set[str]()  # of its kernel, as the network is
+    assert set(run.output.splitlines()) == own
+
+
+async def test_other_edits_and_other_tests_are_out_of_reach(sandbox: DockerSandbox) -> None:
+    """Process 1 of a lane and the program have one uid: only the covered folder is between."""
+    assert (await sandbox.run_script(SHOW, diffs=[FIX])).output == "4\n"
+    run = await sandbox.run_script(
+        """
+import ctypes, glob, os
+libc = ctypes.CDLL(None, use_errno=True)
+libc.umount2(b"/sbx", 2)
+for path in ("/sbx", "/sbx/deltas", "/sbx/world", "/opt/tree", "/opt/tree/src/shop"):
+    try: open(path + "/planted.py", "w"); print("WROTE", path)
+    except OSError: pass
+print([p for p in ("/sbx/deltas", "/opt/capuchin/entry.py", "/opt/capuchin/sandbox")
+       if os.path.exists(p)] if os.path.isdir("/sbx") else [])
+for path in glob.glob("/proc/*/root/sbx/*") + glob.glob("/proc/*/cwd/../sbx/*"):
+    print("REACHED", path)
+open("src/shop/total.py", "w").write("def total(a, b): return 'planted'")
+open("other.py", "w").write("OTHER = 'planted'")
+""",
+        diffs=[OTHER],
+    )
+    assert run.output == "[]\n"
+    assert (await sandbox.run_script(SHOW + " ", diffs=[FIX])).output == "4\n"
+    kept = await sandbox.run_script("import other; print(other.OTHER)", diffs=[OTHER])
+    assert kept.output == "1\n"
+
+
+@pytest.mark.parametrize(
+    "path", [".git/hooks/post-checkout", ".git/config", "../outside", "/tmp/outside", "a/../../b"]
+)
+async def test_a_diff_cannot_write_gits_own_files_or_outside(
+    sandbox: DockerSandbox, path: str
+) -> None:
+    diff = f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+x\n"
+    with pytest.raises(PatchRejected):
+        await sandbox.run_command(["true"], diffs=[diff])
+
+
+async def test_a_diff_cannot_write_through_a_link_of_another(sandbox: DockerSandbox) -> None:
+    link = """\
+diff --git a/way b/way
+new file mode 120000
+--- /dev/null
++++ b/way
+@@ -0,0 +1 @@
++/opt/tree/src/shop
+\\ No newline at end of file
+"""
+    through = OTHER.replace("other.py", "way/planted.py")
+    with pytest.raises(PatchRejected, match="beyond a symbolic link"):
+        await sandbox.run_command(["true"], diffs=[link, through])
+
+
+async def test_links_lead_nowhere(sandbox: DockerSandbox) -> None:
+    """Neither to what is not ours to read, nor to a file that others see too."""
+    assert (await sandbox.run_script(SHOW, diffs=[FIX])).output == "4\n"
+    run = await sandbox.run_script("""
+import os
+outside = ("/etc/shadow", "/proc/1/root/etc/hostname", "/proc/1/cwd/etc/hostname",
+           "/sbx/deltas/1/u/src/shop/total.py")
+for number, path in enumerate(outside):
+    os.symlink(path, f"link{number}")
+    try: open(f"link{number}").read(1); print("READ", path)
+    except OSError: pass
+shared = ("/etc/hostname", "/opt/env/pyvenv.cfg", "/opt/tree/src/shop/total.py")
+for source in shared:
+    os.symlink(source, "way")
+    try: open("way", "a").close(); print("OPENED", source)
+    except OSError: pass
+    os.unlink("way")
+    for target in ("/testbed/hard", "/tmp/hard", os.path.dirname(source) + "/hard"):
+        try: os.link(source, target); print("LINKED", source, target); os.unlink(target)
+        except OSError: pass
+""")
+    assert run.output == ""
+
+
+async def test_filters_hooks_and_configuration_of_the_checkout_run_nowhere(
+    sandbox: DockerSandbox,
+) -> None:
+    evil = "touch /testbed/ran /tmp/ran; cat"
+    # What git takes for a repository where it finds it, without a folder called .git.
+    config = f"""[core]
+bare = false
+worktree = /testbed
+fsmonitor = {evil}
+[filter "evil"]
+clean = "{evil}"
+smudge = "{evil}"
+"""
+    planted = {
+        ".gitattributes": "*.py filter=evil diff=evil\n",
+        "HEAD": "ref: refs/heads/main\n",
+        "objects/x": "\n",
+        "refs/x": "\n",
+        "config": config,
+        "hooks/applypatch-msg": evil + "\n",
+    }
+    plant = "".join(
+        f"--- /dev/null\n+++ b/{name}\n@@ -0,0 +1,{text.count(chr(10))} @@\n"
+        + "".join(f"+{line}\n" for line in text.splitlines())
+        for name, text in planted.items()
+    )
+    run = await sandbox.run_command(
+        [
+            "sh",
+            "-c",
+            "for at in ran /tmp/ran; do test -e $at && echo RAN; done; cat src/shop/total.py",
+        ],
+        diffs=[plant, FIX],
+    )
+    assert "return a + b" in run.output
+    assert "RAN" not in run.output

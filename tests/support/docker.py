@@ -1,0 +1,169 @@
+"""Fixtures with the real Docker: one engine and one prepared image a session, a sandbox a test.
+
+A conftest takes them over by importing the names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import docker
+import pytest
+
+from sandbox.docker.client import connect
+from sandbox.docker.engine import DockerEngine, DockerSandbox
+from sandbox.execution.probe import Mode
+from sandbox.layout import LABEL_RUN
+from sandbox.limits import Limits
+from sandbox.tree import Tree
+from tests.support.data.directory_trees import tree_of_directory
+
+__all__ = ["any_engine", "ca_bundle", "daemon", "engine", "mode", "prepared", "run_id", "sandbox"]
+
+OWNER = f"tests-{uuid.uuid4().hex}"
+"""Nobody else on this daemon reaps our containers, nor we theirs."""
+
+PACKAGE = {
+    "pyproject.toml": """\
+[build-system]
+requires = ["setuptools>=64"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "shop"
+version = "1.0"
+""",
+    "src/shop/__init__.py": "from shop.total import total\n",
+    "src/shop/total.py": "def total(a, b):\n    return a - b\n",
+    "src/shop/dos.py": "WORD = 'dos'\r\nOTHER = 'line'\r\n",
+    "src/shop/no_newline.py": "X = 1",
+    "src/shop/run.sh": "#!/bin/sh\necho run\n",
+    "tests/test_total.py": """\
+from shop import total
+
+
+def test_total():
+    assert total(1, 2) == 3
+""",
+}
+"""A package with a bug; small, so that it installs fast."""
+
+
+def make_tree(directory: Path, files: Mapping[str, str | bytes]) -> Tree:
+    for name, content in files.items():
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        path.chmod(0o755 if name.endswith(".sh") else 0o644)
+    return tree_of_directory(directory)
+
+
+@pytest.fixture(scope="session")
+def ca_bundle() -> Path | None:
+    """The host's certificates: some networks have an authority of their own."""
+    bundle = Path("/etc/ssl/certs/ca-certificates.crt")
+    return bundle if bundle.is_file() else None
+
+
+@pytest.fixture(scope="session", params=["warm", "cold"])
+def mode(request: pytest.FixtureRequest) -> Mode:
+    """Both ways of holding executions keep the same promises."""
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def engine(ca_bundle: Path | None, mode: Mode) -> Iterator[DockerEngine]:
+    with engine_in(mode, ca_bundle) as made:
+        yield made
+
+
+@pytest.fixture(scope="session", name="engine")
+def any_engine(ca_bundle: Path | None) -> Iterator[DockerEngine]:
+    """For a module whose tests are the same in both modes: `engine` under another name there.
+
+    Overriding `mode` instead would leave an engine of the wrong mode to the modules after it.
+    """
+    with engine_in("auto", ca_bundle) as made:
+        yield made
+
+
+@contextmanager
+def engine_in(mode: Mode, ca_bundle: Path | None) -> Generator[DockerEngine]:
+    limits = Limits(seconds=30, memory_mb=256, disk_mb=64, processes=64)
+    made = DockerEngine(limits=limits, ca_bundle=ca_bundle, owner=OWNER, mode=mode)
+    yield made
+    asyncio.run(made.close())
+
+
+async def prepare_package(engine: DockerEngine, directory: Path) -> str:
+    """The image of `PACKAGE`, installed with pytest."""
+    make_tree(directory, PACKAGE)
+    (directory / "src/shop/link.py").symlink_to("total.py")
+    return await engine.prepare(tree_of_directory(directory))
+
+
+@pytest.fixture(scope="session")
+def prepared(engine: DockerEngine, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The image of `PACKAGE`."""
+    return asyncio.run(prepare_package(engine, tmp_path_factory.mktemp("package")))
+
+
+@pytest.fixture
+def run_id() -> str:
+    return f"test-{uuid.uuid4().hex}"
+
+
+@pytest.fixture(scope="session")
+def daemon() -> Iterator[docker.APIClient]:
+    """The daemon itself, to see what is there and to make what should not be."""
+    client = connect(None)
+    yield client
+    client.close()
+
+
+def containers_of(daemon: docker.APIClient, run_id: str, **filters: str) -> list[str]:
+    found = cast(
+        list[dict[str, Any]],
+        daemon.containers(all=True, filters={"label": f"{LABEL_RUN}={run_id}", **filters}),
+    )
+    return [container["Id"] for container in found]
+
+
+def processes_of(daemon: docker.APIClient, container: str) -> int:
+    """How many processes the kernel knows in a running container."""
+    listed = cast(dict[str, Any], daemon.top(container))
+    return len(listed["Processes"])
+
+
+async def until_idle(daemon: docker.APIClient, container: str) -> None:
+    """Wait until a lane holds no more than its own process 1 and that of the next world.
+
+    An execution is answered while the kernel still clears its world.
+    """
+    async with asyncio.timeout(60):
+        while processes_of(daemon, container) != 2:
+            await asyncio.sleep(0.02)
+
+
+async def until_started(daemon: docker.APIClient, run_id: str) -> str:
+    """The container of `run_id`, as soon as it runs."""
+    async with asyncio.timeout(60):
+        while True:
+            for container in containers_of(daemon, run_id, status="running"):
+                return container
+            await asyncio.sleep(0.02)
+
+
+@pytest.fixture
+async def sandbox(
+    engine: DockerEngine, prepared: str, run_id: str, daemon: docker.APIClient
+) -> AsyncIterator[DockerSandbox]:
+    """A sandbox on `PACKAGE`; its test fails if it leaves a container behind."""
+    async with engine.open(prepared, run_id=run_id) as opened:
+        yield opened
+    assert containers_of(daemon, run_id) == []

@@ -1,0 +1,52 @@
+"""A GitHub on a real socket, for every test that asks for one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from bot.localhub import AppIdentity, LocalHub, Repo, generate_app
+from bot.settings import Settings
+from bot.types import RepoRef
+from tests.contracts.github.contract_log import ContractLog
+
+SECRET = "a webhook's secret"
+
+
+@pytest.fixture(scope="session")
+def app_identity() -> AppIdentity:
+    return generate_app()
+
+
+@pytest.fixture
+async def hub(tmp_path: Path, app_identity: AppIdentity) -> AsyncGenerator[LocalHub]:
+    """Ends by proving that all that was said on both sides is as GitHub's documents have it."""
+    hub = LocalHub(tmp_path / "hub", SECRET, app_identity)
+    hub.on_exchange = log = ContractLog()
+    async with hub.serve():
+        yield hub
+    log.check(hub.deliveries)
+    assert log.problems == []
+    assert hub.unexpected == []
+
+
+def settings_for(hub: LocalHub, **fields: object) -> Settings:
+    """Settings of a Capuchin that belongs to `hub`."""
+    return Settings.model_validate(
+        {
+            "github_url": hub.url,
+            "github_app_id": str(hub.app.app_id),
+            "github_private_key": hub.app.private_key_pem,
+            "webhook_secret": SECRET,
+            "status_seconds": 0,
+            **fields,
+        }
+    )
+
+
+def ref_of(repo: Repo) -> RepoRef:
+    """The repository as a webhook names it."""
+    installation = repo.installation.id if repo.installation else 0
+    return RepoRef(owner=repo.owner.login, name=repo.name, installation=installation)

@@ -1,0 +1,303 @@
+"""A Kubernetes of one node in one process: real pods are containers of this machine's Docker.
+
+A stand-in for the API server and the kubelet: holds state, checks every manifest against
+Kubernetes' own schemas, asks a role whether a request is allowed, and speaks the real attach
+protocol to the real client. What it cannot show is what only a cluster can: scheduling, user
+namespaces of pods, network policies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+import kubernetes_validate
+import uvicorn
+import yaml
+from docker.errors import APIError, NotFound
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from sandbox.docker.attach import Attached
+from sandbox.docker.client import connect
+from sandbox.docker.container import lane_profile, seccomp_profile
+from sandbox.execution.stream import STDOUT, Late
+from sandbox.kubernetes.pod import SECCOMP
+
+TOKEN = "token-of-the-service-account"
+NAMESPACE = "capuchin-sandboxes"
+VERBS = {"GET": "get", "POST": "create", "DELETE": "delete"}
+ROLE = Path(__file__).parents[2] / "deploy/kubernetes/rbac.yaml"
+
+
+class LocalCluster:
+    """`with LocalCluster() as cluster`: `kubeconfig(folder)` is how to get there."""
+
+    def __init__(self) -> None:
+        self.pods: dict[str, dict[str, Any]] = {}
+        self.refusals: list[str] = []
+        self.fate: dict[str, Any] = {}
+        """Status that every pod has instead of its own, to see how a broken one is told."""
+        self.rules = role_rules()
+        self._containers: dict[str, str] = {}
+        self._docker = connect(None)
+        paths = f"/api/v1/namespaces/{NAMESPACE}/pods"
+        app = Starlette(
+            routes=[
+                Route("/version/", self._version),
+                Route(
+                    "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+                    self._review,
+                    methods=["POST"],
+                ),
+                Route(paths, self._collection, methods=["GET", "POST"]),
+                Route(paths + "/{name}", self._one, methods=["GET", "DELETE"]),
+                WebSocketRoute(paths + "/{name}/attach", self._attach),
+            ]
+        )
+        config = uvicorn.Config(
+            app, host="127.0.0.1", port=0, log_level="error", ws="websockets-sansio"
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run)
+
+    def __enter__(self) -> LocalCluster:
+        self._thread.start()
+        while not self._server.started:
+            time.sleep(0.01)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.should_exit = True
+        self._thread.join()
+        for name in list(self.pods):
+            self._end(name)
+        self._docker.close()
+
+    @property
+    def url(self) -> str:
+        port = self._server.servers[0].sockets[0].getsockname()[1]
+        return f"http://127.0.0.1:{port}"
+
+    def kubeconfig(self, folder: Path, *, token: str = TOKEN) -> Path:
+        path = folder / "kubeconfig"
+        named = {"cluster": {"server": self.url}, "name": "local"}
+        user = {"user": {"token": token}, "name": "capuchin"}
+        context = {"context": {"cluster": "local", "user": "capuchin"}, "name": "here"}
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [named],
+            "users": [user],
+            "contexts": [context],
+            "current-context": "here",
+        }
+        path.write_text(yaml.safe_dump(config))
+        return path
+
+    async def _version(self, request: Request) -> Response:
+        return self._refused(request) or JSONResponse(
+            {"major": "1", "minor": "34", "gitVersion": "v1.34.0-local"} | NO_BUILD
+        )
+
+    async def _review(self, request: Request) -> Response:
+        if refused := self._refused(request):
+            return refused
+        asked = (await request.json())["spec"]
+        what = asked["resourceAttributes"]
+        part = f"/{what['subresource']}" if what.get("subresource") else ""
+        allowed = self._allows(what["verb"], what["resource"] + part)
+        return JSONResponse(
+            {"apiVersion": "v1", "spec": asked, "status": {"allowed": allowed}}, status_code=201
+        )
+
+    async def _collection(self, request: Request) -> Response:
+        verb = "list" if request.method == "GET" else "create"
+        if refused := self._refused(request, verb, "pods"):
+            return refused
+        if verb == "create":
+            return await self._create(await request.json())
+        wanted = dict(
+            part.split("=")
+            for part in request.query_params.get("labelSelector", "").split(",")
+            if part
+        )
+        found = [
+            await asyncio.to_thread(self._seen, name)
+            for name, pod in list(self.pods.items())
+            if wanted.items() <= pod["metadata"]["labels"].items()
+        ]
+        items = [pod for pod in found if pod]
+        return JSONResponse({"apiVersion": "v1", "kind": "PodList", "metadata": {}, "items": items})
+
+    async def _create(self, pod: dict[str, Any]) -> Response:
+        try:
+            cast(Any, kubernetes_validate).validate(pod, "1.34", strict=True)
+        except kubernetes_validate.ValidationError as error:
+            return problem(422, str(error))
+        name = pod["metadata"]["name"]
+        pod["metadata"]["creationTimestamp"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        self.pods[name] = pod
+        if not self.fate:
+            try:
+                self._containers[name] = await asyncio.to_thread(self._start, pod)
+            except APIError as error:
+                return problem(500, str(error))
+        return JSONResponse(await asyncio.to_thread(self._seen, name), status_code=201)
+
+    async def _one(self, request: Request) -> Response:
+        verb = VERBS[request.method]
+        if refused := self._refused(request, verb, "pods"):
+            return refused
+        name = request.path_params["name"]
+        seen = await asyncio.to_thread(self._seen, name)
+        if seen is None:
+            return problem(404, f'pods "{name}" not found')
+        if verb == "delete":
+            await asyncio.to_thread(self._end, name)
+        return JSONResponse(seen)
+
+    async def _attach(self, socket: WebSocket) -> None:
+        if not self._allows("get", "pods/attach") or not knows(socket):
+            await socket.close(1008)
+            return
+        await socket.accept(subprotocol="v4.channel.k8s.io")
+        container = self._containers.get(socket.path_params["name"], "")
+        attached = await asyncio.to_thread(Attached, self._docker, container)
+        gone = threading.Event()
+        loop = asyncio.get_running_loop()
+        printing = loop.run_in_executor(None, print_out, attached, socket, loop, gone)
+        try:
+            while True:
+                message = await socket.receive_bytes()
+                if message[:1] == b"\0":
+                    await asyncio.to_thread(attached.send, message[1:], seconds=10)
+        except (WebSocketDisconnect, OSError, RuntimeError):
+            gone.set()
+        await printing
+        attached.__exit__(None, None, None)
+
+    def _start(self, pod: dict[str, Any]) -> str:
+        """The container that stands for a pod, as a kubelet and a runtime would make it."""
+        spec = pod["spec"]
+        asked = spec["containers"][0]
+        assert spec["securityContext"]["seccompProfile"]["localhostProfile"] == SECCOMP
+        assert asked["securityContext"]["procMount"] == "Unmasked"
+        memory = int(asked["resources"]["limits"]["memory"].removesuffix("Mi")) << 20
+        who = spec["securityContext"]
+        volumes = {volume["name"]: volume["emptyDir"]["sizeLimit"] for volume in spec["volumes"]}
+        tmpfs = {
+            mount[
+                "mountPath"
+            ]: f"exec,nosuid,nodev,size={volumes[mount['name']].removesuffix('i')},"
+            f"uid=0,gid={who['fsGroup']},mode=2777"
+            for mount in asked["volumeMounts"]
+        }
+        host = self._docker.create_host_config(
+            cap_drop=["ALL"],
+            security_opt=[
+                "no-new-privileges:true",
+                f"seccomp={lane_profile(seccomp_profile())}",
+                "apparmor=unconfined",
+            ],
+            mem_limit=memory,
+            memswap_limit=memory,
+            nano_cpus=int(asked["resources"]["limits"]["cpu"].removesuffix("m")) * 1_000_000,
+            network_mode="none",
+            read_only=asked["securityContext"]["readOnlyRootFilesystem"],
+            tmpfs=tmpfs,
+            ipc_mode="none",
+        )
+        host |= {"MaskedPaths": [], "ReadonlyPaths": [], "LogConfig": {"Type": "none"}}
+        made = cast(Any, self._docker).create_container(
+            asked["image"],
+            entrypoint=asked["command"],
+            user=f"{who['runAsUser']}:{who['runAsGroup']}",
+            hostname=spec["hostname"],
+            working_dir=asked["workingDir"],
+            stdin_open=True,
+            network_disabled=True,
+            host_config=host,
+            labels=pod["metadata"]["annotations"],
+        )
+        self._docker.start(made["Id"])
+        return str(made["Id"])
+
+    def _seen(self, name: str) -> dict[str, Any] | None:
+        pod = self.pods.get(name)
+        if pod is None:
+            return None
+        if self.fate:
+            return pod | {"status": self.fate}
+        try:
+            state = cast(dict[str, Any], self._docker.inspect_container(self._containers[name]))
+        except NotFound:
+            return None
+        running = state["State"]["Running"]
+        return pod | {"status": {"phase": "Running" if running else "Failed"}}
+
+    def _end(self, name: str) -> None:
+        self.pods.pop(name, None)
+        container = self._containers.pop(name, None)
+        if container is not None:
+            with suppress(APIError):
+                self._docker.remove_container(container, force=True, v=True)
+
+    def _refused(self, request: Request, verb: str = "", resource: str = "") -> Response | None:
+        if not knows(request):
+            return problem(401, "Unauthorized")
+        if verb and not self._allows(verb, resource):
+            self.refusals.append(f"{verb} {resource}")
+            return problem(403, f'User "capuchin" cannot {verb} resource "{resource}"')
+        return None
+
+    def _allows(self, verb: str, resource: str) -> bool:
+        return any(verb in rule["verbs"] and resource in rule["resources"] for rule in self.rules)
+
+
+NO_BUILD = dict.fromkeys(
+    ("gitCommit", "gitTreeState", "buildDate", "goVersion", "compiler", "platform"), ""
+)
+
+
+def role_rules() -> list[dict[str, Any]]:
+    """What `deploy/kubernetes/rbac.yaml` grants."""
+    documents = yaml.safe_load_all(ROLE.read_text())
+    return next(one["rules"] for one in documents if one["kind"] == "Role")
+
+
+def knows(asked: Request | WebSocket) -> bool:
+    return asked.headers.get("authorization") == f"Bearer {TOKEN}"
+
+
+def problem(status: int, message: str) -> Response:
+    body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message}
+    return Response(json.dumps(body | {"code": status}), status, media_type="application/json")
+
+
+def print_out(
+    attached: Attached, socket: WebSocket, loop: asyncio.AbstractEventLoop, gone: threading.Event
+) -> None:
+    """Everything the container prints, to the other end; then the last word."""
+
+    def say(data: bytes) -> None:
+        asyncio.run_coroutine_threadsafe(socket.send_bytes(data), loop).result()
+
+    with suppress(Late, OSError, RuntimeError, ValueError, WebSocketDisconnect):
+        while True:
+            frame = attached.read(deadline=time.monotonic() + 600, stopped=gone.is_set)
+            if frame is None:
+                break
+            if frame[1]:
+                say((b"\1" if frame[0] == STDOUT else b"\2") + frame[1])
+        say(b"\3" + json.dumps({"metadata": {}, "status": "Success"}).encode())
+        asyncio.run_coroutine_threadsafe(socket.close(), loop).result()

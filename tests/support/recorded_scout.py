@@ -1,0 +1,79 @@
+"""A real client of a recorded scout over a real socket, and codebases for it to read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from os.path import commonprefix
+from pathlib import Path
+from typing import Any
+
+from bot.recorded.recording import Recording
+from bot.recorded.server import RecordedServer
+from pipeline.context.files.discover import sources_of
+from pipeline.context.relevance.reader import Verdict
+from pipeline.context.relevance.scan import Counted, scan
+from pipeline.context.tokens import ESTIMATE, TokenCounter
+from pipeline.models.factory import Wanted, build_model
+from pipeline.models.spec import ModelSpec
+from pipeline.models.wrappers.adaptive import Adaptive, Window
+from pipeline.store import DirStore, Store
+from pipeline.types import Issue
+from tests.support.data.repositories import make_codebase
+
+ISSUE = Issue(repository="a/b", title="total() subtracts", body="It should add. " * 40)
+YES = '{"relevant": true, "summary": "It adds."}'
+NO = '{"relevant": false, "summary": "Nothing."}'
+MODULE = "def f{n}(x):\n    return x + {n}\n"
+
+
+def modules(count: int) -> dict[str, str]:
+    return {f"m{n}.py": MODULE.format(n=n) for n in range(count)}
+
+
+@asynccontextmanager
+async def scouted(
+    *answers: Mapping[str, Any], window: int = 32_000, forms: bool = True
+) -> AsyncGenerator[tuple[Adaptive, RecordedServer]]:
+    written = [{"call": "*", **answer} for answer in answers]
+    recording = {"version": 1, "note": "Made up.", "answers": written}
+    server = RecordedServer(Recording.model_validate(recording), forms=forms)
+    async with server.serve() as url:
+        spec = ModelSpec(provider="openai", name="scout", base_url=f"{url}/v1")
+        client = build_model(spec, api_key="", wanted=Wanted(window=window), sdk_retries=0)
+        try:
+            yield Adaptive(client, Window(8), waits=(0, 0)), server
+        finally:
+            await client.aclose()
+
+
+async def scanned(
+    folder: Path,
+    files: Mapping[str, str],
+    scout: Adaptive,
+    *,
+    store: Store | None = None,
+    threshold: float = 0,
+    counted: Counted | None = None,
+    counter: TokenCounter = ESTIMATE,
+) -> dict[str, Verdict]:
+    """The verdicts by path; a second call in one folder is a later run on the same mirror."""
+    git_dir = folder / "r.git"
+    codebase = await make_codebase(git_dir, files)
+    sources = await sources_of(codebase)
+    verdicts = await scan(
+        sources,
+        sources.files,
+        ISSUE,
+        scout=scout,
+        store=store or DirStore(folder / f"store-{os.urandom(4).hex()}"),
+        threshold=threshold,
+        counted=counted,
+        counter=counter,
+    )
+    return {verdict.path: verdict for verdict in verdicts}
+
+
+def shared_prefix(prompts: Sequence[str]) -> str:
+    return commonprefix(list(prompts))  # noqa: RUF071 - letters are meant, not folders

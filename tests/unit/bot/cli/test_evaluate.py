@@ -1,0 +1,258 @@
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.cli import main
+from pipeline.bundle.write import write_bundle
+from pipeline.generation.editing import EditingState
+from pipeline.options import SelectionMethod
+from pipeline.selection.verdict import Verdict
+from pipeline.selection.voting import vote
+from pipeline.store import DirStore
+from pipeline.types import Candidate, Context, Patch, SourceFile, Standing
+from sandbox.base import Execution
+from tests.support.data.evaluation import BASE, RIGHT, SAME, WRONG, Files, lines
+from tests.unit.pipeline.selection.test_voting import TableSandbox
+
+DATA = Path(__file__).parents[5] / "shared/data/ensemble"
+
+
+def report(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> dict[str, Any]:
+    assert main([*arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_json_has_the_promised_form(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = report(capsys, Files(tmp_path).arguments())
+    assert found["oracle"] == 75
+    assert found["best_member"] == 50
+    assert found["random"] == pytest.approx(100 / 3)
+    methods = found["methods"]
+    assert {"score", "ci", "gap_closed"} <= methods["confidence"].keys()
+
+
+def test_an_ensemble_leaves_out_the_other_members(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = Files(tmp_path)
+    found = report(capsys, [*files.arguments(), "--ensemble", f"{files.ensembles}:two"])
+    assert found["member_scores"] == {"alpha": 50, "gamma": 0}
+
+
+def test_without_json_or_folder_the_report_is_printed_for_a_person(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = Files(tmp_path)
+    assert main(files.arguments()) == 0
+    assert "| majority | 33.3 |" in capsys.readouterr().out
+    assert main([*files.arguments(), "--out", str(tmp_path / "out")]) == 0
+    assert capsys.readouterr().out == ""
+    assert (tmp_path / "out/report.md").exists()
+
+
+def spoil_gzip(files: Files) -> None:
+    files.instances.write_bytes(gzip.compress(b"x" * 99)[:-9])
+
+
+def spoil_duplicate(files: Files) -> None:
+    row = {"instance_id": "one", "model_name_or_path": "alpha", "model_patch": RIGHT}
+    (files.predictions / "alpha.jsonl").write_bytes(lines([row, row]))
+
+
+SPOILT: dict[str, tuple[Callable[[Files], object], str]] = {
+    "a gzip cut short": (spoil_gzip, "not a whole gzip file"),
+    "a row twice": (spoil_duplicate, "two rows for one"),
+    "no labels": (lambda f: f.labels.unlink(), "cannot be read"),
+    "labels of another shape": (lambda f: f.labels.write_text("[1]"), "not a file of labels"),
+    "labels that are no JSON": (lambda f: f.labels.write_text("{"), "is not JSON"),
+    "a member without labels": (lambda f: f.labels.write_text("{}"), "no labels for alpha"),
+    "labels of other instances": (
+        lambda f: f.labels.write_text('{"alpha": ["x"], "beta": [], "gamma": []}'),
+        "labels none of the instances",
+    ),
+    "a broken line": (
+        lambda f: (f.predictions / "beta.jsonl").write_text('{"instance_id": 1}\n'),
+        "beta.jsonl, line 1: instance_id",
+    ),
+    "no instance": (lambda f: f.instances.write_bytes(gzip.compress(b"\n")), "holds no instance"),
+    "bytes that are no text": (lambda f: f.labels.write_bytes(b"\xff"), "not UTF-8"),
+    "a folder as labels": (lambda f: (f.labels.unlink(), f.labels.mkdir()), "cannot be read"),
+}
+
+
+@pytest.mark.parametrize("name", SPOILT)
+def test_what_is_wrong_with_the_files_is_one_sentence(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = Files(tmp_path)
+    spoil, sentence = SPOILT[name]
+    spoil(files)
+    assert main(files.arguments()) == 2
+    told = capsys.readouterr()
+    assert sentence in told.err
+    assert told.out == ""
+
+
+@pytest.mark.parametrize(
+    ("ensemble", "sentence"),
+    [
+        ("{}:nine", "no ensemble 'nine', only odd, two"),
+        ("{}:odd", "no predictions of delta"),
+        ("{}", "given as FILE:NAME"),
+        ("none.json:two", "cannot be read"),
+    ],
+)
+def test_a_wrong_ensemble_is_one_sentence(
+    ensemble: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = Files(tmp_path)
+    named = ensemble.format(files.ensembles)
+    assert main([*files.arguments(), "--ensemble", named]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_predictions_need_labels_and_a_folder_that_is_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = Files(tmp_path).arguments()
+    assert main(arguments[:4]) == 2
+    assert "--labels" in capsys.readouterr().err
+    assert main([*arguments[:3], str(tmp_path / "none"), *arguments[4:]]) == 2
+    assert "does not exist" in capsys.readouterr().err
+
+
+async def run_folder(store: Path) -> None:
+    """Two samples' tests on three edits: the right one passes both, the wrong one none."""
+    kept = DirStore(store)
+    broken = Execution(exit_code=2, output="", seconds=0)
+    candidates: list[Candidate] = []
+    for number, diff in enumerate((WRONG, RIGHT, SAME)):
+        state = EditingState(
+            pending="", scripts=[f"t{number % 2}"], base=[broken], patches=[Patch(diff=diff)]
+        )
+        await kept.save(f"editing/{number}", state)
+        candidate = state.candidate(number)
+        assert candidate is not None
+        candidates.append(candidate)
+    codes = {(test, diff): 2 for test in ("t0", "t1") for diff in (WRONG, "")}
+    codes |= {(test, diff): 0 for test in ("t0", "t1") for diff in (RIGHT, SAME)}
+    await vote(candidates, sandbox=TableSandbox(codes), store=kept, seconds=1)
+
+
+def test_the_command_scores_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = Files(tmp_path)
+    runs = tmp_path / "runs"
+    asyncio.run(run_folder(runs / "one/run"))
+    write_bundle(runs / "two.tar.zst", runs / "one/run", facts={}, extra={})
+    (runs / "labels.json").write_text('{"one": [1, 2], "two": [0]}')
+    found = report(capsys, ["evaluate", str(files.instances), "--runs", str(runs)])
+    assert found["oracle"] == 100
+    assert found["random"] == 50
+    methods = found["methods"]
+    assert methods["majority voting with tests"]["score"] == 50
+    assert methods["top 3 by tests"]["score"] == 50
+
+
+def recorded(store: Path, method: SelectionMethod, chosen: int) -> None:
+    """What a run writes down of its choice: the sample with a broken test of the repository's."""
+    standings = tuple(
+        Standing(
+            votes=0, passes=0, support=1, same_as=c, behaves_as=c, execution=0, prior=0,
+            broken=("tests/test_a.py::test_b",) if c == 1 else (), reward=float(c),
+        )
+        for c in range(3)
+    )  # fmt: skip
+    verdict = Verdict(method=method, chosen=chosen, sample=chosen, standings=standings)
+    asyncio.run(DirStore(store).save(f"verdict/{method}", verdict))
+    context = Context(files=(SourceFile(path="shop/f.py", text=BASE, tokens=1),))
+    asyncio.run(DirStore(store).save("context/files", context))
+
+
+def test_runs_are_scored_by_what_they_recorded_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = Files(tmp_path)
+    runs = tmp_path / "runs"
+    asyncio.run(run_folder(runs / "one/run"))
+    recorded(runs / "one/run", "machine", chosen=2)
+    (runs / "labels.json").write_text('{"one": {"1": [0], "2": [0]}}')
+    rows = [{"instance_id": "one", "repo": "a/a", "problem_statement": "f", "patch": RIGHT}]
+    files.instances.write_bytes(gzip.compress(lines(rows)))
+    command = ["evaluate", str(files.instances), "--runs", str(runs)]
+    found = report(capsys, command)
+    methods = found["methods"]
+    assert methods["machine, as it was chosen"]["score"] == 100
+    # Sample 1 breaks a test; the reward model prefers sample 2, which is right as well.
+    assert methods["exec"]["score"] == methods["orm_exec"]["score"] == 100
+    assert found["serial"] == {"1 sample": [pytest.approx(200 / 3)], "2 samples": [100.0],
+                               "3 samples": [100.0]}  # fmt: skip
+    assert list(found["stages"].values()) == [100, 100, 100]
+    assert [point["k"] for point in found["curve"]] == [1, 2, 3]
+    assert found["curve"][2]["scores"]["majority voting with tests"] == 100
+    assert main([*command, "--out", str(tmp_path / "out")]) == 0
+    for name in ("stages.svg", "revisions.svg", "candidates.svg", "methods.svg"):
+        assert (tmp_path / "out" / name).read_text().startswith("<svg")
+    told = (tmp_path / "out/report.md").read_text()
+    assert "## How far each step gets" in told
+    assert "## All in one order" in told
+    out = (tmp_path / "out/predictions/machine-as-it-was-chosen.jsonl").read_text()
+    assert json.loads(out)["model_patch"] == SAME
+
+
+def test_a_run_whose_votes_were_not_counted_to_the_end_is_scored_by_its_edits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = Files(tmp_path)
+    runs = tmp_path / "runs"
+    asyncio.run(run_folder(runs / "one/run"))
+    for row in (runs / "one/run/votes").iterdir():
+        row.unlink()
+    (runs / "labels.json").write_text('{"one": [1, 2]}')
+    methods = report(capsys, ["evaluate", str(files.instances), "--runs", str(runs)])["methods"]
+    assert methods["majority"]["score"] == 100
+    assert methods["majority voting with tests"]["score"] == pytest.approx(200 / 3)
+    for strange, said in (("[3]", "has no sample 3"), ('{"1": [9]}', "has no revision 9")):
+        (runs / "labels.json").write_text(f'{{"one": {strange}}}')
+        assert main(["evaluate", str(files.instances), "--runs", str(runs)]) == 2
+        assert f"The run one {said}" in (told := capsys.readouterr().err)
+        assert "from 0" in told
+
+
+def test_runs_without_labels_or_instances_and_broken_bundles_are_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = Files(tmp_path)
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    command = ["evaluate", str(files.instances), "--runs", str(runs)]
+    assert main(command) == 2
+    assert "labels.json cannot be read" in capsys.readouterr().err
+    (runs / "labels.json").write_text("{}")
+    assert main(command) == 2
+    assert "holds no run" in capsys.readouterr().err
+    (runs / "x.tar.zst").write_bytes(b"no bundle")
+    assert main(command) == 2
+    assert "not a whole bundle" in capsys.readouterr().err
+    assert main([*command, "--ensemble", "a:b"]) == 2
+    assert "runs have none" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not DATA.exists(), reason="the labelled edits are not beside this repository")
+def test_real_edits_are_chosen_better_than_by_lot(capsys: pytest.CaptureFixture[str]) -> None:
+    found = report(
+        capsys,
+        [
+            "evaluate", str(DATA / "instances.jsonl.gz"),
+            "--predictions", str(DATA / "predictions"),
+            "--labels", str(DATA / "labels.json"), "--ensemble", f"{DATA / 'ensembles.json'}:five",
+        ],
+    )  # fmt: skip
+    methods = found["methods"]
+    assert methods["confidence"]["gap_closed"] > methods["majority"]["gap_closed"] > 0

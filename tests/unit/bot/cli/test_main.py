@@ -1,0 +1,239 @@
+"""The command line: what goes where, and the exit codes.
+
+As a process wherever the environment, a signal, a pipe or a port has a say in it.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from importlib.metadata import version
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from bot.cli import FAILED, main
+from bot.demo.redis_server import free_port
+from tests.support.redis import RedisServer
+
+ROOT = Path(__file__).parents[4]
+NOTHING: Mapping[str, str] = {}
+
+
+def start(*words: str, cwd: Path = ROOT, env: Mapping[str, str] = NOTHING) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "bot", *words],
+        cwd=cwd,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={"PATH": "/usr/local/bin:/usr/bin:/bin", "PYTHONPATH": str(ROOT), **env},
+    )
+
+
+def capuchin(
+    *words: str, cwd: Path = ROOT, env: Mapping[str, str] = NOTHING
+) -> tuple[int, str, str]:
+    process = start(*words, cwd=cwd, env=env)
+    out, err = process.communicate(timeout=60)
+    return process.returncode, out, err
+
+
+def here(*words: str, cwd: Path = ROOT) -> tuple[int, str, str]:
+    """As `capuchin`, in this process: to start one takes longer than most commands."""
+    with chdir(cwd), redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+        try:
+            code = main(words)
+        except SystemExit as ended:
+            code = ended.code if isinstance(ended.code, int) else FAILED
+    return code, out.getvalue(), err.getvalue()
+
+
+@pytest.mark.parametrize("words", [(), ("nonsense",), ("config",), ("serve", "--port", "x")])
+def test_wrong_usage_is_2(words: tuple[str, ...]) -> None:
+    code, out, err = here(*words)
+    assert (code, out) == (2, "")
+    assert err.startswith("usage: capuchin")
+
+
+@pytest.mark.parametrize(
+    ("command", "env", "sentence"),
+    [
+        ("serve", {}, "CAPUCHIN_WEBHOOK_SECRET is not set."),
+        ("serve", {"CAPUCHIN_PORT": "x"}, "CAPUCHIN_PORT: "),
+        (
+            "serve",
+            {"CAPUCHIN_WEBHOOK_SECRET": "x", "CAPUCHIN_REDIS_URL": "x"},
+            "CAPUCHIN_REDIS_URL",
+        ),
+        ("worker", {}, "CAPUCHIN_GITHUB_APP_ID is not set."),
+        ("worker", {"CAPUCHIN_GITHUB_APP_ID": "1"}, "CAPUCHIN_GITHUB_PRIVATE_KEY is not set."),
+    ],
+)
+def test_what_is_not_set_is_one_sentence(command: str, env: dict[str, str], sentence: str) -> None:
+    code, out, err = capuchin(command, env=env)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"capuchin: {sentence}")
+    assert len(err.splitlines()) == 1
+
+
+def test_the_version_is_told() -> None:
+    code, out, _ = capuchin("--version")
+    assert (code, out) == (0, f"capuchin {version('capuchin')}\n")
+
+
+@pytest.mark.parametrize("command", [("serve",), ("setup",), ("demo",)])
+def test_a_port_that_is_none_is_wrong_usage(command: tuple[str]) -> None:
+    for number in ("x", "-1", "65536"):
+        code, _, err = here(*command, f"--port={number}")
+        assert code == 2
+        assert "is no port" in err
+
+
+def test_a_place_that_cannot_be_listened_on_is_one_sentence() -> None:
+    """And not exit code 3, which means that no edit was chosen."""
+    env = {"CAPUCHIN_WEBHOOK_SECRET": "s"}
+    code, out, err = capuchin("serve", "--host", "no.such.host.invalid", env=env)
+    assert (code, out, len(err.splitlines())) == (1, "", 1)
+    assert err.startswith("capuchin: no.such.host.invalid:8000 cannot be listened on: ")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        code, _, err = capuchin("serve", "--port", port, env={"CAPUCHIN_WEBHOOK_SECRET": "s"})
+    assert (code, len(err.splitlines())) == (1, 1)
+    assert f"127.0.0.1:{port} cannot be listened on: Address already in use" in err
+
+
+def test_whoever_stops_reading_is_no_traceback() -> None:
+    process = start("config", "schema")
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait(timeout=60) == 1
+
+
+def test_serve_answers_and_stops_gracefully(redis_server: RedisServer) -> None:
+    port = str(free_port())
+    env = {"CAPUCHIN_WEBHOOK_SECRET": "s", "CAPUCHIN_REDIS_URL": redis_server.url}
+    process = start("serve", "--port", port, env=env)
+    try:
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz") as answer:
+                    assert json.load(answer) == {"ready": True}
+                break
+            except urllib.error.URLError:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+    assert process.returncode == 0
+
+
+def test_the_web_process_imports_nothing_heavy() -> None:
+    heavy = ("githubkit", "anthropic", "openai", "docker", "jinja2", "bot.solve_issue")
+    code = f"""
+import sys, bot.server.app, bot.cli.serve
+found = [name for name in {heavy!r} if name in sys.modules]
+sys.exit(", ".join(found) or None)
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+def test_config_check_names_the_place(tmp_path: Path) -> None:
+    file = tmp_path / "c.yml"
+    file.write_text("version: 1\nsampels: 3\n")
+    code, out, err = capuchin("config", "check", str(file))
+    assert (code, out) == (1, "")
+    assert err == f'{file}:2:1: There is no setting "sampels". Did you mean "samples"?\n'
+    code, out, _ = capuchin("config", "check", "--json", str(file))
+    assert code == 1
+    assert json.loads(out)["problem"]["line"] == 2
+
+
+def test_config_check_writes_no_escape_sequence_to_the_terminal(tmp_path: Path) -> None:
+    file = tmp_path / "c.yml"
+    file.write_text('"\\e[31mred": 1\n')
+    _, _, err = here("config", "check", str(file))
+    assert err == f'{file}:1:1: There is no setting "\\x1b[31mred".\n'
+
+
+def test_config_check_finds_the_file_or_none(tmp_path: Path) -> None:
+    assert here("config", "check", cwd=tmp_path) == (0, "", "No file: the defaults apply.\n")
+    (tmp_path / ".github").mkdir()
+    (tmp_path / ".github" / "capuchin.yml").write_text("samples: 2")
+    assert here("config", "check", cwd=tmp_path)[2] == ".github/capuchin.yml: valid.\n"
+
+
+@pytest.mark.parametrize("action", ["check", "show"])
+def test_a_file_that_cannot_be_read_is_wrong_usage(tmp_path: Path, action: str) -> None:
+    (tmp_path / "binary").write_bytes(b"\xff")
+    for name in ("absent", "binary", "."):
+        code, out, err = here("config", action, name, cwd=tmp_path)
+        assert (code, out, err) == (2, "", f"{name} cannot be read.\n")
+
+
+def test_config_show_prints_every_setting(tmp_path: Path) -> None:
+    (tmp_path / "c.yml").write_text("samples: 2")
+    code, out, _ = here("config", "show", "--json", "c.yml", cwd=tmp_path)
+    shown = json.loads(out)
+    assert (code, shown["samples"], shown["attempts"]) == (0, 2, 8)
+    assert here("config", "show", "c.yml", cwd=tmp_path)[1].startswith("version: 1\n")
+
+
+def test_config_show_explains_where_each_value_is_from(tmp_path: Path) -> None:
+    (tmp_path / "ours.yml").write_text("samples: 2")
+    (tmp_path / "theirs.yml").write_text("samples: 3\nattempts: 4")
+    words = ("config", "show", "--explain", "--defaults", "theirs.yml", "ours.yml")
+    code, out, _ = here(*words, cwd=tmp_path)
+    assert code == 0
+    lines = {line.split()[0]: line.split()[1:] for line in out.splitlines()}
+    assert lines["samples"] == ["2", "#", "ours.yml"]
+    rows = json.loads(here(*words, "--json", cwd=tmp_path)[1])
+    assert {"key": "attempts", "value": 4, "from": "theirs.yml"} in rows
+    (tmp_path / "theirs.yml").write_text("x: 1")
+    code, _, err = here(*words, cwd=tmp_path)
+    assert (code, err) == (1, 'theirs.yml:1:1: There is no setting "x".\n')
+
+
+def test_config_check_takes_several_files(tmp_path: Path) -> None:
+    (tmp_path / "a.yml").write_text("samples: 2")
+    (tmp_path / "b.yml").write_text("samples: 0")
+    code, out, err = here("config", "check", "--json", "a.yml", "b.yml", cwd=tmp_path)
+    assert code == 1
+    assert [each["valid"] for each in json.loads(out)] == [True, False]
+    assert err.startswith("a.yml: valid.\nb.yml:1:10: ")
+
+
+def test_config_schema_is_json() -> None:
+    code, out, _ = capuchin("config", "schema")
+    assert (code, json.loads(out)["type"]) == (0, "object")
+
+
+def test_doctor_says_what_is_missing_and_the_mend(redis_server: RedisServer) -> None:
+    nowhere = f"http://127.0.0.1:{free_port()}"
+    env = {
+        "CAPUCHIN_REDIS_URL": redis_server.url,
+        "CAPUCHIN_DOCKER_URL": "unix:///nowhere.sock",
+        "ANTHROPIC_BASE_URL": nowhere,
+    }
+    code, out, err = capuchin("doctor", "--json", env=env)
+    assert (code, err) == (1, "")
+    checks = {check["name"]: check for check in json.loads(out)["checks"]}
+    assert [name for name, check in checks.items() if check["works"]] == ["Python", "git", "Redis"]
+    assert all(check["mend"] for check in checks.values() if not check["works"])
+    code, out, _ = capuchin("doctor", env=env)
+    assert code == 1
+    assert "FAIL webhook secret: not set -> Set CAPUCHIN_WEBHOOK_SECRET" in out

@@ -1,0 +1,113 @@
+"""`capuchin evaluate --trees`: the table of CodeMonkeys' Figure 3."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from bot.cli import main
+from bot.cli.recall import measured
+from bot.settings import Settings
+from pipeline.codebase.git import git
+from pipeline.evaluation.dataset import BadData
+from tests.support.data.diffs import diff_of
+from tests.support.data.repositories import make_repository
+from tests.support.recorded_scout import NO, YES, scouted
+
+BEFORE = "def total(items):\n    return 0\n"
+DIFF = diff_of(BEFORE, BEFORE.replace("0", "1"), "shop/till.py")
+FILES = {
+    "shop/till.py": BEFORE,
+    "shop/long.py": "def total(total):\n" + "    total = total + total\n" * 2500,
+    "shop/names.py": "def name():\n    return 'x'\n",
+}
+
+
+def rows(folder: Path) -> Path:
+    (folder / "trees").mkdir()
+    commit = asyncio.run(make_repository(folder / "trees/a__shop.git", FILES))
+    words = "total of items is wrong in the till"
+    row = {"repo": "a/shop", "problem_statement": words, "base_commit": commit, "patch": DIFF}
+    said = [
+        {**row, "instance_id": "one"},
+        {**row, "instance_id": "two", "repo": "b/elsewhere"},
+        {**row, "instance_id": "three", "base_commit": "0" * 40},
+        {**row, "instance_id": "four", "patch": DIFF.replace("till", "new")},
+    ]
+    place = folder / "instances.jsonl"
+    place.write_text("".join(json.dumps(r) + "\n" for r in said))
+    return place
+
+
+def test_recall_by_budget_is_told_and_so_is_what_cannot_be_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CAPUCHIN_SCOUT_MODEL", raising=False)
+    out = tmp_path / "out"
+    given = [str(rows(tmp_path)), "--trees", str(tmp_path / "trees")]
+    assert main(["evaluate", *given, "--out", str(out), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["instances"] == 1
+    assert found["ways"]["words"]["recall"]["128000"] == 100
+    assert "no clone of b/elsewhere" in found["missing"]["two"]
+    assert "has no commit 000" in found["missing"]["three"]
+    assert "changes no source file" in found["missing"]["four"]
+    assert "Not measured: 3 instances." in (out / "recall.md").read_text()
+    assert (out / "recall.svg").read_text().startswith("<svg")
+
+
+def test_a_clone_that_is_not_whole_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    instances = rows(tmp_path)
+    tree = tmp_path / "trees/a__shop.git"
+    blob = asyncio.run(git(tree, "rev-parse", "HEAD:shop/names.py")).decode().strip()
+    (tree / "objects" / blob[:2] / blob[2:]).unlink()
+    assert main(["evaluate", str(instances), "--trees", str(tmp_path / "trees")]) == 2
+    assert "is not whole: shop/names.py" in capsys.readouterr().err
+
+
+def test_without_any_tree_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    instances = rows(tmp_path)
+    (tmp_path / "none").mkdir()
+    assert main(["evaluate", str(instances), "--trees", str(tmp_path / "none")]) == 2
+    assert "None of 4 instances can be measured." in capsys.readouterr().err
+    assert main(["evaluate", str(instances), "--trees", str(tmp_path / "nowhere")]) == 2
+
+
+def test_with_a_scout_all_three_ways_are_compared(tmp_path: Path) -> None:
+    async def both() -> None:
+        answers = [{"when": ['path="shop/till.py"'], "reply": YES}, {"reply": NO}]
+        async with scouted(*answers) as (_, server), server.serve() as url:
+            settings = Settings(scout_model=f"openai:scout@{url}/v1")
+            found = await measured(instances, tmp_path / "trees", None, settings)
+        assert list(found.ways) == ["words", "scout", "both"]
+        scout = found.ways["scout"]
+        assert scout.recall[4000] == 100
+        assert scout.compression > found.ways["words"].compression
+        assert scout.read_tokens > 0
+        assert found.ways["words"].read_tokens == 0
+
+    instances = rows(tmp_path)
+    asyncio.run(both())
+
+
+def test_the_prefilter_is_measured_with_and_without_an_embedding_model(tmp_path: Path) -> None:
+    async def both() -> None:
+        async with scouted({"reply": NO}) as (_, server), server.serve() as url:
+            settings = Settings(embedding_model=f"openai:mini@{url}/v1")
+            found = await measured(instances, tmp_path / "trees", None, settings)
+            assert list(found.ways) == ["words", "words and meaning"]
+            assert found.ways["words and meaning"].recall[128_000] == 100
+            gone = Settings(embedding_model="openai:mini@http://127.0.0.1:9/v1")
+            with pytest.raises(BadData, match="None of 4"):
+                await measured(instances, tmp_path / "trees", None, gone)
+            wrong = Settings(embedding_model="anthropic:mini")
+            with pytest.raises(BadData, match="CAPUCHIN_EMBEDDING_MODEL"):
+                await measured(instances, tmp_path / "trees", None, wrong)
+
+    instances = rows(tmp_path)
+    asyncio.run(both())

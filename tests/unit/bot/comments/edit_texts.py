@@ -1,0 +1,212 @@
+"""What people read of edits, as texts: verdicts, why one is not taken, pull requests, commits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from bot.comments import candidates, config_proposal, followup, pull_request, replies
+from bot.comments import verdict as verdict_text
+from bot.comments.code_destinations import told
+from bot.comments.status import NO_FIX_REASONS
+from bot.git.commit_style import Manners
+from bot.github.repository import Identity
+from bot.runner.types import Chosen
+from bot.runs import judge
+from bot.types import Heard, Mode, changed
+from pipeline.select import Choice
+from pipeline.selection.verdict import Judged, Verdict
+from pipeline.types import (
+    Candidate,
+    Context,
+    Findings,
+    NoFix,
+    Patch,
+    Rejected,
+    Selection,
+    Shown,
+    Standing,
+    SuiteReport,
+    SuiteRun,
+    VoteTable,
+)
+from tests.support.data.publishing import (
+    ACCOUNTS,
+    FAILS,
+    FIX,
+    PASSES,
+    a_run,
+    a_selection,
+)
+
+RUN = changed(
+    a_run(), page="https://bot.acme.test/runs/r1?key=k", dollars=0.42, mode=Mode.JUDGE,
+    pulls=(12, 34, 56),
+)  # fmt: skip
+CHOSEN = a_selection()
+USED = changed(RUN, mode=Mode.USE, candidate=2)
+
+
+def foreign(sample: int, source: str) -> Candidate:
+    return Candidate(sample=sample, patch=Patch(diff=FIX), source=source)
+
+
+TABLE = CHOSEN.evidence.votes.model_copy(
+    update={
+        "candidates": (foreign(0, "#12 by bob"), foreign(1, "#34 by carol")),
+        "rejected": (
+            Rejected(name="#56 by dan", why=judge.CLOSED),
+            Rejected(name="#99", why=judge.NONE),
+        ),
+    }
+)
+STANDINGS = tuple(
+    Standing(votes=n, passes=n, support=1, same_as=i, behaves_as=i, execution=n - 1.0, prior=0.0)
+    for i, n in enumerate((0, 2))
+)
+TAKEN = Verdict(
+    method="evidence",
+    chosen=1,
+    order=(1, 0),
+    why="It passes 2 of the 2 tests that vote.",
+    confidence=0.85,
+    suite=CHOSEN.evidence.suite,
+    standings=STANDINGS,
+    notes=("#12 by bob: what it does to submodules is left out.",),
+)
+ALONE = TAKEN.model_copy(
+    update={"suite": None, "suite_problem": "No test passes without any edit.", "order": (1,)}
+)
+NONE = TAKEN.model_copy(update={"chosen": None, "reason": "edits break tests", "suite": None})
+
+
+def judged(
+    verdict: Verdict, no: NoFix | None = None, *, table: VoteTable = TABLE, written: int = 0
+) -> str:
+    chosen = Chosen(Choice(Judged(table, verdict), no, written), ACCOUNTS, "image")
+    return verdict_text.judged_pulls(RUN, chosen)
+
+
+VERDICTS: Mapping[str, str] = {
+    "one is taken": judged(TAKEN),
+    "by a test of ours, without a suite": judged(ALONE, written=2),
+    "by what they have in common": judged(
+        ALONE.model_copy(update={"why": "It is most like the others."}),
+        table=TABLE.model_copy(update={"tests": (), "base": (), "runs": ((), ())}),
+    ),
+    "none is taken": judged(NONE, NoFix(reason="edits break tests")),
+    "none is likely enough": judged(
+        TAKEN, NoFix(reason="not sure enough", learnt=("The best is right with 5%, asked is 20%.",))
+    ),
+    "why none": "\n".join(
+        verdict_text.reason_of(NoFix(reason=reason)) for reason in NO_FIX_REASONS
+    ),
+    "why one is not looked at": "\n".join(
+        (
+            judge.NONE,
+            judge.CLOSED,
+            judge.MERGED,
+            judge.UNRELATED,
+            judge.GONE,
+            judge.BROKEN,
+        )
+    ),
+}
+
+NOT_USED: Mapping[str, str] = {
+    f"use: {name}": candidates.not_used(USED, why)
+    for name, why in {
+        "the run is gone": candidates.run_not_kept(),
+        "its edits are gone": candidates.edits_not_kept(),
+        "closed": candidates.not_open(12),
+        "no such edit": candidates.no_such_edit(9),
+        "there already": candidates.held_already(12, 2),
+        "changed since": candidates.changed_since(12),
+        "a person's": candidates.pushed_to(12),
+        "not to be pushed": candidates.may_not_push("it changes a path that no edit may"),
+        "refused by GitHub": candidates.push_refused(12),
+    }.items()
+}
+
+READ = changed(a_run(), not_read=replies.not_read(Heard(strangers=2, late=1, edited=True)))
+FOUND = Context(
+    files=(),
+    dropped=("shop/cart.py",),
+    findings=Findings(
+        way="scout", files=12, read=11, read_tokens=4000, unknown=1, invented=1,
+        shown=(Shown(path="shop/till.py", tokens=200, why="It adds | subtracts.", partial=False),),
+    ),
+    not_read=("1 file is too large.",),
+)  # fmt: skip
+SUITE = SuiteReport(
+    command=("python", "-m", "pytest"),
+    before=SuiteRun(execution=PASSES, passed=("a", "b"), failed=()),
+    after=SuiteRun(execution=FAILS, passed=("a",), failed=("b",)),
+    flaky=("tests/test_time.py::test_now",),
+    whole=9000,
+    chosen="those that run or import what the edit touches",
+)
+
+
+def proved(**fields: object) -> Selection:
+    return CHOSEN.model_copy(update={"evidence": CHOSEN.evidence.model_copy(update=fields)})
+
+
+LIVE = ACCOUNTS[0].model_copy(update={"model": "qwen"})
+UNREACHABLE = "".join(f"curl: (6) Could not resolve host: h{n}.example.org\n" for n in range(12))
+FREE = "qwen runs on a server of one's own: free."
+
+PULLS: Mapping[str, str] = {
+    "pull request": pull_request.body(READ, CHOSEN, ACCOUNTS),
+    "without a suite": pull_request.body(
+        a_run(), proved(suite=None, suite_problem="No test passes."), ACCOUNTS
+    ),
+    "a part of a suite, and all that can be told": pull_request.body(
+        a_run(),
+        proved(
+            suite=SUITE,
+            context=FOUND,
+            notes=("The reward model was left out: it cannot be reached.",),
+            cut_short="Money ended after 4 of 10 edits.",
+            standings=STANDINGS,
+            votes=CHOSEN.evidence.votes.model_copy(update={"flaky": (1,)}),
+        ),
+        [a.model_copy(update={"price_note": FREE, "model": "qwen"}) for a in ACCOUNTS],
+    ),
+    "without a network, and from elsewhere": pull_request.body(
+        a_run(),
+        a_selection(output=UNREACHABLE),
+        ACCOUNTS,
+        sent=told(["api.example.org"], (), served=True),
+    ),
+    "without a network, and of one's own": pull_request.body(
+        a_run(),
+        a_selection(output="gaierror: [Errno -3] Temporary failure in name resolution"),
+        (LIVE,),
+        sent=told([], [LIVE], served=True),
+    ),
+    "a settings file": f"{config_proposal.title()}\n\n"
+    + config_proposal.body("alice", config_proposal.marker_of("comment-1")),
+    "into a template": pull_request.body(
+        a_run(), CHOSEN, ACCOUNTS, "## Why\n\n## What\n\n## Tests\n\n- [x] I have read it\n"
+    ),
+}
+
+
+def message(manners: Manners, kind: str, title: str, body: str = "") -> str:
+    identity = Identity("capuchin[bot]", "1+capuchin[bot]@users.noreply.github.com")
+    return manners.message(manners.titled(kind, title), body, identity, "alice", "github.com")
+
+
+def messages(manners: Manners) -> Sequence[str]:
+    return [
+        message(manners, "test", pull_request.test_title(7)),
+        message(manners, "fix", pull_request.title(CHOSEN, 7), pull_request.change(CHOSEN)),
+        message(manners, "revert", pull_request.take_back_title("alice")),
+        message(manners, "fix", followup.follow_title(), "I said why."),
+    ]
+
+
+COMMITS: Mapping[str, str] = {
+    "as they are": "\n".join(messages(Manners())),
+    "conventional and signed off": "\n".join(messages(Manners(conventional=True, signed_off=True))),
+}

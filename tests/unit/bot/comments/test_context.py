@@ -1,0 +1,141 @@
+"""What a context says of how it was found, with a scout and without one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bot.comments.context import context_details, context_found
+from pipeline.context.finder import ContextFinder
+from pipeline.options import Options
+from pipeline.store import DirStore
+from pipeline.types import Account, Context, Issue, Usage
+from tests.support.data.repositories import make_codebase
+from tests.support.fakes import ScriptedModel
+from tests.support.recorded_embeddings import served
+from tests.support.recorded_scout import NO, YES
+
+FILES = {
+    "pkg/heads.py": "def parse_header(line):\n    return line\n",
+    "pkg/http.py": "import heads\n",
+    "pkg/other.py": "x = 1\n",
+}
+ISSUE = Issue(
+    repository="a/b", title="parse_header fails", body='File "/x/pkg/http.py", line 3, in get'
+)
+RANKING = "<ranking>\npkg/heads.py\npkg/invented.py\n</ranking>"
+
+
+async def found(
+    folder: Path, relevance: str, *, scout: bool = True, body: str = ISSUE.body
+) -> Context:
+    model = ScriptedModel(
+        {"relevance": [relevance], **{f"ranking/{n}": [RANKING] for n in range(3)}}
+    )
+    finder = ContextFinder(
+        solver=model,
+        scout=model if scout else None,
+        store=DirStore(folder / "store"),
+        options=Options(),
+    )
+    issue = ISSUE.model_copy(update={"body": body})
+    context = await finder.find(await make_codebase(folder / "r.git", FILES), issue)
+    assert context is not None
+    return context
+
+
+async def test_a_file_of_a_stack_trace_is_shown_though_nobody_found_it_relevant(
+    tmp_path: Path,
+) -> None:
+    context = await found(tmp_path, NO)
+    assert "pkg/http.py" in [file.path for file in context.files]
+    assert "It took none to be relevant" not in context_details(context, ())
+
+
+async def test_that_a_scout_found_nothing_and_words_were_taken_is_said(tmp_path: Path) -> None:
+    context = await found(tmp_path, NO, body="It raises.")
+    assert [file.path for file in context.files] == ["pkg/heads.py"]
+    said = context_details(context, ())
+    assert "The scout read every source file." in said
+    assert "It took none to be relevant: those that share most words with the issue" in said
+
+
+async def test_the_report_says_which_way_was_taken_and_what_was_invented(tmp_path: Path) -> None:
+    with_scout = await found(tmp_path / "a", YES)
+    without = await found(tmp_path / "b", YES, scout=False)
+    spent = [
+        Account(stage="ranking", model="m", calls=3, usage=Usage(), dollars=0.25),
+        Account(stage="editing", model="m", calls=3, usage=Usage(), dollars=9),
+    ]
+    report = context_found(with_scout, spent, 1.5)
+    assert report is not None
+    assert (report.way, report.read, report.invented, report.dollars) == ("scout", 3, 3, 0.25)
+    assert report.shown_tokens > 0
+    assert "The scout read every source file." in context_details(with_scout, spent)
+    said = context_details(without, spent)
+    assert "No scout is set" in said
+    assert "cost $0.2500 at list prices" in said
+
+
+async def test_the_report_says_whether_an_embedding_model_had_a_say(tmp_path: Path) -> None:
+    codebase = await make_codebase(tmp_path / "r.git", FILES)
+    spent = [Account(stage="embedding", model="m", calls=1, usage=Usage(), dollars=0.5)]
+    said: list[str] = []
+    for scout in (False, True):
+        for status in (None, 500):
+            answers = ({"call": "embedding", "status": status, "reply": "x"},) if status else ()
+            async with served(*answers) as (meaning, _):
+                model = ScriptedModel(
+                    {"relevance": [YES], **{f"ranking/{n}": [RANKING] for n in range(3)}}
+                )
+                finder = ContextFinder(
+                    solver=model,
+                    scout=model if scout else None,
+                    store=DirStore(tmp_path / f"store-{scout}-{status}"),
+                    options=Options(prefilter="always", prefilter_keep=2),
+                    meaning=meaning,
+                )
+                context = await finder.find(codebase, ISSUE)
+            assert context is not None
+            report = context_found(context, spent, 1)
+            assert report is not None
+            assert report.dollars == 0.5
+            said.append(report.meaning)
+            assert report.meaning in context_details(context, spent).replace("\\", "")
+    assert said == 2 * [
+        "The embedding model mini had a say in the order of 2 files.",
+        "The embedding model mini was not used, as it answered HTTP 500: words alone decided.",
+    ]
+
+
+async def test_a_summary_cannot_break_the_table(tmp_path: Path) -> None:
+    hostile = '{"relevant": true, "summary": "a | b </details> <script> @everyone `x | y`"}'
+    said = context_details(await found(tmp_path, hostile), [])
+    assert said.count("</details>") == 1
+    assert "<script>" not in said
+    rows = [line for line in said.splitlines() if line.startswith("| `pkg/")]
+    assert {row.count("|") for row in rows} == {4}
+
+
+async def test_the_cap_bounds_what_is_shown_and_the_threshold_asks_for_a_word_first(
+    tmp_path: Path,
+) -> None:
+    big = {f"pkg/b{n}.py": "def parse_header(line):\n    return line\n" * 40 for n in range(4)}
+    ranking = "<ranking>\n" + "\n".join(big) + "\n</ranking>"
+    model = ScriptedModel(
+        {
+            "relevance": [YES],
+            "relevance/word": ["yes"],
+            **{f"ranking/{n}": [ranking] for n in range(3)},
+        }
+    )
+    finder = ContextFinder(
+        solver=model,
+        scout=model,
+        store=DirStore(tmp_path / "store"),
+        options=Options(context_cap=1500, scout_threshold=0.2),
+    )
+    context = await finder.find(await make_codebase(tmp_path / "r.git", big), ISSUE)
+    assert context is not None
+    assert 0 < sum(file.tokens for file in context.files) <= 1500
+    assert len(context.files) < 4
+    assert "relevance/word" in {call for call, _ in model.asked}

@@ -1,0 +1,160 @@
+"""The pull request's texts: everything a reviewer needs, within GitHub's limits."""
+
+from __future__ import annotations
+
+from bot.comments import pull_request
+from bot.comments.status import request_marker
+from bot.comments.vote_table import matrix
+from pipeline.types import Context, Rejected, Standing
+from tests.support.data.publishing import ACCOUNTS, a_run, a_selection
+
+SPLIT = "\u200b"
+
+
+def test_the_body_holds_the_evidence_in_order() -> None:
+    body = pull_request.body(a_run(), a_selection(), ACCOUNTS)
+    wanted = [
+        "## What was wrong\n\n`total()` subtracts.",
+        "## What changed\n\nIt adds now.",
+        "\n\nFixes #7\n\n",
+        "`tests/test_total.py` is new. It fails on the code as it was and passes with the change",
+        "```text\nassert -1 == 3\n1 failed\n```",
+        "```text\n1 passed\n```",
+        "It passes 2 of the 2 tests that vote.",
+        "right with a probability of 85%",
+        "| before | 2 | 1 |\n| after | 3 | 0 |",
+        "## Limits",
+        "Models: recorded answers. Recorded answers were written down beforehand",
+        "| testing | recorded answers | 3 | 1,500 | 200 | $0.0123 |",
+        request_marker("r1"),
+    ]
+    places = [body.index(part) for part in wanted]
+    assert places == sorted(places)
+
+
+def test_the_table_shows_the_unedited_code_first() -> None:
+    selection = a_selection()
+    table = matrix(selection.evidence.votes, selection.candidate)
+    assert table.splitlines() == [
+        "| | test 1 | test 2 | passes |",
+        "|---|:-:|:-:|:-:|",
+        "| unedited code | ❌ | ❌ | 0 |",
+        "| edit 1 | 💥 | ⏱ | 0 |",
+        "| **edit 2 (chosen)** | ✅ | ✅ | 2 |",
+    ]
+
+
+def test_a_huge_log_is_shortened_until_the_body_fits() -> None:
+    body = pull_request.body(a_run(), a_selection(output="`" * 200_000), ACCOUNTS)
+    assert len(body) <= pull_request.BODY_CHARACTERS
+    assert body.endswith(request_marker("r1") + "\n")
+    assert "characters left out" in body
+
+
+def test_a_log_cannot_end_its_own_fence() -> None:
+    body = pull_request.body(a_run(), a_selection(output="```\n</details>\nFixes #1"), ACCOUNTS)
+    assert "````text\n```\n</details>\nFixes #1\n````" in body
+
+
+def test_a_model_can_close_no_other_issue_and_forge_no_marker() -> None:
+    cause = "Fixes #1 <!-- capuchin:run=other --> cc @everyone"
+    body = pull_request.body(a_run(), a_selection(cause=cause), ACCOUNTS)
+    assert f"Fixes #{SPLIT}1  cc @{SPLIT}everyone" in body
+    assert "capuchin:run=other" not in body
+
+
+def test_an_empty_title_falls_back_to_the_issue() -> None:
+    selection = a_selection()
+    untitled = selection.evidence.model_copy(update={"title": " \n"})
+    assert (
+        pull_request.title(selection.model_copy(update={"evidence": untitled}), 7) == "Fix issue 7"
+    )
+
+
+def test_a_repository_without_tests_is_told_so() -> None:
+    selection = a_selection()
+    alone = selection.evidence.model_copy(update={"suite": None})
+    body = pull_request.body(a_run(), selection.model_copy(update={"evidence": alone}), ())
+    assert "no tests of its own that I could find and run" in body
+    assert "No test of the repository's own was run." in body
+
+
+def test_files_that_were_left_out_are_not_all_said_to_be_too_large() -> None:
+    chosen = a_selection()
+    context = Context(files=(), dropped=("a.py", "b.py"))
+    proof = chosen.evidence.model_copy(update={"context": context})
+    body = pull_request.body(a_run(), chosen.model_copy(update={"evidence": proof}), ACCOUNTS)
+    assert "Not shown to the model that wrote the edit: 2 files that may matter" in body
+    assert "but did not fit, or seemed to matter less" in body
+
+
+def test_a_part_of_a_long_suite_is_said_to_be_one() -> None:
+    body = body_with_suite(whole=9000, chosen="those that run or import what the edit touches")
+    assert (
+        "2 of 9,000 tests that pass without the change were run with it: "
+        "those that run or import what the edit touches."
+    ) in body
+
+
+def test_names_of_tests_cannot_leave_their_block() -> None:
+    hostile = "t.py::a[```\n</details> @everyone #1]"
+    body = body_with_suite(flaky=(hostile,))
+    assert f"````text\n{hostile}\n````" in body
+    assert "as they do not always pass without the change" in body
+
+
+def test_why_no_test_was_run_is_told_inertly() -> None:
+    chosen = a_selection()
+    problem = "No test passes with `x`: @everyone <b>#1"
+    proof = chosen.evidence.model_copy(update={"suite": None, "suite_problem": problem})
+    body = pull_request.body(a_run(), chosen.model_copy(update={"evidence": proof}), ())
+    assert f"No test passes with `x`: @{SPLIT}everyone &lt;b\\>#{SPLIT}1" in body
+
+
+def body_with_suite(**changed: object) -> str:
+    chosen = a_selection()
+    assert chosen.evidence.suite is not None
+    suite = chosen.evidence.suite.model_copy(update=changed)
+    proof = chosen.evidence.model_copy(update={"suite": suite})
+    return pull_request.body(a_run(), chosen.model_copy(update={"evidence": proof}), ACCOUNTS)
+
+
+def test_a_foreign_edit_is_named_as_code_and_what_does_not_apply_stands_below() -> None:
+    votes = a_selection().evidence.votes
+    foreign = votes.candidates[0].model_copy(update={"source": "#12 <img> | @all `x`"})
+    table = votes.model_copy(
+        update={
+            "candidates": (foreign, votes.candidates[1]),
+            "flaky": (1,),
+            "rejected": (Rejected(name="#34", why="error: patch failed"),),
+        }
+    )
+    shown = matrix(table, votes.candidates[1])
+    assert "| `` #12 <img> ¦ @all `x` `` | 💥 | ⏱ | 0 |" in shown
+    assert "test 2 (unsteady)" in shown
+    assert shown.endswith("\n- `#34` does not apply: `error: patch failed`")
+
+
+def test_how_each_edit_stands_is_beside_its_tests() -> None:
+    votes = a_selection().evidence.votes
+    one = Standing(votes=0, passes=0, support=2, same_as=0, behaves_as=0, execution=-1, prior=0.5)
+    two = one.model_copy(update={"broken": ("t",), "reward": 0.25, "execution": 1.0})
+    shown = matrix(votes, votes.candidates[1], (one, two)).splitlines()
+    assert shown[0].endswith("| passes | equal edits (first) | breaks | reward | log-odds |")
+    assert shown[2].endswith("| 0 |  |  |  |  |")
+    assert shown[3].endswith("| 0 | 2 (edit 1) |  |  | -0.50 |")
+    assert shown[4].endswith("| 2 | 2 (edit 1) | 1 | 0.25 | +1.50 |")
+
+
+def test_a_table_that_is_too_large_is_summed_up() -> None:
+    votes = a_selection().evidence.votes
+    tests = votes.tests * 150
+    runs = tuple(row * 150 for row in votes.runs)
+    wide = votes.model_copy(update={"tests": tests, "base": votes.base * 150, "runs": runs})
+    assert matrix(wide, votes.candidates[1]).splitlines() == [
+        "| | passes |",
+        "|---|:-:|",
+        "| unedited code | 0 |",
+        "| edit 1 | 0 |",
+        "| **edit 2 (chosen)** | 300 |",
+    ]

@@ -1,0 +1,122 @@
+"""The mirror: made once, brought up to date, mended when damaged, and never outside its folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bot.errors import RepositoryEmpty, RepositoryGone
+from bot.git.mirrors import Mirrors
+from bot.git.remote import Remote
+from pipeline.codebase.git import git
+from pipeline.concurrency import together
+from tests.support.data import local_git
+from tests.support.data.publishing import SHOP
+
+NAME = "acme/shop"
+
+
+@pytest.fixture
+def origin(tmp_path: Path) -> Path:
+    local_git.repository(tmp_path / "origin", {"shop.py": SHOP})
+    return tmp_path / "origin"
+
+
+@pytest.fixture
+def remote(origin: Path) -> Remote:
+    return Remote(f"file://{origin}")
+
+
+@pytest.fixture
+def mirrors(tmp_path: Path) -> Mirrors:
+    return Mirrors(tmp_path / "data")
+
+
+async def test_the_first_checkout_has_the_branch_head(
+    mirrors: Mirrors, remote: Remote, origin: Path
+) -> None:
+    checkout = await mirrors.checkout(remote, NAME, "main")
+    assert checkout.base == local_git.git(origin, "rev-parse", "HEAD")
+    assert await git(checkout.git_dir, "show", f"{checkout.base}:shop.py") == SHOP
+
+
+async def test_a_later_checkout_fetches_what_is_new(
+    mirrors: Mirrors, remote: Remote, origin: Path
+) -> None:
+    await mirrors.checkout(remote, NAME, "main")
+    newer = local_git.committed(origin, {"shop.py": b"x = 1\n"})
+    checkout = await mirrors.checkout(remote, NAME, "main")
+    assert checkout.base == newer
+    assert await git(checkout.git_dir, "show", f"{newer}:shop.py") == b"x = 1\n"
+
+
+async def test_a_resumed_run_keeps_its_commit_even_after_a_force_push(
+    mirrors: Mirrors, remote: Remote, origin: Path, tmp_path: Path
+) -> None:
+    base = (await mirrors.checkout(remote, NAME, "main")).base
+    local_git.git(origin, "commit", "--quiet", "--amend", "-m", "other")
+    again = await mirrors.checkout(remote, NAME, "main", base=base)
+    elsewhere = await Mirrors(tmp_path / "other").checkout(remote, NAME, "main", base=base)
+    assert again.base == elsewhere.base == base
+    assert await git(elsewhere.git_dir, "show", f"{base}:shop.py") == SHOP
+
+
+async def test_a_commit_that_is_nowhere_is_gone(mirrors: Mirrors, remote: Remote) -> None:
+    with pytest.raises(RepositoryGone):
+        await mirrors.checkout(remote, NAME, "main", base="1" * 40)
+
+
+async def test_a_base_that_is_no_commit_name_is_refused(mirrors: Mirrors, remote: Remote) -> None:
+    with pytest.raises(RepositoryGone):
+        await mirrors.checkout(remote, NAME, "main", base="--upload-pack=x")
+
+
+@pytest.mark.parametrize("what", ["HEAD", "objects", "config"])
+async def test_a_damaged_mirror_is_made_again(
+    mirrors: Mirrors, remote: Remote, origin: Path, what: str
+) -> None:
+    checkout = await mirrors.checkout(remote, NAME, "main")
+    damage(checkout.git_dir / what)
+    again = await mirrors.checkout(remote, NAME, "main")
+    assert await git(again.git_dir, "show", f"{again.base}:shop.py") == SHOP
+    assert [p.name for p in again.git_dir.parent.iterdir() if p.name[0] == "."] == []
+
+
+def damage(place: Path) -> None:
+    if place.is_file():
+        place.write_text("rubbish")
+        return
+    for file in place.rglob("*"):
+        if file.is_file():
+            file.chmod(0o600)
+            file.write_bytes(b"rubbish")
+
+
+async def test_an_empty_repository_is_told_from_a_missing_one(
+    mirrors: Mirrors, tmp_path: Path
+) -> None:
+    (tmp_path / "empty").mkdir()
+    local_git.git(tmp_path / "empty", "init", "--quiet", "--bare")
+    with pytest.raises(RepositoryEmpty):
+        await mirrors.checkout(Remote(f"file://{tmp_path}/empty"), NAME, "main")
+    with pytest.raises(RepositoryGone):
+        await mirrors.checkout(Remote(f"file://{tmp_path}/nowhere"), NAME, "main")
+
+
+async def test_side_by_side_checkouts_share_one_mirror(mirrors: Mirrors, remote: Remote) -> None:
+    checkouts = await together(mirrors.checkout(remote, NAME, "main") for _ in range(4))
+    assert len({checkout.base for checkout in checkouts}) == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["../x", "acme/..", "acme/.", "a b/c", "acme", "/etc", "a/b/c", "-x/y"]
+)
+def test_a_hostile_name_never_becomes_a_path(mirrors: Mirrors, remote: Remote, name: str) -> None:
+    with pytest.raises(RepositoryGone):
+        mirrors.place(remote, name)
+
+
+def test_mirrors_lie_by_host_owner_and_name(tmp_path: Path) -> None:
+    place = Mirrors(tmp_path).place(Remote("https://git.acme.test:8443/Acme/Shop.git"), "Acme/Shop")
+    assert place == tmp_path / "mirrors" / "git.acme.test_8443" / "acme" / "shop.git"

@@ -1,0 +1,90 @@
+"""Each key of the settings file has a test that shows it acts: here is which."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from bot.repo_config.layers import Effective, settings
+from bot.repo_config.model import RepoConfig
+
+TESTS: Final = Path(__file__).parents[3]
+OUTCOMES: Final = "e2e/publishing/test_outcomes.py::"
+WAVES: Final = "machines/test_sample_waves.py::"
+LIMITS: Final = "machines/test_limits.py::"
+MODELS: Final = "unit/bot/runner/test_models.py::"
+CONTEXT: Final = "unit/pipeline/context/"
+PREFILTER: Final = (
+    CONTEXT
+    + "search/test_prefilter.py::test_the_prefilter_bounds_what_is_read_and_says_what_is_not"
+)
+CHOOSING: Final = "machines/test_selection_methods.py::"
+BUILDS: Final = "contracts/sandbox/test_build_isolation.py::"
+WHO: Final = "e2e/commands/test_trust_and_quota.py::"
+CONVENTIONS: Final = "e2e/publishing/test_repository_conventions.py::"
+DAY_BUDGET: Final = "unit/bot/storage/test_day_budget.py::"
+PYTHON: Final = "unit/sandbox/environment/test_python_version.py::"
+CARE: Final = "e2e/followup/test_open_pulls.py::"
+ACTS: Final[Mapping[str, str]] = {
+    "version": "unit/bot/repo_config/test_model.py::test_a_mistake_is_said_with_its_place",
+    "enabled": OUTCOMES + "test_a_repository_can_switch_us_off",
+    "trust": WHO + "test_trust_says_who_may_command",
+    "untrusted_comments": WHO + "test_strangers_words_can_be_shown_as_theirs",
+    "quota.person": WHO + "test_a_quota_is_kept_and_told_politely",
+    "quota.repository": WHO + "test_a_quota_is_kept_and_told_politely",
+    "draft": CARE + "test_a_draft_stays_what_the_repository_says",
+    "labels": CONVENTIONS + "test_labels_of_the_configuration_are_put_on",
+    "evidence_runs": "e2e/followup/test_evidence_check.py::"
+    "test_the_test_is_run_on_base_and_on_head_as_often_as_the_repository_says",
+    "follow_up": "e2e/followup/test_reviews.py::"
+    "test_reviews_are_left_to_people_where_the_repository_says_so",
+    "stale_days": CARE + "test_stale_ones_are_kept_where_the_repository_says_so",
+    "samples": "machines/test_solve.py::"
+    "test_four_samples_end_in_the_edit_that_the_selection_machine_chose",
+    "adaptive": WAVES + "test_without_adaptation_all_samples_are_started",
+    "first_wave": WAVES + "test_samples_that_disagree_are_followed_by_others_up_to_the_maximum",
+    "approaches": WAVES + "test_approaches_are_not_drawn_where_they_are_of_no_use",
+    "informed": WAVES + "test_an_informed_sample_sees_what_finished_ones_did_and_must_differ",
+    "attempts": "machines/test_solve.py::test_out_of_attempts_the_last_edit_still_counts",
+    "context_tokens": LIMITS + "test_the_model_is_asked_to_keep_to_the_tokens_of_the_context",
+    "execution_seconds": LIMITS + "test_a_reproduction_script_may_take_its_seconds",
+    "suite_seconds": LIMITS + "test_the_repositorys_tests_may_take_theirs",
+    "nearby_seconds": "machines/test_editing_feedback.py::test_the_early_tests_can_be_turned_off",
+    "agreement": WAVES + "test_so_many_must_agree_as_the_settings_say",
+    "thinking_tokens": MODELS + "test_only_the_solver_is_asked_to_think",
+    "batch": MODELS + "test_batches_are_used_where_the_maintainer_accepts_the_delay",
+    "context_cap": LIMITS + "test_of_a_file_that_does_not_fit_into_the_context_parts_are_shown",
+    "scout_threshold": "unit/pipeline/context/relevance/test_scan.py::"
+    "test_one_word_goes_first_and_only_the_likely_are_summed_up",
+    "include": CONTEXT + "files/test_sources.py::test_the_configuration_includes_and_excludes",
+    "exclude": CONTEXT + "files/test_sources.py::test_what_was_excluded_is_told_of",
+    "prefilter.use": PREFILTER,
+    "prefilter.above": PREFILTER,
+    "prefilter.keep": PREFILTER,
+    "selection": CHOOSING + "test_top3_reads_the_three_that_pass_most_tests",
+    "all_tests_vote": CHOOSING
+    + "test_what_does_not_fail_on_the_unedited_code_votes_only_when_asked_to",
+    "repeat_tests": CHOOSING + "test_flaky_tests_are_found_by_repetition_and_have_no_vote",
+    "confidence": "e2e/solve/test_selection.py::"
+    "test_below_the_threshold_no_pull_request_is_opened_but_what_was_learnt_is_told",
+    "budget.run": "machines/test_budget_ceilings.py::"
+    "test_one_that_is_not_good_enough_is_an_honest_no_that_a_higher_ceiling_continues",
+    "budget.day": DAY_BUDGET + "test_runs_of_one_repository_share_its_ceiling",
+    "dockerfile": BUILDS + "test_a_dockerfile_makes_what_the_repository_is_installed_in",
+    "python": PYTHON + "test_the_maintainers_word_goes_before_all",
+    "setup": "contracts/sandbox/test_environment.py::"
+    "test_setup_lines_replace_detection_and_progress_is_told",
+    "test": "machines/test_solve.py::"
+    "test_a_test_command_that_names_no_test_still_shows_which_passed",
+    "never_touch": "unit/pipeline/edits/test_read.py::test_a_hostile_path_is_refused",
+    "allow_lock_files": "unit/pipeline/edits/test_corpus.py::test_lock_files_can_be_allowed",
+}
+
+
+@pytest.mark.parametrize("key", [one.key for one in settings(Effective(RepoConfig(), {}))])
+def test_a_key_has_a_test_that_shows_it_acts(key: str) -> None:
+    file, _, name = ACTS[key].partition("::")
+    assert f"def {name}" in (TESTS / file).read_text(encoding="utf-8")

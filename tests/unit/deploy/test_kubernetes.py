@@ -1,0 +1,108 @@
+"""`deploy/kubernetes` is valid, and fits what the code asks for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, cast
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from bot.settings import Settings, variable
+from sandbox.kubernetes.engine import NEEDED
+from sandbox.kubernetes.pod import SECCOMP, PodOptions, lane_pod
+from sandbox.kubernetes.profile import node_profile
+from sandbox.layout import LABEL_OWNER, LABEL_RUN
+from sandbox.limits import Limits
+
+FOLDER = Path(__file__).parents[3] / "deploy/kubernetes"
+KUSTOMIZATION = yaml.safe_load((FOLDER / "kustomization.yaml").read_text())
+
+
+def documents() -> list[dict[str, Any]]:
+    names = cast(list[str], KUSTOMIZATION["resources"])
+    texts = [(FOLDER / name).read_text() for name in names]
+    return [one for text in texts for one in yaml.safe_load_all(text)]
+
+
+def the(kind: str, name: str) -> dict[str, Any]:
+    return next(
+        one for one in documents() if (one["kind"], one["metadata"]["name"]) == (kind, name)
+    )
+
+
+@pytest.mark.parametrize("version", ["1.33", "1.34"])
+def test_every_manifest_is_one_that_kubernetes_takes(version: str) -> None:
+    for one in documents():
+        cast(Any, kubernetes_validate).validate(one, version, strict=True)
+
+
+def test_every_file_is_applied() -> None:
+    files = {path.name for path in FOLDER.glob("*.yaml")} - {"kustomization.yaml"}
+    assert files == set(KUSTOMIZATION["resources"])
+
+
+def test_the_role_grants_what_the_engine_needs_and_no_more() -> None:
+    granted = {
+        (verb, *resource.partition("/")[::2])
+        for rule in the("Role", "capuchin-sandboxes")["rules"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    assert granted == set(NEEDED)
+
+
+def test_the_filter_on_the_nodes_is_that_of_a_lane() -> None:
+    mend = "run: python -m sandbox.kubernetes.profile > deploy/kubernetes/lane.json"
+    assert (FOLDER / "lane.json").read_text() == node_profile(), mend
+    spec = the("DaemonSet", "capuchin-seccomp")["spec"]["template"]["spec"]
+    volume = next(one["hostPath"] for one in spec["volumes"] if "hostPath" in one)
+    assert f"{Path(volume['path']).name}/lane.json" == SECCOMP
+
+
+def test_the_filter_is_in_the_form_of_the_runtime_specification() -> None:
+    profile = json.loads(node_profile())
+    assert profile.keys() == {"defaultAction", "architectures", "syscalls"}
+    keys = {key for rule in profile["syscalls"] for key in rule}
+    assert keys <= {"names", "action", "errnoRet", "args"}
+
+
+def test_the_environment_names_settings_that_exist() -> None:
+    known = {variable(name) for name in Settings.model_fields}
+    assert the("ConfigMap", "capuchin")["data"].keys() <= known
+
+
+def test_no_pod_of_ours_but_the_workers_gets_a_token() -> None:
+    for one in documents():
+        if one["kind"] in ("Deployment", "StatefulSet", "DaemonSet"):
+            spec = one["spec"]["template"]["spec"]
+            has_token = spec.get("automountServiceAccountToken", True)
+            assert has_token == (one["metadata"]["name"] == "capuchin-worker")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        PodOptions(),
+        PodOptions(runtime_class="gvisor", pull_secret="registry"),
+    ],
+)
+def test_the_pod_of_a_lane_is_valid_and_walled(options: PodOptions) -> None:
+    labels = {LABEL_RUN: "a run / of: any name", LABEL_OWNER: "https://github.com 1"}
+    pod = lane_pod("image", limits=Limits(), labels=labels, options=options)
+    cast(Any, kubernetes_validate).validate(pod, "1.34", strict=True)
+    spec = pod["spec"]
+    assert spec.get("runtimeClassName", "") == options.runtime_class
+    assert [one["name"] for one in spec.get("imagePullSecrets", [])] == (
+        [options.pull_secret] if options.pull_secret else []
+    )
+    assert spec["automountServiceAccountToken"] is False
+    assert spec["hostUsers"] is False
+    assert {"hostNetwork", "hostPID", "hostIPC"}.isdisjoint(spec)
+    assert all("emptyDir" in volume for volume in spec["volumes"])
+    walls = spec["containers"][0]["securityContext"]
+    assert walls["allowPrivilegeEscalation"] is False
+    assert walls["readOnlyRootFilesystem"] is True
+    assert walls["capabilities"] == {"drop": ["ALL"]}

@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import tarfile
+import time
+from pathlib import Path
+
+import pytest
+
+from pipeline.codebase.commit import Codebase
+from pipeline.codebase.git import GitFailed, git
+from pipeline.edits.patches import patch_of
+from sandbox.archive import Archive
+from tests.support.data.repositories import make_codebase, make_repository
+
+
+def members(tar: Archive) -> dict[str, tarfile.TarInfo]:
+    with tar.open() as data, tarfile.open(fileobj=data) as archive:
+        return {member.name: member for member in archive}
+
+
+async def test_a_commit_is_read_with_modes_sizes_and_contents(tmp_path: Path) -> None:
+    commit = await make_repository(
+        tmp_path / "r.git",
+        {"a.py": "é\n", "bin/run": "#!/bin/sh\n", "b": b"\0\xff", "same.py": "é\n"},
+        links={"link": "a.py"},
+        executable=("bin/run",),
+        submodules={"sub": "2" * 40},
+    )
+    codebase = await Codebase.open(tmp_path / "r.git", "main")
+    assert codebase.commit == commit
+    assert sorted(codebase.files) == ["a.py", "b", "bin/run", "link", "same.py", "sub"]
+    assert codebase.files["bin/run"].mode == "100755"
+    assert codebase.files["a.py"].size == 3
+    assert await codebase.read("b") == b"\0\xff"
+    assert await codebase.text("a.py") == "é\n"
+    assert await codebase.text("b") is None
+    assert await codebase.text("link") is None
+    assert await codebase.text("sub") is None
+    assert await codebase.read_all(["a.py", "same.py", "b"]) == {
+        "a.py": "é\n".encode(),
+        "same.py": "é\n".encode(),
+        "b": b"\0\xff",
+    }
+    with pytest.raises(KeyError):
+        await codebase.read("nowhere")
+
+
+async def test_a_tree_holds_files_links_and_executables_but_no_submodule(tmp_path: Path) -> None:
+    commit = await make_repository(
+        tmp_path / "r.git",
+        {"a.py": "x\n", "run": "y\n", ".gitattributes": "a.py export-ignore\n", "d/é.txt": "z"},
+        links={"link": "../../etc/passwd"},
+        executable=("run",),
+        submodules={"sub": "2" * 40},
+    )
+    tree = await (await Codebase.open(tmp_path / "r.git", commit)).tree()
+    found = members(tree.tar)
+    assert sorted(found) == [".gitattributes", "a.py", "d/é.txt", "link", "run"]
+    assert found["link"].linkname == "../../etc/passwd"
+    assert (found["run"].mode, found["a.py"].mode) == (0o755, 0o644)
+    again = await (await Codebase.open(tmp_path / "r.git", commit)).tree()
+    assert again == tree
+
+
+async def test_names_that_cannot_be_handled_are_skipped_with_the_reason(tmp_path: Path) -> None:
+    git_dir = tmp_path / "r.git"
+    await make_repository(git_dir, {"a.py": "x\n", "new\nline": "x\n", "-dash": "x\n"})
+    blob = (await git(git_dir, "rev-parse", "main:a.py")).strip()
+    entries = b"100644 blob " + blob + b"\tok\0" + b"100644 blob " + blob + b"\t\xff\xfe\0"
+    tree = (await git(git_dir, "mktree", "-z", input=entries)).decode().strip()
+    person = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a", "GIT_COMMITTER_NAME": "a"}
+    commit = await git(
+        git_dir, "commit-tree", "-m", "x", tree, env={**person, "GIT_COMMITTER_EMAIL": "a"}
+    )
+    odd = await Codebase.open(git_dir, commit.decode().strip())
+    assert list(odd.files) == ["ok"]
+    assert [(s.path, s.why) for s in odd.skipped] == [("\\xff\\xfe", "its name is not UTF-8")]
+    first = await Codebase.open(git_dir, "main")
+    assert list(first.files) == ["-dash", "a.py"]
+    assert first.skipped[0].why == "its name holds a control character"
+
+
+async def test_a_hand_made_tree_cannot_lead_out_of_the_repository(tmp_path: Path) -> None:
+    git_dir = tmp_path / "r.git"
+    await make_repository(git_dir, {"a.py": "x\n"})
+    blob = bytes.fromhex((await git(git_dir, "rev-parse", "main:a.py")).decode().strip())
+    raw = b"".join(b"100644 " + name + b"\0" + blob for name in (b"..", b".GIT", b"ok"))
+    tree = await git(
+        git_dir, "hash-object", "-w", "--literally", "-t", "tree", "--stdin", input=raw
+    )
+    body = f"tree {tree.decode().strip()}\nauthor a <a> 1 +0000\ncommitter a <a> 1 +0000\n\nx\n"
+    commit = await git(git_dir, "hash-object", "-w", "-t", "commit", "--stdin", input=body.encode())
+    codebase = await Codebase.open(git_dir, commit.decode().strip())
+    assert list(codebase.files) == ["ok"]
+    assert [skipped.path for skipped in codebase.skipped] == ["..", ".GIT"]
+
+
+async def test_a_repository_without_a_commit_is_an_empty_codebase(tmp_path: Path) -> None:
+    await git(None, "init", "-q", "--bare", str(tmp_path / "r.git"))
+    codebase = await Codebase.open(tmp_path / "r.git", "HEAD")
+    assert (codebase.commit, dict(codebase.files)) == ("", {})
+
+
+async def test_a_commit_without_files_is_an_empty_codebase(tmp_path: Path) -> None:
+    assert dict((await make_codebase(tmp_path / "r.git", {})).files) == {}
+
+
+@pytest.mark.parametrize("commit", ["3" * 40, "nope", "--output=x", "main:a.py"])
+async def test_an_unknown_commit_is_an_error_in_gits_words(tmp_path: Path, commit: str) -> None:
+    await make_repository(tmp_path / "r.git", {"a.py": "x\n"})
+    with pytest.raises(GitFailed) as failed:
+        await Codebase.open(tmp_path / "r.git", commit)
+    assert failed.value.words
+
+
+async def test_git_sees_nothing_of_the_machines_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".gitconfig").write_text("[user]\n\tname = Leaked\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
+    monkeypatch.setenv("SECRET", "x")
+    await make_repository(tmp_path / "r.git", {"a.py": "x\n"})
+    listed = await git(tmp_path / "r.git", "config", "--list")
+    assert b"Leaked" not in listed
+    seen = await git(tmp_path / "r.git", "-c", "alias.env=!env", "env")
+    assert b"SECRET" not in seen
+
+
+async def test_no_hook_runs(tmp_path: Path) -> None:
+    await make_repository(tmp_path / "r.git", {"a.py": "x\n"})
+    hook = tmp_path / "r.git/hooks/reference-transaction"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    await git(tmp_path / "r.git", "update-ref", "refs/heads/x", "main")
+
+
+async def test_git_gets_settings_and_descriptors(tmp_path: Path) -> None:
+    await make_repository(tmp_path / "r.git", {"a.py": "x\n"})
+    read, write = os.pipe()
+    os.write(write, b"through the pipe")
+    os.close(write)
+    try:
+        piped = await git(
+            tmp_path / "r.git",
+            "pipe",
+            config=(f"alias.pipe=!cat /dev/fd/{read}",),
+            pass_fds=(read,),
+        )
+    finally:
+        os.close(read)
+    assert piped == b"through the pipe"
+
+
+async def test_a_status_that_is_expected_is_no_error(tmp_path: Path) -> None:
+    await make_repository(tmp_path / "r.git", {"a.py": "x\n"})
+    assert await git(tmp_path / "r.git", "config", "no.such", accept=(0, 1)) == b""
+
+
+async def test_a_cancelled_call_leaves_no_process(tmp_path: Path) -> None:
+    await git(None, "init", "-q", "--bare", str(tmp_path / "r.git"))
+    mark = f"987654{os.getpid()}"
+    call = asyncio.create_task(
+        git(tmp_path / "r.git", "wait", config=(f"alias.wait=!sleep {mark}",))
+    )
+    deadline = time.monotonic() + 60
+    while not _running(mark):
+        assert time.monotonic() < deadline, "git never started its child"
+        await asyncio.sleep(0.01)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    while _running(mark):
+        assert time.monotonic() < deadline, "the child outlived the call"
+        await asyncio.sleep(0.01)
+
+
+def _running(mark: str) -> bool:
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if place.read_bytes().split(b"\0")[:2] == [b"sleep", mark.encode()]:
+                return True
+        except OSError:
+            continue
+    return False
+
+
+async def test_sha256_repositories_work_too(tmp_path: Path) -> None:
+    git_dir = tmp_path / "r.git"
+    made = subprocess.run(
+        ["git", "init", "-q", "--bare", "--object-format=sha256", str(git_dir)], check=False
+    )
+    if made.returncode:
+        pytest.skip("this git knows no SHA-256 repositories")
+    await make_repository(git_dir, {"a.py": "x\n"})
+    codebase = await Codebase.open(git_dir, "main")
+    assert len(codebase.commit) == 64
+    assert "+y" in (await patch_of(codebase, {"a.py": b"y\n"})).diff

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from pipeline.codebase.conventions import Conventions, detect, is_test
+from tests.support.data.repositories import make_codebase
+
+PYTEST = "import pytest\n\ndef test_a():\n    assert True\n"
+UNITTEST = "import unittest\n\nclass A(unittest.TestCase):\n    def test_a(self):\n        pass\n"
+
+
+async def found(tmp_path: Path, files: Mapping[str, str]) -> Conventions:
+    return await detect(await make_codebase(tmp_path / "r.git", files))
+
+
+RUNNERS: dict[str, tuple[dict[str, str], str]] = {
+    "pytest by import": ({"tests/test_a.py": PYTEST}, "pytest"),
+    "pytest by conftest": ({"tests/test_a.py": UNITTEST, "conftest.py": ""}, "pytest"),
+    "pytest by pyproject": (
+        {"t/test_a.py": UNITTEST, "pyproject.toml": "[tool.pytest.ini_options]\n"},
+        "pytest",
+    ),
+    "pytest by setup.cfg": ({"t/test_a.py": UNITTEST, "setup.cfg": "[tool:pytest]\n"}, "pytest"),
+    "pytest by tox.ini": ({"t/test_a.py": UNITTEST, "tox.ini": "[pytest]\n"}, "pytest"),
+    "pytest by functions": ({"test_a.py": "def test_a():\n    pass\n"}, "pytest"),
+    "unittest": ({"tests/test_a.py": UNITTEST, "tox.ini": "[tox]\n"}, "unittest"),
+    "broken pyproject": ({"tests/test_a.py": UNITTEST, "pyproject.toml": "[[["}, "unittest"),
+    "odd pyproject": ({"tests/test_a.py": UNITTEST, "pyproject.toml": "tool = 1"}, "unittest"),
+    "no tests": ({"a.py": "x = 1\n"}, "unittest"),
+}
+
+
+@pytest.mark.parametrize("case", RUNNERS)
+async def test_the_runner_is_found(case: str, tmp_path: Path) -> None:
+    files, runner = RUNNERS[case]
+    assert (await found(tmp_path, files)).runner == runner
+
+
+async def test_the_fullest_test_folder_its_names_and_an_example_are_found(tmp_path: Path) -> None:
+    conventions = await found(
+        tmp_path,
+        {
+            "pkg/a.py": "x = 1\n",
+            "pkg/tests/a_test.py": PYTEST,
+            "pkg/tests/b_test.py": PYTEST + "# more\n" * 100,
+            "pkg/tests/__init__.py": "",
+            "test_other.py": PYTEST,
+        },
+    )
+    assert (conventions.folder, conventions.suffix, conventions.tests) == ("pkg/tests", True, 3)
+    assert conventions.packaged
+    assert conventions.example == "pkg/tests/b_test.py"
+    assert conventions.fresh_path("It breaks: x > 1!", []) == "pkg/tests/it_breaks_x_1_test.py"
+
+
+async def test_without_tests_a_new_file_goes_to_tests(tmp_path: Path) -> None:
+    conventions = await found(tmp_path, {"a.py": "x = 1\n"})
+    assert (conventions.folder, conventions.example) == ("tests", None)
+    assert conventions.suite_command() is None
+    assert conventions.command_for("tests/test_x.py")[:3] == ("python", "-m", "unittest")
+
+
+TITLES = {
+    "Crash on `x`": "tests/test_crash_on_x.py",
+    "../../etc/passwd": "tests/test_etc_passwd.py",
+    "日本語": "tests/test_issue.py",
+    "": "tests/test_issue.py",
+    "a" * 200: f"tests/test_{'a' * 48}.py",
+    "one two three four five six seven": "tests/test_one_two_three_four_five_six.py",
+}
+
+
+@pytest.mark.parametrize("title", TITLES)
+async def test_a_new_file_is_named_after_the_issue(title: str, tmp_path: Path) -> None:
+    conventions = await found(tmp_path, {"tests/test_a.py": PYTEST})
+    assert conventions.fresh_path(title, []) == TITLES[title]
+
+
+async def test_no_existing_file_is_ever_overwritten(tmp_path: Path) -> None:
+    conventions = await found(tmp_path, {"tests/test_a.py": PYTEST})
+    taken = ["tests/test_a.py", "tests/TEST_A_2.py"]
+    assert conventions.fresh_path("A", taken) == "tests/test_a_3.py"
+
+
+async def test_the_whole_suite_is_run_by_the_repositorys_runner(tmp_path: Path) -> None:
+    base = Conventions(
+        runner="pytest", folder="tests", suffix=False, tests=1, packaged=False, example=None
+    )
+    assert (base.suite_command() or ())[-2:] == ("addopts=", "--tb=short")
+    plain = base.model_copy(update={"runner": "unittest"})
+    assert (plain.suite_command() or ())[-2:] == ("-s", "tests")
+    packaged = plain.model_copy(update={"packaged": True, "folder": "tests/unit"})
+    assert (packaged.suite_command() or ())[-4:] == ("-s", "tests", "-t", ".")
+    root = plain.model_copy(update={"folder": ""})
+    assert root.suite_command() == ("python", "-m", "unittest", "discover", "-v")
+
+
+@pytest.mark.parametrize(
+    ("path", "test"),
+    [
+        ("tests/a.py", True),
+        ("a/test/b.txt", True),
+        ("test_a.py", True),
+        ("a_test.py", True),
+        ("pkg/tests.py", True),
+        ("conftest.py", True),
+        ("pkg/a_test.go", True),
+        ("src/ATest.java", True),
+        ("Acme/ThingTests.cs", True),
+        ("src/a.test.ts", True),
+        ("src/__tests__/a.js", True),
+        ("spec/a_spec.rb", True),
+        ("src/Latest.java", False),
+        ("pkg/testing.py", False),
+        ("contest.py", False),
+        ("pkg/latest.py", False),
+    ],
+)
+def test_tests_are_known_by_name_or_folder(path: str, test: bool) -> None:
+    assert is_test(path) is test
+
+
+async def test_a_new_file_never_takes_the_place_of_another_in_any_case(tmp_path: Path) -> None:
+    conventions = await found(tmp_path, {"Pkg/Tests/test_total.py": PYTEST})
+    for there in ("Pkg/Tests/test_total.py", "pkg/tests/Test_Total.py"):
+        assert conventions.fresh_path("total", [there]) == "Pkg/Tests/test_total_2.py"
+
+
+async def test_a_file_named_like_the_test_folder_is_no_folder(tmp_path: Path) -> None:
+    one = await found(tmp_path / "one", {"a.py": "x = 1\n", "tests": "run me"})
+    assert one.folder == "test"
+    both = await found(tmp_path / "both", {"a.py": "x = 1\n", "tests": "run me", "test": "me too"})
+    assert both.fresh_path("total", []) == "test_total.py"

@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.context.files.discover import sources_of
+from pipeline.context.search.mentions import named_files
+from pipeline.context.search.prefilter import prefilter
+from pipeline.context.search.reading_list import reading
+from pipeline.options import Options
+from pipeline.types import Issue
+from tests.support.data.repositories import make_codebase
+
+
+def issue(title: str, body: str = "") -> Issue:
+    return Issue(repository="a/b", title=title, body=body)
+
+
+TRACES = {
+    'File "/usr/lib/python3/site-packages/pkg/http.py", line 3, in get': ["src/pkg/http.py"],
+    r'File "C:\Users\me\Pkg\HTTP.py", line 3': ["src/pkg/http.py"],
+    'File "/home/me/my project/web app/view.py", line 1': ["web app/view.py"],
+    "    at get (/srv/app/lib/client.js:10:5)": ["lib/client.js"],
+    "at com.acme.net.Client.get(Client.java:12)": ["src/main/java/com/acme/net/Client.java"],
+    "/go/src/acme/server.go:12 +0x1d": ["acme/server.go"],
+    "thread 'main' panicked at src/main.rs:10:5": ["src/main.rs"],
+    "in /var/www/acme/Index.php on line 3": ["acme/Index.php"],
+    "see `main.rs`, please": ["src/main.rs"],
+    "see acme/server.go:12 and `pkg/http.py`.": ["acme/server.go", "src/pkg/http.py"],
+    'File "/usr/lib/python3/other/http.py", line 3': [],
+    "see __init__.py": [],
+    "version 1.2.3 of e.g. this": [],
+}
+PATHS = [
+    "src/pkg/http.py",
+    "src/main.rs",
+    "web app/view.py",
+    "lib/client.js",
+    "src/main/java/com/acme/net/Client.java",
+    "src/main/java/com/acme/db/Client.java",
+    "acme/server.go",
+    "acme/Index.php",
+    *(f"p{n}/__init__.py" for n in range(9)),
+]
+
+
+@pytest.mark.parametrize("text", TRACES)
+def test_files_of_stack_traces_and_quoted_names_are_known_in_every_language(text: str) -> None:
+    assert named_files(issue("It fails", text), PATHS) == TRACES[text]
+
+
+FILES = {
+    "docs/conf.py": "x = 1\n",
+    "pkg/user.py": "from pkg.heads import parse_header\nparse_header('a')\n",
+    "pkg/heads.py": "def parse_header(line):\n    return line\n",
+    "pkg/http.py": "import socket\n",
+    "pkg/cookies.go": "package pkg\n\nfunc parseHeader() {}\n",
+}
+CRASH = issue("parse_header fails", 'File "/x/site-packages/pkg/http.py", line 3\nKeyError')
+
+
+async def test_named_files_come_first_then_definitions_then_uses(tmp_path: Path) -> None:
+    sources = await sources_of(await make_codebase(tmp_path / "r.git", FILES))
+    found = await prefilter(sources, CRASH, 10)
+    assert [hit.path for hit in found.kept] == [
+        "pkg/http.py", "pkg/heads.py", "pkg/user.py", "pkg/cookies.go",
+    ]  # fmt: skip
+    assert found.kept[0].named
+    assert "names this file" in found.kept[0].summary
+    assert "parse_header" in found.kept[1].summary
+    assert found.unread == ("docs/conf.py",)
+
+
+async def test_the_words_of_a_path_count(tmp_path: Path) -> None:
+    files = {"a/cookie_jar.py": "x = 1\n", "b/other.py": "x = 2\n", "c/third.py": "cookie = 1\n"}
+    sources = await sources_of(await make_codebase(tmp_path / "r.git", files))
+    found = await prefilter(sources, issue("The cookie jar is lost"), 10)
+    assert [hit.path for hit in found.kept] == ["a/cookie_jar.py", "c/third.py"]
+
+
+async def test_files_that_the_issue_names_are_kept_beyond_the_number_asked_for(
+    tmp_path: Path,
+) -> None:
+    sources = await sources_of(await make_codebase(tmp_path / "r.git", FILES))
+    crash = issue("It fails", "pkg/user.py\npkg/http.py\nparse_header")
+    found = await prefilter(sources, crash, 1)
+    assert [hit.path for hit in found.kept] == ["pkg/user.py", "pkg/http.py"]
+
+
+async def test_a_file_that_the_issue_names_and_nobody_reads_is_told_of(tmp_path: Path) -> None:
+    files = {"pkg/api_pb2.py": "x = 1\n", "pkg/api.py": "x = 2\n"}
+    codebase = await make_codebase(tmp_path / "r.git", files)
+    trace = 'File "/x/pkg/api_pb2.py", line 1\nFile "/x/pkg/api.py", line 1'
+    read = await reading(codebase, issue("It fails", trace), Options())
+    assert read.not_read() == (
+        "pkg/api_pb2.py, which the issue names, was not read: generated.",
+        "1 file was not read: generated.",
+    )
+
+
+async def test_hostile_words_are_words(tmp_path: Path) -> None:
+    sources = await sources_of(await make_codebase(tmp_path / "r.git", FILES))
+    hostile = issue('" OR 1=1; DROP TABLE page --', "NEAR(parse AND (header* ^" + "x" * 300)
+    kept = [hit.path for hit in (await prefilter(sources, hostile, 10)).kept]
+    assert kept == ["pkg/cookies.go", "pkg/heads.py", "pkg/user.py"]
+    assert (await prefilter(sources, issue("??", "\0"), 10)).kept == ()
+
+
+async def test_the_index_is_kept_by_content_and_follows_the_commit(tmp_path: Path) -> None:
+    one = await make_codebase(tmp_path / "r.git", FILES)
+    other = await make_codebase(one.git_dir, {"pkg/new.py": "def parse_header(): ...\n"})
+    sources = await sources_of(one)
+    first = await prefilter(sources, CRASH, 10)
+    # Without these objects nothing of them can be read again.
+    for file in sources.files:
+        (one.git_dir / "objects" / file.blob[:2] / file.blob[2:]).unlink()
+    assert await prefilter(sources, CRASH, 10) == first
+    found = await prefilter(await sources_of(other), CRASH, 10)
+    assert {hit.path for hit in found.kept} == {"pkg/new.py", *(hit.path for hit in first.kept)}
+
+
+@pytest.mark.parametrize(
+    ("options", "read", "unread"),
+    [
+        ({}, 5, 0),
+        ({"prefilter": "never", "prefilter_above": 1}, 5, 0),
+        ({"prefilter_above": 4, "prefilter_keep": 2}, 2, 3),
+        ({"prefilter_above": 5, "prefilter_keep": 2}, 5, 0),
+        ({"prefilter": "always", "prefilter_keep": 4}, 4, 1),
+    ],
+)
+async def test_the_prefilter_bounds_what_is_read_and_says_what_is_not(
+    tmp_path: Path, options: dict[str, object], read: int, unread: int
+) -> None:
+    codebase = await make_codebase(tmp_path / "r.git", {**FILES, "README.md": "x\n"})
+    found = await reading(codebase, CRASH, Options.model_validate(options))
+    assert (len(found.files), len(found.unread)) == (read, unread)
+    assert found.not_read()[-1] == "1 file was not read: documentation."
+    if unread:
+        assert "in common with the issue" in found.not_read()[0]
+        assert found.files[0].path == "pkg/http.py"

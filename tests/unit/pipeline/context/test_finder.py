@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.context.files.discover import sources_of
+from pipeline.context.finder import ContextFinder
+from pipeline.context.packing import Room, pack
+from pipeline.context.ranking import merge, read_order
+from pipeline.context.relevance.verdict import parse
+from pipeline.context.search.prefilter import prefilter
+from pipeline.context.tokens import estimate
+from pipeline.models.base import ContextTooLong, ModelRefused
+from pipeline.options import Options
+from pipeline.store import DirStore
+from pipeline.types import Issue
+from tests.support.data.repositories import make_codebase
+from tests.support.fakes import Answer, ScriptedModel
+
+RELEVANT = {
+    "RELEVANCE: relevant\nSUMMARY: It adds.": "It adds",
+    "**RELEVANCE: Relevant**\n**Summary:** It adds.": "It adds",
+    "Relevance: Relevant.\n\nSummary: One.\n\nTwo paragraphs.": "One. Two paragraphs",
+    "RELEVANCE: *relevant*\nSUMMARY - It adds": "It adds",
+    "relevance:RELEVANT\nsummary:It adds": "It adds",
+    "Let me see.\n\n## Relevance: `relevant`\n## Summary: It adds": "It adds",
+    "RELEVANCE: relevant\nIt adds.": "It adds",
+    "Relevance: yes\nSummary: x": "x",
+    '{"relevant": true, "summary": "It adds."}': "It adds",
+    'Here you are:\n```json\n{"Relevant": "Yes", "Summary": "It adds."}\n```': "It adds",
+    '{"relevant": true, "summary": "It ad': "It ad",
+    "- **Relevant**: yes\n- **Summary**: It adds": "It adds",
+    "Yes. It adds.": "It adds",
+    "I think that this file is highly relevant: it adds.": "it adds",
+    "relevant\n\nIt adds.": "It adds",
+}
+
+
+@pytest.mark.parametrize("reply", RELEVANT)
+def test_a_relevant_file_is_not_lost_to_the_form_of_the_answer(reply: str) -> None:
+    assert parse(reply) == (True, RELEVANT[reply])
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "RELEVANCE: not relevant\nSUMMARY: no",
+        "**Relevance:** Not Relevant",
+        "RELEVANCE: NOT_RELEVANT",
+        "relevance: irrelevant",
+        "Relevance: no",
+        '{"relevant": false, "summary": "Nothing."}',
+        '{"relevance": "Not relevant"}',
+        "1. RELEVANCE: **No**",
+        "No, it only prints.",
+        "This file isn't really relevant.",
+    ],
+)
+def test_an_irrelevant_file_is_known_in_every_dress(reply: str) -> None:
+    said = parse(reply)
+    assert said is not None
+    assert not said.relevant
+
+
+@pytest.mark.parametrize("reply", ["", "I cannot say.", "The relevance is hard to judge."])
+def test_an_answer_without_a_verdict_is_unknown(reply: str) -> None:
+    assert parse(reply) is None
+
+
+def test_orders_are_merged_by_mean_relative_rank_and_absence_counts_as_the_end() -> None:
+    # a: 0, 1/2, 1 -> 1/2; b: 1/2, 0, 0 -> 1/6; c: 1, 1, 1/2 -> 5/6
+    assert merge([["a", "b"], ["b", "a"], ["b", "c"]]) == ["b", "a", "c"]
+    assert merge([["a", "b", "c"]]) == ["a", "b", "c"]
+    assert merge([[], ["a"]]) == ["a"]
+    assert merge([]) == []
+
+
+def test_ties_keep_the_earlier_order() -> None:
+    assert merge([["a", "b"], ["b", "a"]]) == ["a", "b"]
+
+
+def test_an_order_is_read_without_invented_paths_and_ornaments() -> None:
+    body = "1. `a.py`\n- b/c.py\n\ninvented.py\na.py\n  2_d.py  \n'e f.py',"
+    known = ["a.py", "b/c.py", "2_d.py", "e f.py"]
+    assert read_order(body, known) == (["a.py", "b/c.py", "2_d.py", "e f.py"], 1)
+
+
+def test_packing_takes_in_turn_what_fits() -> None:
+    tokens = {"a": 5, "b": 9, "c": 3}
+    assert pack(["a", "b", "c"], tokens, 10) == ([Room("a", 5), Room("c", 3)], ["b"])
+
+
+@pytest.mark.parametrize(
+    ("text", "at_least"),
+    [("", 0), ("x", 1), ("def f(x):\n    return x + 1\n", 12), ("0123456789", 10), ("中文字", 3)],
+)
+def test_tokens_are_rather_overestimated(text: str, at_least: int) -> None:
+    assert at_least <= estimate(text) <= 2 * at_least + 2
+
+
+def test_an_estimate_of_much_text_is_quick_and_sane() -> None:
+    text = Path(__file__).read_text()
+    assert len(text) / 4 < estimate(text) < len(text) / 2
+
+
+ISSUE = Issue(
+    repository="a/b",
+    title="parse_header fails",
+    body='File "/usr/lib/python3/site-packages/pkg/http.py", line 3\nKeyError in parse_header',
+)
+
+
+async def test_the_prefilter_prefers_named_files_then_definitions(tmp_path: Path) -> None:
+    codebase = await make_codebase(
+        tmp_path / "r.git",
+        {
+            "docs/conf.py": "x = 1\n",
+            "pkg/user.py": "from pkg.heads import parse_header\n",
+            "pkg/heads.py": "def parse_header(line):\n    return line\n",
+            "pkg/http.py": "import heads\n",
+        },
+    )
+    found = await prefilter(await sources_of(codebase), ISSUE, 3)
+    assert [hit.path for hit in found.kept] == ["pkg/http.py", "pkg/heads.py", "pkg/user.py"]
+    assert "names this file" in found.kept[0].summary
+    assert found.unread == ("docs/conf.py",)
+
+
+async def test_sources_are_text_that_people_wrote_python_first(tmp_path: Path) -> None:
+    codebase = await make_codebase(
+        tmp_path / "r.git",
+        {
+            "b.py": "x = 1\n",
+            "a.js": "x\n",
+            "logo.png": b"\0",
+            "data.json": b"\0\1",
+            "node_modules/x.js": "x\n",
+            "a.min.js": "x\n",
+            "packed.js": "x" * 5000,
+            "poetry.lock": "x\n",
+            "package-lock.json": "{}\n",
+            "empty.py": "\n",
+            "big.py": "a = 1\n" * 70_000,
+            "dense.py": "(((((((\n" * 20_000,
+        },
+    )
+    sources = await sources_of(codebase)
+    assert [file.path for file in sources.files] == ["b.py", "big.py", "dense.py", "a.js"]
+    assert {entry.path: entry.why for entry in sources.left_out} == {
+        "logo.png": "binary",
+        "data.json": "binary",
+        "node_modules/x.js": "vendored",
+        "a.min.js": "minified",
+        "packed.js": "minified",
+        "poetry.lock": "lock file",
+        "package-lock.json": "lock file",
+        "empty.py": "empty",
+    }
+
+
+def model(
+    *relevance: Answer, ranking: str = "<ranking>\nb.py\ntests/test_a.py\na.py\n</ranking>"
+) -> ScriptedModel:
+    return ScriptedModel(
+        {"relevance": list(relevance), "ranking/0": [ranking], "ranking/1": [ranking]}
+    )
+
+
+FILES = {"a.py": "x = 1\n", "b.py": "y = 2\n", "tests/test_a.py": "def test(): pass\n"}
+
+
+async def find(
+    folder: Path, model: ScriptedModel, **options: object
+) -> tuple[list[str], list[str]]:
+    codebase = await make_codebase(folder / "r.git", FILES)
+    settings = Options.model_validate({"rankings": 2, **options})
+    finder = ContextFinder(
+        solver=model, scout=model, store=DirStore(folder / "store"), options=settings
+    )
+    context = await finder.find(codebase, ISSUE)
+    assert context is not None
+    return [file.path for file in context.files], list(context.dropped)
+
+
+async def test_tests_come_after_sources_whatever_the_ranking_says(tmp_path: Path) -> None:
+    files, dropped = await find(tmp_path, model("RELEVANCE: relevant"))
+    assert files == ["b.py", "a.py", "tests/test_a.py"]
+    assert dropped == []
+
+
+async def test_what_was_not_ranked_is_named_among_the_dropped(tmp_path: Path) -> None:
+    asked = model("RELEVANCE: relevant", ranking="<ranking>\nb.py\n</ranking>")
+    assert await find(tmp_path, asked) == (["b.py"], ["a.py", "tests/test_a.py"])
+
+
+@pytest.mark.parametrize("answer", ["?", ModelRefused("no")])
+async def test_an_unreadable_verdict_keeps_the_file(tmp_path: Path, answer: Answer) -> None:
+    assert len((await find(tmp_path, model(answer)))[0]) == 3
+
+
+async def test_an_unreadable_verdict_is_asked_for_once_more(tmp_path: Path) -> None:
+    asked = model("?")
+    await find(tmp_path, asked)
+    assert [call for call, _ in asked.asked].count("relevance") == 6
+
+
+async def test_each_verdict_is_paid_for_once(tmp_path: Path) -> None:
+    await find(tmp_path, model("RELEVANCE: relevant"))
+    (tmp_path / "store/context/files.json").unlink()
+    again = model(AssertionError("asked again"))
+    codebase = await make_codebase(tmp_path / "r2.git", FILES)
+    finder = ContextFinder(
+        solver=again,
+        scout=again,
+        store=DirStore(tmp_path / "store"),
+        options=Options(rankings=2),
+    )
+    assert await finder.find(codebase, ISSUE) is not None
+    assert again.asked == []
+
+
+async def test_a_scout_with_too_small_a_window_leaves_the_words_to_decide(tmp_path: Path) -> None:
+    codebase = await make_codebase(tmp_path / "r.git", {"heads.py": "def parse_header(): 1\n"})
+    asked = model(ContextTooLong("long"))
+    finder = ContextFinder(
+        solver=asked, scout=asked, store=DirStore(tmp_path / "store"), options=Options()
+    )
+    context = await finder.find(codebase, ISSUE)
+    assert context is not None
+    assert [file.path for file in context.files] == ["heads.py"]

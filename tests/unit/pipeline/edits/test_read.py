@@ -1,0 +1,274 @@
+from __future__ import annotations
+
+import codecs
+from pathlib import Path
+
+import pytest
+
+from pipeline.codebase.commit import Codebase
+from pipeline.edits.read import Edited, read_edit
+from pipeline.replies import Malformed
+from tests.support.data.repositories import applied, make_codebase, make_repository
+
+
+def block(path: str, search: str, replace: str) -> str:
+    return f"{path}\n<<<<<<< SEARCH\n{search}=======\n{replace}>>>>>>> REPLACE\n"
+
+
+async def after(codebase: Codebase, body: str, folder: Path) -> dict[str, bytes]:
+    edited = await read_edit(body, codebase)
+    assert isinstance(edited, Edited), edited
+    return await applied(codebase, edited.patch.diff, folder)
+
+
+async def refused(
+    codebase: Codebase, body: str, known: tuple[str, ...] = (), never_touch: tuple[str, ...] = ()
+) -> str:
+    answer = await read_edit(body, codebase, known=known, never_touch=never_touch)
+    assert isinstance(answer, Malformed), answer
+    return answer.hint
+
+
+CASES: dict[str, tuple[bytes, str, str, bytes]] = {
+    "a plain line": (b"a\nb\nc\n", "b\n", "B\n", b"a\nB\nc\n"),
+    "the last line of a file without a final line break": (b"a\nb", "b\n", "B\n", b"a\nB"),
+    "another line of such a file": (b"a\nb", "a\n", "A\n", b"A\nb"),
+    "a line added at the end of such a file": (b"a\nb", "b\n", "b\nc\n", b"a\nb\nc"),
+    "the only line of such a file": (b"a", "a\n", "A\n", b"A"),
+    "a file in UTF-16": (
+        codecs.BOM_UTF16_LE + "a\nö\n".encode("utf-16-le"),
+        "ö\n",
+        "Ö\n",
+        codecs.BOM_UTF16_LE + "a\nÖ\n".encode("utf-16-le"),
+    ),
+    "a file with CRLF": (b"a\r\nb\r\n", "b\n", "B\nC\n", b"a\r\nB\r\nC\r\n"),
+    "CRLF and no final line break": (b"a\r\nb", "b\n", "B\n", b"a\r\nB"),
+    "mixed line endings outside the block": (b"a\r\nb\nc\n", "c\n", "C\n", b"a\r\nb\nC\n"),
+    "mixed line endings inside the block": (
+        b"a\r\nb\nc\n",
+        "a\nb\nc\n",
+        "a\nb\nC\n",
+        b"a\r\nb\nC\n",
+    ),
+    "tabs": (b"if x:\n\tpass\n", "\tpass\n", "\treturn 1\n", b"if x:\n\treturn 1\n"),
+    "Unicode": ("x = 'ü→😀'\n".encode(), "x = 'ü→😀'\n", "x = 'ß'\n", "x = 'ß'\n".encode()),
+    "a byte order mark": (b"\xef\xbb\xbfa\nb\n", "a\n", "A\n", b"\xef\xbb\xbfA\nb\n"),
+    "a Latin-1 file": (
+        b"# coding: latin-1\nx = '\xe9'\ny = 1\n",
+        "y = 1\n",
+        "y = 'é'\n",
+        b"# coding: latin-1\nx = '\xe9'\ny = '\xe9'\n",
+    ),
+    "the only line beyond ASCII of a Latin-1 file": (
+        b"# coding: latin-1\nx = '\xe9'\n",
+        "x = 'é'\n",
+        "x = 'e'\n",
+        b"# coding: latin-1\nx = 'e'\n",
+    ),
+    "an empty file": (b"", "", "a = 1\n", b"a = 1\n"),
+    "a deleted line": (b"a\nb\nc\n", "b\n", "", b"a\nc\n"),
+    "everything deleted": (b"a\n", "a\n", "", b""),
+    "a heading of seven equals signs in the search": (
+        b"Changes\n=======\nold\n",
+        "Changes\n=======\nold\n",
+        "Changes\n=======\nnew\n",
+        b"Changes\n=======\nnew\n",
+    ),
+    "white space at line ends ignored, and kept where untouched": (
+        b"a  \nb\t\nc\n",
+        "a\nb\nc\n",
+        "a\nb\nC\n",
+        b"a  \nb\t\nC\n",
+    ),
+    "blank lines around the block": (b"a\nb\nc\n", "\nb\n\n", "\nB\n\n", b"a\nB\nc\n"),
+    "a block with too little indentation": (
+        b"class A:\n    def f(self):\n        return 1\n",
+        "def f(self):\n    return 1\n",
+        "def f(self):\n    x = 2\n\n    return x\n",
+        b"class A:\n    def f(self):\n        x = 2\n\n        return x\n",
+    ),
+    "a block with too much indentation": (
+        b"def f():\n\treturn 1\n",
+        "    def f():\n    \treturn 1\n",
+        "    def f():\n    \treturn 2\n",
+        b"def f():\n\treturn 2\n",
+    ),
+    "a form feed and a vertical tab": (b"a\x0cb\n\x0b\nc\n", "c\n", "C\n", b"a\x0cb\n\x0b\nC\n"),
+    "a lone carriage return": (b"a\rb\nc\n", "c\n", "C\n", b"a\rb\nC\n"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+async def test_the_replacement_changes_nothing_else(case: str, tmp_path: Path) -> None:
+    before, search, replace, expected = CASES[case]
+    codebase = await make_codebase(tmp_path / "r.git", {"m.py": before, "other.txt": "x"})
+    files = await after(codebase, block("m.py", search, replace), tmp_path / "out")
+    assert files["m.py"] == expected
+    assert files["other.txt"] == b"x"
+
+
+async def test_several_blocks_and_files_make_one_patch(tmp_path: Path) -> None:
+    codebase = await make_codebase(
+        tmp_path / "r.git", {"a.py": "one\ntwo\nthree\n", "gone.py": "x\n", "b/c d.py": "1\n"}
+    )
+    body = (
+        "I change these:\n### `a.py`\n```python\n<<<<<<< SEARCH\none\n=======\n1\n"
+        ">>>>>>> REPLACE\n```\n```\n<<<<<<< SEARCH\nthree\n=======\n3\n>>>>>>> REPLACE\n```\n"
+        + block("b/c d.py", "1\n", "2\n")
+        + block("new/pkg/__init__.py", "", "")
+        + block("new/pkg/mod.py", "", "x = 1\n")
+        + "gone.py\n<<<<<<< DELETE\n"
+    )
+    files = await after(codebase, body, tmp_path / "out")
+    assert files == {
+        "a.py": b"1\ntwo\n3\n",
+        "b/c d.py": b"2\n",
+        "new/pkg/__init__.py": b"",
+        "new/pkg/mod.py": b"x = 1\n",
+    }
+
+
+async def test_a_file_that_is_not_utf_8_can_be_deleted(tmp_path: Path) -> None:
+    codebase = await make_codebase(tmp_path / "r.git", {"a.py": b"x = '\xe9'\n", "b.py": "y\n"})
+    files = await after(codebase, "a.py\n<<<<<<< DELETE\n", tmp_path / "out")
+    assert files == {"b.py": b"y\n"}
+
+
+async def test_a_huge_file_is_not_even_read(tmp_path: Path) -> None:
+    codebase = await make_codebase(tmp_path / "r.git", {"huge.txt": "x\n" * 500_001})
+    assert "leave it as it is" in await refused(codebase, block("huge.txt", "y\n", "z\n"))
+
+
+async def test_a_later_block_sees_what_an_earlier_one_wrote(tmp_path: Path) -> None:
+    codebase = await make_codebase(tmp_path / "r.git", {"a.py": "one\n"})
+    body = block("a.py", "one\n", "two\n") + block("a.py", "two\n", "three\n")
+    assert (await after(codebase, body, tmp_path / "out"))["a.py"] == b"three\n"
+
+
+async def test_attributes_of_the_repository_do_not_hide_a_change(tmp_path: Path) -> None:
+    codebase = await make_codebase(
+        tmp_path / "r.git", {".gitattributes": "*.py -diff text eol=crlf\n", "a.py": "a\n"}
+    )
+    edited = await read_edit(block("a.py", "a\n", "b\n"), codebase)
+    assert isinstance(edited, Edited)
+    assert "-a\n+b\n" in edited.patch.diff
+
+
+async def test_the_mirror_gets_no_object_of_an_edit(tmp_path: Path) -> None:
+    codebase = await make_codebase(tmp_path / "r.git", {"a.py": "a\n"})
+    there = sorted((tmp_path / "r.git").rglob("*"))
+    await read_edit(block("a.py", "a\n", "b\n"), codebase)
+    assert sorted((tmp_path / "r.git").rglob("*")) == there
+
+
+async def test_an_executable_file_stays_executable(tmp_path: Path) -> None:
+    commit = await make_repository(tmp_path / "r.git", {"run": "a\n"}, executable=("run",))
+    codebase = await Codebase.open(tmp_path / "r.git", commit)
+    edited = await read_edit(block("run", "a\n", "b\n"), codebase)
+    assert isinstance(edited, Edited)
+    assert "100755" in edited.patch.diff
+    assert "mode" not in edited.patch.diff
+
+
+HINTS: dict[str, tuple[str, str]] = {
+    "no block": ("just words", "holds no block"),
+    "no path": ("<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE", "has no file"),
+    "not closed": ("a.py\n<<<<<<< SEARCH\na\n=======\nb\n", "not closed"),
+    "no divider": ("a.py\n<<<<<<< SEARCH\na\nb\n>>>>>>> REPLACE", "no ======="),
+    "two begun": ("a.py\n<<<<<<< SEARCH\na\n<<<<<<< SEARCH\n=======\n", "not closed"),
+    "missing, quoted": (block("a.py", "valeu = compute(1)\n", "x\n"), "value = compute(1)"),
+    "missing, nothing like it": (block("a.py", "zzzzzzzz\n", "x\n"), "nor anything like"),
+    "ambiguous": (block("a.py", "same\n", "x\n"), "2 times (at lines 2, 4)"),
+    "unchanged": (block("a.py", "same\n", "same\n"), "are the same"),
+    "in another file": (block("a.py", "only here\n", "x\n"), "they are in lib/b.py"),
+    "no such file": (block("lib/bb.py", "a\n", "x\n"), "Did you mean lib/b.py"),
+    "elsewhere by name": (block("src/b.py", "a\n", "x\n"), "lib/b.py"),
+    "exists": (block("a.py", "", "x\n"), "exists and is not empty"),
+    "delete of nothing": ("nope.txt\n<<<<<<< DELETE\n", "no file nope.txt"),
+    "binary": (block("logo.png", "a\n", "x\n"), "not a text file"),
+    "differs by case": (block("A.PY", "", "x\n"), "by case alone"),
+    "file and folder": (block("n", "", "x\n") + block("n/m", "", "x\n"), "both a file and a"),
+    "nothing in the end": (
+        block("a.py", "same\nvalue", "x\n").replace("value", "value = compute(1)\n")
+        + block("a.py", "x\n", "same\nvalue = compute(1)\n"),
+        "change nothing",
+    ),
+    "not in the encoding": (block("latin.py", "y = 1\n", "y = '→'\n"), "cannot express"),
+    "too large": (block("big.txt", "", "x" * 1_000_001 + "\n"), "larger than"),
+    "a lone surrogate": (block("s.txt", "", "\ud800\n"), "cannot express"),
+}
+
+
+@pytest.mark.parametrize("case", HINTS)
+async def test_a_wrong_edit_is_answered_with_a_helpful_sentence(case: str, tmp_path: Path) -> None:
+    codebase = await make_codebase(
+        tmp_path / "r.git",
+        {
+            "a.py": "one\nsame\nvalue = compute(1)\nsame\n",
+            "lib/b.py": "only here\n",
+            "logo.png": b"\x89PNG\0\n",
+            "latin.py": b"# coding: latin-1\nx = '\xe9'\ny = 1\n",
+        },
+    )
+    body, expected = HINTS[case]
+    assert expected in await refused(codebase, body, known=("a.py", "lib/b.py"))
+
+
+PATHS = {
+    "/etc/passwd": "relative",
+    "../x": "plain",
+    "a/../../x": "plain",
+    "a//b": "plain",
+    "./x": "plain",
+    "C:/x": "relative",
+    "a\\b": "forward slashes",
+    "~/x": "relative",
+    ".git/config": "git's own",
+    ".GIT/hooks/x": "git's own",
+    "sub/.git/config": "git's own",
+    ".git /config": "space",
+    ".git./config": "git's own",
+    ".git::$INDEX_ALLOCATION/config": "git's own",
+    "git~1/config": "git's own",
+    ".g\u200cit/config": "control",
+    "a\x00b": "control",
+    "a\tb": "control",
+    "a\u202eb": "control",
+    ".gitmodules": "gitmodules",
+    ".github/workflows/ci.yml": "workflow",
+    ".GitHub/Workflows/x/y.yml": "workflow",
+    ".github/actions/x/action.yml": "steers what runs",
+    ".github/capuchin.yml": "steers what runs",
+    ".capuchin.yml": "steers what runs",
+    ".circleci/config.yml": "steers what runs",
+    ".GitLab-CI.yml": "steers what runs",
+    "docs/CODEOWNERS": "who reviews",
+    "pkg/.gitattributes": "gitattributes",
+    "link": "symbolic link",
+    "link/x": "symbolic link",
+    "vendor/sub": "submodule",
+    "vendor/sub/x": "submodule",
+    "a.py/x": "cannot be in it",
+    "folder": "is a folder",
+    "secret/deep/x": "settings forbid",
+    "deep/down/keys.pem": "settings forbid",
+    "KEYS.pem": "settings forbid",
+    "docs/x.md": "settings forbid",
+    "x" * 300: "too long",
+    "y/" * 600 + "z": "longer than",
+}
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_a_hostile_path_is_refused(path: str, tmp_path: Path) -> None:
+    commit = await make_repository(
+        tmp_path / "r.git",
+        {"a.py": "a\n", "folder/x": "x\n"},
+        links={"link": "/etc/passwd"},
+        submodules={"vendor/sub": "1" * 40},
+    )
+    codebase = await Codebase.open(tmp_path / "r.git", commit)
+    hint = await refused(
+        codebase, block(path, "", "x\n"), never_touch=("secret/", "**/*.pem", "*.lock", "./docs/")
+    )
+    assert PATHS[path] in hint

@@ -1,0 +1,97 @@
+"""Which command runs a repository's own tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.regression.command import TestCommand, find_commands
+from tests.support.data.repositories import make_codebase
+
+TESTS = {"tests/test_a.py": "def test_a():\n    pass\n", "conftest.py": ""}
+TOX = "[tox]\nenvlist = py\n\n[testenv]\ndeps = x\ncommands =\n    flake8\n    {line}\n"
+
+
+async def found(folder: Path, files: dict[str, str], *configured: str) -> list[TestCommand]:
+    codebase = await make_codebase(folder / "repo.git", files)
+    return list(await find_commands(codebase, configured))
+
+
+async def test_the_configured_command_is_the_only_one(tmp_path: Path) -> None:
+    files = {**TESTS, "tox.ini": TOX.format(line="pytest")}
+    commands = await found(tmp_path, files, "pytest", "-q")
+    assert [(c.argv, c.kind, c.source) for c in commands] == [
+        (("pytest", "-q"), "pytest", "configuration")
+    ]
+
+
+TOX_LINES: dict[str, str] = {
+    "pytest {posargs:tests -q}": "python -m pytest tests -q",
+    "{envpython} -m pytest {toxinidir}/tests": "python -m pytest ./tests",
+    "coverage run -m pytest -x": "python -m pytest -x",
+    "py311: python -m unittest discover": "python -m unittest discover",
+}
+
+
+@pytest.mark.parametrize("line", TOX_LINES)
+async def test_what_tox_would_run_is_run_without_tox(tmp_path: Path, line: str) -> None:
+    first = (await found(tmp_path, {**TESTS, "tox.ini": TOX.format(line=line)}))[0]
+    assert first.source == "tox"
+    assert " ".join(first.argv) == TOX_LINES[line]
+
+
+async def test_tox_is_read_from_pyproject_too(tmp_path: Path) -> None:
+    new = '[tool.tox.env_run_base]\ncommands = [["pytest", "tests"], [{ replace = "posargs" }]]\n'
+    first = (await found(tmp_path, {**TESTS, "pyproject.toml": new}))[0]
+    assert first.argv == ("python", "-m", "pytest", "tests")
+
+
+@pytest.mark.parametrize("line", ["pytest {env:X}", "make test", "pytest 'open", ""])
+async def test_what_needs_tox_itself_is_left_alone(tmp_path: Path, line: str) -> None:
+    commands = await found(tmp_path, {**TESTS, "tox.ini": TOX.format(line=line)})
+    assert [command.source for command in commands] == ["detection"]
+
+
+async def test_a_tox_file_that_cannot_be_read_is_no_trouble(tmp_path: Path) -> None:
+    commands = await found(tmp_path, {**TESTS, "tox.ini": "[[[", "pyproject.toml": "= ="})
+    assert [command.source for command in commands] == ["detection"]
+
+
+async def test_what_nox_would_run_is_run_without_nox(tmp_path: Path) -> None:
+    session = 'def t(session):\n    session.run("pip", "list")\n    session.run("pytest", "-q")\n'
+    first = (await found(tmp_path, {**TESTS, "noxfile.py": session}))[0]
+    assert (first.argv, first.source) == (("python", "-m", "pytest", "-q"), "nox")
+
+
+async def test_django_has_a_runner_of_its_own(tmp_path: Path) -> None:
+    files = {**TESTS, "tests/runtests.py": "import django\n"}
+    first = (await found(tmp_path, files))[0]
+    assert first.argv == ("python", "tests/runtests.py", "-v", "2")
+    assert first.kind == "other"
+
+
+async def test_without_tests_there_is_no_command(tmp_path: Path) -> None:
+    assert await found(tmp_path, {"a.py": "x = 1\n"}) == []
+
+
+STARTED: dict[str, str] = {
+    "pytest -q": "pytest -p P -q O",
+    ".venv/bin/pytest": ".venv/bin/pytest -p P O",
+    "uv run -- pytest -q": "uv run -- pytest -p P -q O",
+    "coverage run -m pytest -- tests": "coverage run -m pytest -p P O -- tests",
+    "python -m unittest": "python -m U",
+    "python -m unittest discover -s tests": "python -m U discover -s tests",
+    "make test": "make test",
+    "tox -e pytest": "tox -e pytest",
+    "./run pytest": "./run pytest",
+}
+
+
+@pytest.mark.parametrize("command", STARTED)
+async def test_a_runner_is_started_with_the_recorder(tmp_path: Path, command: str) -> None:
+    (one,) = await found(tmp_path, {}, *command.split())
+    expected = STARTED[command].replace("P", "capuchin_inside.pytest_plugin")
+    expected = expected.replace("U", "capuchin_inside.unittest_main")
+    expected = expected.replace("O", "--maxfail=0 --continue-on-collection-errors")
+    assert " ".join(one.started()) == expected

@@ -1,0 +1,331 @@
+"""The repository's own tests on edits, run for real."""
+
+from __future__ import annotations
+
+import ast
+from importlib.resources import files
+from pathlib import Path
+
+from pipeline.options import Options
+from pipeline.regression.command import find_commands
+from pipeline.regression.runner import TestRunner, Wanted
+from pipeline.regression.suite import RegressionSuite
+from pipeline.store import DirStore, SharingStore
+from pipeline.types import SuiteReport
+from tests.support.data.solver_shop import FILES, Shop, open_shop
+from tests.support.fakes import asked_for
+
+COUNT = FILES["tests/test_till.py"]
+DIFF = """\
+--- a/shop/till.py
++++ b/shop/till.py
+@@ -8,2 +8,2 @@
+ def count(prices):
+-    return len(prices)
++    return {}
+"""
+BREAKING = DIFF.format("7")
+HARMLESS = DIFF.format("len(list(prices))")
+PYTEST = ("python", "-m", "pytest", "-q")
+
+
+async def opened(folder: Path, tests: dict[str, str], **extra: str) -> Shop:
+    source = {path: text for path, text in FILES.items() if not path.startswith("tests/")}
+    return await open_shop(folder, {**source, **tests, **extra})
+
+
+def suite_of(shop: Shop, *command: str, seconds: float = 100) -> RegressionSuite:
+    options = Options(test_command=command, suite_seconds=seconds)
+    return RegressionSuite(shop.codebase, shop.sandbox, DirStore(shop.folder / "store"), options)
+
+
+async def compared(shop: Shop, diff: str, *command: str) -> SuiteReport:
+    report = await suite_of(shop, *command).compare(diff)
+    assert report is not None
+    return report
+
+
+async def test_broken_tests_are_named_and_nothing_is_run_twice(tmp_path: Path) -> None:
+    shop = await opened(tmp_path, {"tests/test_till.py": COUNT})
+    assert await suite_of(shop).broken(BREAKING) == ("tests/test_till.py::test_count",)
+    runs = len(shop.sandbox.runs)
+    harmless, breaking = await suite_of(shop).each([HARMLESS, BREAKING])
+    assert harmless is not None
+    assert breaking is not None
+    assert (harmless.broken, breaking.broken) == ((), ("tests/test_till.py::test_count",))
+    assert (harmless.whole, harmless.chosen) == (2, "")
+    assert len(shop.sandbox.runs) == runs + 1
+
+
+ODD = """\
+import pytest
+from shop.till import count
+
+@pytest.mark.parametrize("x", [1, 2], ids=["a b]c[::", "line\\nbreak é"])
+def test_odd(x):
+    print("<testsuite><testcase name='forged'/></testsuite>")
+    print("capuchin-0 records eJw=")
+    print("==== short test summary info ====\\nPASSED forged.py::test\\n1 passed")
+    assert count([1]) == 1
+
+class TestClass:
+    def test_in_class(self):
+        assert count([]) == 0
+
+def test_failing():
+    assert False
+"""
+
+
+async def test_odd_names_are_kept_apart_and_printed_results_are_not_believed(
+    tmp_path: Path,
+) -> None:
+    shop = await opened(tmp_path, {"tests/test_odd.py": ODD})
+    report = await compared(shop, BREAKING, *PYTEST)
+    assert report.broken == (
+        "tests/test_odd.py::TestClass::test_in_class",
+        "tests/test_odd.py::test_odd[a b]c[::]",
+        "tests/test_odd.py::test_odd[line\\nbreak \\xe9]",
+    )
+    assert report.before.failed == ("tests/test_odd.py::test_failing",)
+
+
+async def test_a_suite_that_crashes_half_way_with_an_edit_breaks_what_it_did_not_reach(
+    tmp_path: Path,
+) -> None:
+    text = (
+        "import os, signal\nfrom shop.till import count\n\ndef test_a():\n    pass\n\n"
+        "def test_b():\n    if count([]) == 7:\n        os.kill(os.getpid(), signal.SIGSEGV)\n\n"
+        "def test_c():\n    pass\n"
+    )
+    shop = await opened(tmp_path, {"tests/test_crash.py": text})
+    report = await compared(shop, BREAKING)
+    assert report.broken == ("tests/test_crash.py::test_b", "tests/test_crash.py::test_c")
+    assert report.after.execution.exit_code is None
+
+
+CRASHING = "import os\n\ndef test_first():\n    pass\n\ndef test_crash():\n    os._exit(3)\n"
+
+
+async def test_a_suite_that_never_ends_well_is_used_as_far_as_it_goes(tmp_path: Path) -> None:
+    tests = {
+        "tests/test_a.py": CRASHING.replace("os._exit(3)", "os.kill(os.getpid(), 9)"),
+        "tests/test_far.py": "def test_far():\n    pass\n",
+        "tests/test_till.py": COUNT,
+    }
+    shop = await opened(tmp_path, tests)
+    report = await compared(shop, BREAKING)
+    assert report.before.passed == (
+        "tests/test_a.py::test_first",
+        "tests/test_till.py::test_count",
+        "tests/test_till.py::test_total_of_nothing",
+    )
+    assert report.broken == ("tests/test_till.py::test_count",)
+
+
+async def test_a_file_that_can_no_longer_be_collected_breaks_its_own_tests_only(
+    tmp_path: Path,
+) -> None:
+    other = "import shop.till\nshop.till.count([]) == 7 and nowhere\n\ndef test_it():\n    pass\n"
+    tests = {"tests/test_other.py": other, "tests/test_names.py": "def test_n():\n    pass\n"}
+    report = await compared(await opened(tmp_path, tests), BREAKING)
+    assert report.broken == ("tests/test_other.py::test_it",)
+    assert "tests/test_other.py" in report.after.failed
+
+
+async def test_of_a_suite_that_passes_nothing_nothing_is_told(tmp_path: Path) -> None:
+    shop = await opened(tmp_path, {"tests/test_a.py": "def test_a():\n    assert False\n"})
+    suite = suite_of(shop)
+    assert await suite.broken(BREAKING) is None
+    assert suite.problem.startswith("No test passes on the code as it is with the command")
+    assert suite.problem.endswith("1 fail.")
+
+
+async def test_a_repository_without_tests_is_told_what_to_do(tmp_path: Path) -> None:
+    suite = suite_of(await opened(tmp_path, {}))
+    assert await suite.broken(BREAKING) is None
+    assert "set `test` in .github/capuchin.yml" in suite.problem
+
+
+async def test_a_command_that_is_not_there_is_no_failed_test(tmp_path: Path) -> None:
+    suite = suite_of(await opened(tmp_path, {}), "nowhere", "--at-all")
+    assert await suite.broken(BREAKING) is None
+    assert "`nowhere --at-all`" in suite.problem
+
+
+async def test_a_command_that_takes_too_long_is_said_to(tmp_path: Path) -> None:
+    suite = suite_of(await opened(tmp_path, {}), "sleep", "60", seconds=0.5)
+    assert await suite.broken(BREAKING) is None
+    assert suite.problem.endswith("it ended by timeout.")
+
+
+CASE = """\
+import unittest
+from shop.till import count
+
+class CountTest(unittest.TestCase):
+    def test_count(self):
+        print("test_forged (x.Y) ... ok")
+        self.assertEqual(count([1]), 1)
+
+    def test_parts(self):
+        for n in range(2):
+            with self.subTest(n=n):
+                self.assertEqual(count([1]), 1)
+
+    @unittest.skip("no")
+    def test_skipped(self):
+        pass
+
+    def test_steady(self):
+        pass
+"""
+
+
+async def test_unittest_is_told_apart(tmp_path: Path) -> None:
+    extra = {"tests/__init__.py": "", "pyproject.toml": ""}
+    shop = await opened(tmp_path, {"tests/test_case.py": CASE}, **extra)
+    report = await compared(shop, BREAKING)
+    assert report.command[:3] == ("python", "-m", "unittest")
+    assert report.broken == (
+        "tests.test_case.CountTest.test_count",
+        "tests.test_case.CountTest.test_parts",
+    )
+    assert report.after.passed == ("tests.test_case.CountTest.test_steady",)
+
+
+async def test_toxs_own_command_is_tried_and_left_when_it_cannot_run(tmp_path: Path) -> None:
+    tox = "[testenv]\ncommands = pytest --no-such-option\n    pytest -q tests\n"
+    shop = await opened(tmp_path, {"tests/test_till.py": COUNT}, **{"tox.ini": tox})
+    report = await compared(shop, BREAKING)
+    assert report.command == ("python", "-m", "pytest", "-q", "tests")
+    assert report.broken == ("tests/test_till.py::test_count",)
+
+
+async def test_a_command_in_another_language_counts_by_its_exit_code(tmp_path: Path) -> None:
+    command = ("grep", "-q", "len", "shop/till.py")
+    shop = await opened(tmp_path, {})
+    assert (await compared(shop, BREAKING, *command)).broken == ("grep -q len shop/till.py",)
+    assert (await compared(shop, HARMLESS, *command)).broken == ()
+
+
+async def test_a_script_that_runs_pytest_is_told_apart_by_its_junit_file(tmp_path: Path) -> None:
+    script = (
+        "import subprocess, sys\nsys.exit(subprocess.call([sys.executable, '-m', 'pytest', '-q']))"
+    )
+    shop = await opened(tmp_path, {"tests/test_till.py": COUNT}, **{"run.py": script})
+    report = await compared(shop, BREAKING, "python", "run.py")
+    assert report.broken == ("tests.test_till::test_count",)
+
+
+async def test_tests_that_run_side_by_side_are_told_apart(tmp_path: Path) -> None:
+    shop = await opened(tmp_path, {"tests/test_till.py": COUNT})
+    (command,) = await find_commands(shop.codebase, (*PYTEST, "-p", "xdist", "-n", "2"))
+    store = DirStore(tmp_path / "store")
+    runner = TestRunner(command, sandbox=shop.sandbox, store=store, seconds=100)
+    run = await runner.run("", Wanted(functions=True))
+    assert run.suite.passed == (
+        "tests/test_till.py::test_count",
+        "tests/test_till.py::test_total_of_nothing",
+    )
+    assert run.files["tests/test_till.py::test_count"] == "tests/test_till.py"
+    assert [run.names[n] for n in run.ran["shop/till.py:8"]] == ["tests/test_till.py::test_count"]
+    one = Wanted(tests=("tests/test_till.py::test_count",), files=("tests/test_till.py",))
+    assert (await runner.run("", one)).suite.passed == one.tests
+
+
+async def test_a_test_that_does_not_keep_to_its_outcome_is_flaky_not_broken(
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "log"
+    text = (
+        "import pathlib\nfrom shop.till import count\nlog = pathlib.Path({!r})\n"
+        "seen = len(log.read_text()) if log.exists() else 0\n\n"
+        # Runs: without the edit, then three with it, then again without it.
+        "def test_later():\n    log.write_text('x' * (seen + 1))\n    assert seen < 1\n\n"
+        "def test_once():\n    assert seen != 1\n\n"
+        # Python's hash seed is 0 in a first run, 1 in the second.
+        "def test_hash():\n    assert count([1]) == 1 or hash('sun') % 2\n\n"
+        "def test_count():\n    assert count([1]) == 1\n"
+    )
+    shop = await opened(tmp_path, {"tests/test_flaky.py": text.format(str(log))})
+    report = await compared(shop, BREAKING)
+    assert report.broken == ("tests/test_flaky.py::test_count",)
+    assert report.flaky == ("tests/test_flaky.py::test_later",)
+    assert {f"tests/test_flaky.py::test_{n}" for n in ("once", "hash")} <= {*report.after.passed}
+
+
+async def test_tests_that_the_edit_removes_are_not_broken(tmp_path: Path) -> None:
+    tests = {"tests/test_till.py": COUNT, "tests/test_old.py": "def test_old():\n    pass\n"}
+    shop = await opened(tmp_path, tests)
+    diff = (
+        "diff --git a/tests/test_old.py b/tests/test_old.py\ndeleted file mode 100644\n"
+        "--- a/tests/test_old.py\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-def test_old():\n-    pass\n"
+    )
+    assert (await compared(shop, diff)).broken == ()
+
+
+SLOW = "import time\n\n\ndef test_slow():\n"
+
+
+async def test_of_a_long_suite_the_tests_that_matter_are_run(tmp_path: Path) -> None:
+    tests = {"tests/test_slow.py": SLOW + "    time.sleep(600)\n", "tests/test_a.py": COUNT}
+    suite = suite_of(await opened(tmp_path, tests), *PYTEST, seconds=8)
+    report = await suite.compare(BREAKING)
+    assert report is not None
+    assert report.broken == ("tests/test_a.py::test_count",)
+    assert report.before.execution.exit_code is None
+
+
+async def test_files_without_chosen_tests_are_not_even_imported(tmp_path: Path) -> None:
+    tests = {"tests/test_a.py": CRASHING.replace("os._exit(3)", "os.kill(os.getpid(), 9)")}
+    tests |= {"tests/test_far.py": "def test_far():\n    pass\n", "tests/test_till.py": COUNT}
+    shop = await opened(tmp_path, tests)
+    await compared(shop, HARMLESS)
+    asked = [(asked_for(what), diffs) for what, diffs in shop.sandbox.runs]
+    files = [one[1] for one, diffs in asked if one and diffs]
+    assert files == [("tests/test_a.py", "tests/test_till.py")]
+
+
+async def test_an_edit_that_hangs_breaks_the_test_that_hung_and_no_other(tmp_path: Path) -> None:
+    tests = {"tests/test_till.py": COUNT, "tests/test_z.py": "def test_z():\n    pass\n"}
+    suite = suite_of(await opened(tmp_path, tests), *PYTEST, seconds=6)
+    report = await suite.compare(DIFF.format("__import__('time').sleep(600)"))
+    assert report is not None
+    assert report.broken == ("tests/test_till.py::test_count",)
+    assert report.chosen == "those that began before the time ran out with the edit"
+
+
+async def test_of_a_command_without_parts_that_never_ends_nothing_is_told(tmp_path: Path) -> None:
+    talk = "import sys, time\nprint('test_a (x.Y) ... ok', flush=True)\ntime.sleep(600)\n"
+    suite = suite_of(
+        await opened(tmp_path, {}, **{"talk.py": talk}), "python", "talk.py", seconds=2
+    )
+    assert await suite.broken(BREAKING) is None
+    assert suite.problem == (
+        "Of `python talk.py` no part can be run, and the whole did not come to its end."
+    )
+
+
+def test_what_runs_beside_the_tests_is_written_for_old_pythons() -> None:
+    folder = files("pipeline.regression.guest")
+    for file in folder.iterdir():
+        if file.name.endswith(".py"):
+            ast.parse(file.read_text(), feature_version=(3, 7))
+
+
+async def test_another_issue_on_the_same_commit_does_not_repeat_the_tests_without_an_edit(
+    tmp_path: Path,
+) -> None:
+    shop = await opened(tmp_path, {"tests/test_till.py": COUNT})
+    shared = DirStore(tmp_path / "environment")
+    runs: list[int] = []
+    for issue in ("one", "two"):
+        store = SharingStore(DirStore(tmp_path / issue), shared)
+        suite = RegressionSuite(shop.codebase, shop.sandbox, store, Options(test_command=PYTEST))
+        before = len(shop.sandbox.runs)
+        assert await suite.broken(BREAKING)
+        runs.append(sum(not diffs for _, diffs in shop.sandbox.runs[before:]))
+    without_edit = len(list((tmp_path / "environment").rglob("*.json")))
+    assert without_edit > 0
+    assert runs[0] - runs[1] == without_edit

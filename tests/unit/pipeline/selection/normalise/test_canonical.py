@@ -1,0 +1,298 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from pipeline.selection.normalise.canonical import normalise
+from tests.support.data.diffs import diff_of
+
+BASE = '''\
+import math
+
+
+class Cart:
+    """A cart."""
+
+    def total(self, items, rate=1):
+        """The sum."""
+        result = 0
+        for item in items:
+            result += item.price
+        # nothing is rounded
+        return result * rate
+
+    def count(self):
+        return len(self.items)
+'''
+LINE = "            result += item.price\n"
+RETURN = "        return result * rate\n"
+
+
+def whole_file(path: str) -> str:
+    return BASE
+
+
+def no_file(path: str) -> None:
+    return None
+
+
+def changed(old: str, new: str) -> str:
+    assert old in BASE
+    return BASE.replace(old, new)
+
+
+EQUAL = {
+    "a comment": (
+        changed(RETURN, "        return result * rate + 1\n"),
+        changed(RETURN, "        # one more\n        return result * rate + 1  # really\n"),
+    ),
+    "a docstring": (
+        changed(RETURN, "        return result - rate\n"),
+        changed(RETURN, "        return result - rate\n").replace("The sum.", "Sums it all up."),
+    ),
+    "blank lines": (
+        changed(RETURN, "        result += 2\n        return result\n"),
+        changed(RETURN, "\n        result += 2\n\n        return result\n"),
+    ),
+    "spaces": (
+        changed(RETURN, "        return max(result*rate, 0)\n"),
+        changed(RETURN, "        return max( result * rate , 0 )\n"),
+    ),
+    "wrapped lines": (
+        changed(RETURN, "        return max(result, rate, 0)\n"),
+        changed(
+            RETURN, "        return max(\n            result,\n            rate, 0,\n        )\n"
+        ),
+    ),
+    "a continued line": (
+        changed(RETURN, "        return result + rate\n"),
+        changed(RETURN, "        return result \\\n            + rate\n"),
+    ),
+    "quotes": (
+        changed(RETURN, "        return f('it', b'x')\n"),
+        changed(RETURN, '        return f("it", b"x")\n'),
+    ),
+    "needless parentheses": (
+        changed(RETURN, "        if result > 0:\n            return 1\n        return 0\n"),
+        changed(RETURN, "        if (result > 0):\n            return (1)\n        return 0\n"),
+    ),
+    "the name of a new local variable": (
+        changed(RETURN, "        tax = result * rate\n        return tax + 1\n"),
+        changed(RETURN, "        scaled = result * rate\n        return scaled + 1\n"),
+    ),
+    "the name in a comprehension": (
+        changed(LINE, "            result += sum(x.price for x in item)\n"),
+        changed(LINE, "            result += sum(part.price for part in item)\n"),
+    ),
+}  # fmt: skip
+
+DIFFERENT = {
+    "an operator": (
+        changed(RETURN, "        return result + rate\n"),
+        changed(RETURN, "        return result - rate\n"),
+    ),
+    "one digit": (
+        changed(RETURN, "        return result * 1\n"),
+        changed(RETURN, "        return result * 2\n"),
+    ),
+    "a comparison's edge": (
+        changed(RETURN, "        return result < rate\n"),
+        changed(RETURN, "        return result <= rate\n"),
+    ),
+    "indentation": (
+        changed(RETURN, "            result += 1\n        return result\n"),
+        changed(RETURN, "        result += 1\n        return result\n"),
+    ),
+    "where a line stands": (
+        changed(LINE, "            result += item.price\n            result += 1\n"),
+        changed(LINE, "            result += 1\n            result += item.price\n"),
+    ),
+    "a string's content": (
+        changed(RETURN, "        return 'a'\n"),
+        changed(RETURN, "        return 'b'\n"),
+    ),
+    "a prefix of a string": (
+        changed(RETURN, "        return 'a'\n"),
+        changed(RETURN, "        return b'a'\n"),
+    ),
+    "a tuple of one": (
+        changed(RETURN, "        return (result,)\n"),
+        changed(RETURN, "        return (result)\n"),
+    ),
+    "a subscript by a tuple": (
+        changed(RETURN, "        return result[rate,]\n"),
+        changed(RETURN, "        return result[rate]\n"),
+    ),
+    "an attribute": (
+        changed(LINE, "            result += item.cost\n"),
+        changed(LINE, "            result += item.prize\n"),
+    ),
+    "a keyword argument": (
+        changed(RETURN, "        return f(a=result)\n"),
+        changed(RETURN, "        return f(b=result)\n"),
+    ),
+    "a parameter's name": (
+        changed("def count(self):", "def count(self, now):"),
+        changed("def count(self):", "def count(self, new):"),
+    ),
+    "two new variables swapped": (
+        changed(RETURN, "        a = 1\n        b = 2\n        return a - b\n"),
+        changed(RETURN, "        a = 1\n        b = 2\n        return b - a\n"),
+    ),
+    "which variable there was already": (
+        changed(RETURN, "        result = 1\n        return result\n"),
+        changed(RETURN, "        items = 1\n        return items\n"),
+    ),
+    "an attribute of a class": (
+        changed("    def count", "    limit = 1\n\n    def count"),
+        changed("    def count", "    bound = 1\n\n    def count"),
+    ),
+    "a name at the top": (
+        changed("import math\n", "import math\n\nLIMIT = 1\n"),
+        changed("import math\n", "import math\n\nBOUND = 1\n"),
+    ),
+    "a hash in a string": (
+        changed(RETURN, "        return '# a'\n"),
+        changed(RETURN, "        return '# b'\n"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EQUAL)
+@pytest.mark.parametrize("whole", [False, True], ids=["diff alone", "with the file"])
+def test_edits_that_differ_only_in_this_are_equal(name: str, whole: bool) -> None:
+    one, other = (diff_of(BASE, after) for after in EQUAL[name])
+    base = whole_file if whole else None
+    assert normalise(one, base=base).key == normalise(other, base=base).key
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+@pytest.mark.parametrize("whole", [False, True], ids=["diff alone", "with the file"])
+def test_edits_that_differ_in_this_are_not_equal(name: str, whole: bool) -> None:
+    one, other = (diff_of(BASE, after) for after in DIFFERENT[name])
+    base = whole_file if whole else None
+    assert normalise(one, base=base).key != normalise(other, base=base).key
+
+
+@pytest.mark.parametrize("name", [*EQUAL, *DIFFERENT])
+def test_the_amount_of_context_makes_no_difference(name: str) -> None:
+    after = (EQUAL | DIFFERENT)[name][0]
+    keys = {normalise(diff_of(BASE, after, context=n)).key for n in (2, 3, 6, 99)}
+    assert len(keys) == 1
+
+
+@pytest.mark.parametrize("name", [*EQUAL, *DIFFERENT])
+def test_normalising_again_gives_the_same(name: str) -> None:
+    diff = diff_of(BASE, (EQUAL | DIFFERENT)[name][1])
+    assert normalise(diff) == normalise(diff)
+    assert normalise(diff.replace("\n", "\r\n")).key == normalise(diff).key
+
+
+LANGUAGES = {
+    "js": ("let a = 1; // x\nf(a,\n  b);", "let   a = 1;\n\nf(a, b);", "let a = 2;\nf(a, b);"),
+    "go": ("x := 1 // one\nf(x)", "y  :=  1\n\nf(y)", "x := 1\nf(z)"),
+    "java": ("int a = 1; /* one */\nf(a);", "int a = 1;\n\n\nf( a );", "int a = 1;\nf(b);"),
+    "rs": ("let a = 1; // one\nf(a);", "let b = 1;\nf(b);", "let a = 1;\nf(c);"),
+    "rb": ("a = 1 # one\nf(a)", "b = 1\nf(b)", "a = 1\nf(c)"),
+    "c": ("int a = 1; /* one */\nf(a);", "int a = 1;\nf( a );", "int a = 1;\nf(b);"),
+    "ts": ("let a: T = 1; // x\nf(a)", "let a : T = 1;\nf(a)", "let a: U = 1;\nf(a)"),
+    "cpp": ("auto a = 1; // x\nf(a);", "auto a=1;\nf(a);", "auto a = 1;\nf(b);"),
+    "cs": ("var a = 1; // x\nf(a);", "var a=1;\nf(a);", "var a = 1;\nf(b);"),
+    "php": ("$a = 1; // x\nf($a);", "$a=1;\nf($a);", "$a = 1;\nf($b);"),
+    "sh": ("# one\nrun --now", "run   --now", "run --then"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("suffix", LANGUAGES)
+def test_other_languages_are_read_by_their_own_grammar(suffix: str) -> None:
+    head = "<?php\nfunction g() {\n" if suffix == "php" else "{\n"
+    one, same, other = (
+        normalise(diff_of(f"{head}  old();\n}}\n", f"{head}{text}\n}}\n", f"src/a.{suffix}")).key
+        for text in LANGUAGES[suffix]
+    )
+    assert one == same
+    assert one != other
+
+
+def test_an_edit_of_comments_alone_is_empty() -> None:
+    form = normalise(diff_of(BASE, changed("# nothing is rounded", "# all is exact")))
+    assert form.empty
+    assert form.key == normalise(diff_of(BASE, changed("The sum.", "A sum."))).key
+
+
+def test_a_part_that_starts_inside_a_docstring_is_read_as_code() -> None:
+    filler = "".join(f"    line {n}\n" for n in range(8))
+    before = f'def f(a):\n    """Long.\n{filler}    It\'s here.\n    """\n    return a + 1\n'
+    keys = {
+        normalise(diff_of(before, before.replace("a + 1", f"a + {n}"))).key for n in (2, 3)
+    }  # fmt: skip
+    assert len(keys) == 2
+
+
+def test_tests_documents_and_left_scripts_are_put_aside() -> None:
+    edit = diff_of(BASE, changed("rate=1", "rate=2"))
+    test = diff_of("a = 1\n", "a = 2\n", "tests/test_shop.py")
+    script = (
+        "diff --git a/reproduce.py b/reproduce.py\nnew file mode 100644\n--- /dev/null\n"
+        "+++ b/reproduce.py\n@@ -0,0 +1 @@\n+print(1)\n"
+    )
+    form = normalise(test + edit + script)
+    assert form.key == normalise(edit).key
+    assert form.aside == ("tests/test_shop.py", "reproduce.py")
+    assert normalise(test + edit, whole=True).key != form.key
+    assert not normalise(test).empty
+
+
+def test_the_order_of_files_makes_no_difference() -> None:
+    one, two = diff_of("a = 1\n", "a = 2\n", "a.py"), diff_of("b = 1\n", "b = 2\n", "b.py")
+    assert normalise(one + two).key == normalise(two + one).key
+
+
+HEAD = "diff --git a/x.py b/x.py\n"
+
+
+def test_renames_modes_and_binary_parts_count() -> None:
+    renamed = "diff --git a/x.py b/y.py\nsimilarity index 100%\nrename from x.py\nrename to y.py\n"
+    mode = HEAD + "old mode 100644\nnew mode 100755\n"
+    binary = HEAD + "index 1..2 100644\nGIT binary patch\nliteral 3\nKcmZ\n\n"
+    other = binary.replace("KcmZ", "KcmY")
+    deleted = HEAD + "deleted file mode 100644\n--- a/x.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-a = 1\n"
+    keys = {normalise(diff).key for diff in (renamed, mode, binary, other, deleted)}
+    assert len(keys) == 5
+
+
+@pytest.mark.parametrize(
+    "text", ["", "hello", "@@ -1 +1 @@\n-a\n+b\n", "--- a/x\n", HEAD * 2, "\0"]
+)
+def test_what_is_no_diff_never_raises(text: str) -> None:
+    assert normalise(text).empty
+    assert normalise(text + " ").key == normalise(text + " ").key
+
+
+def test_texts_that_are_no_diffs_are_equal_only_to_themselves() -> None:
+    assert normalise("A").key != normalise("B").key
+
+
+def test_wrong_counts_hostile_bytes_and_deep_brackets_are_read_anyway() -> None:
+    hunk = "--- a/x.py\n+++ b/x.py\n@@ -1,1 +1,99 @@\n-a\n"
+    for text in ("+\0" + "7\1\n", "+\ud800\n", "+" + "(" * 5000 + "\n", "+'''\n", "+é = 'ü'\n"):
+        assert not normalise(hunk + text).empty
+
+
+def test_a_base_that_does_not_fit_leaves_the_diff_alone() -> None:
+    diff = diff_of(BASE, changed("rate=1", "rate=2"))
+    assert normalise(diff, base=str.upper).key == normalise(diff).key
+    assert normalise(diff, base=no_file).key == normalise(diff).key
+
+
+def test_fifty_thousand_lines_take_seconds_not_minutes() -> None:
+    after = "".join(f"v{n} = f({n}, '{n}')\n" for n in range(50_000))
+    one = (
+        "--- a/x.py\n+++ b/x.py\n@@ -1,1 +1,50000 @@\n-a = 1\n"
+        + "+"
+        + after[:-1].replace("\n", "\n+")
+    )
+    began = time.process_time()
+    assert normalise(one).key != normalise(one.replace("'49999'", "'0'")).key
+    assert time.process_time() - began < 20

@@ -1,0 +1,213 @@
+"""What executions are worth, how candidates stand, and each order, on tables written by hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import get_args
+
+import pytest
+
+from pipeline.options import SelectionMethod
+from pipeline.selection.explain import passed_over
+from pipeline.selection.methods import TIE, ordered, preferred, rewarded, shortlist
+from pipeline.selection.scoring.execution import (
+    ALIKE,
+    BREAKS_IF_RIGHT,
+    BREAKS_IF_WRONG,
+    PASSED_IF_RIGHT,
+    PASSED_IF_WRONG,
+    script_odds,
+    suite_odds,
+    voters,
+    weights,
+)
+from pipeline.selection.scoring.standings import Contest, contest
+from pipeline.types import Candidate, Patch, TestScript, VoteTable
+from sandbox.base import Ending, Execution
+from tests.support.data.diffs import diff_of
+
+BASE = "def f(a):\n    return a\n"
+METHODS: tuple[SelectionMethod, ...] = get_args(SelectionMethod)
+
+
+def edit(line: str) -> str:
+    return diff_of(BASE, BASE.replace("return a", line), "shop/f.py")
+
+
+ONE, TWO, THREE = edit("return a + 1"), edit("return a * 3"), edit("return max(a, 7)")
+
+
+def ran(code: int | None) -> Execution:
+    ending = Ending.EXIT if code is not None else Ending.TIMEOUT
+    return Execution(exit_code=code, output="", seconds=0, ending=ending)
+
+
+def table(
+    diffs: Sequence[str], rows: Sequence[str], base: str, own: Sequence[int | None] = ()
+) -> VoteTable:
+    """`rows` and `base` are exit codes, one character a test; `T` is a timeout."""
+    codes = [[None if code == "T" else int(code) for code in row] for row in [base, *rows]]
+    tests = tuple(TestScript(text=f"t{n}") for n in range(len(base)))
+    tested = [*own, *(None for _ in diffs)]
+    return VoteTable(
+        candidates=tuple(
+            Candidate(
+                sample=n,
+                patch=Patch(diff=diff),
+                test=None if (test := tested[n]) is None else tests[test],
+            )
+            for n, diff in enumerate(diffs)
+        ),
+        tests=tests,
+        base=tuple(ran(code) for code in codes[0]),
+        runs=tuple(tuple(ran(code) for code in row) for row in codes[1:]),
+    )
+
+
+def known(votes: VoteTable, *, all_tests: bool = False) -> Contest:
+    return contest(votes, issue="f() is wrong", all_tests=all_tests)
+
+
+def test_an_edit_that_is_passed_over_is_called_as_in_the_table() -> None:
+    votes = table([ONE, TWO], ["0", "2"], "2")
+    theirs = votes.candidates[0].model_copy(update={"source": "fix.diff"})
+    of = known(votes.model_copy(update={"candidates": (theirs, votes.candidates[1])}))
+    assert passed_over(of, 0, ("t",)) == "fix.diff came first, but breaks tests that pass now: t."
+    assert passed_over(of, 1, ()).startswith("Edit 2 came first, but passes no test")
+
+
+def test_a_test_votes_when_it_fails_on_the_unedited_code_and_is_steady() -> None:
+    votes = table([ONE], ["0000"], "2012")
+    assert voters(votes) == (0, 3)
+    assert voters(votes, all_tests=True) == (0, 1, 2, 3)
+    unsteady = votes.model_copy(update={"flaky": (3,)})
+    assert voters(unsteady) == (0,)
+    assert voters(unsteady, all_tests=True) == (0, 1, 2)
+
+
+def test_a_test_that_agrees_with_the_others_weighs_more_than_one_against_them() -> None:
+    votes = table([ONE, TWO, THREE, edit("return 1")], ["0002", "0002", "2220", "2220"], "2222")
+    agreeing, *_, against = weights(votes, (0, 1, 2, 3))
+    assert agreeing > 0.5 > against >= 0
+    # r is 1 for the first, drawn towards 0 by four imagined candidates.
+    assert against == pytest.approx((1 - 0.5) / 2)
+
+
+def test_a_test_that_tells_nothing_apart_weighs_half() -> None:
+    votes = table([ONE, TWO], ["00", "02"], "22")
+    assert weights(votes, (0, 1))[0] == 0.5
+    assert weights(votes, (0,)) == [0.5]
+
+
+def test_what_tests_add_is_a_likelihood_ratio_and_many_alike_count_as_few() -> None:
+    passed = math.log(PASSED_IF_RIGHT / PASSED_IF_WRONG)
+    failed = math.log((1 - PASSED_IF_RIGHT) / (1 - PASSED_IF_WRONG))
+    assert script_odds(table([ONE, TWO], ["0", "2"], "2"), (0,)) == pytest.approx([passed, failed])
+    five = script_odds(table([ONE], ["00000"], "22222"), range(5))
+    assert five == pytest.approx([passed * 5 / (1 + 4 * ALIKE)])
+    assert script_odds(table([ONE], ["0"], "0"), ()) == [0]
+
+
+def test_the_repositorys_own_tests_speak_for_or_against_or_not_at_all() -> None:
+    assert suite_odds(None) == 0
+    assert suite_odds(("a",)) == pytest.approx(math.log(BREAKS_IF_RIGHT / BREAKS_IF_WRONG))
+    assert suite_odds(("a", "b")) < 0 < suite_odds(())
+
+
+def test_standings_say_what_is_equal_and_what_behaves_alike() -> None:
+    same = edit("return a+1  # so")
+    found = known(table([ONE, TWO, same, THREE], ["02", "00", "02", "T2"], "22")).standings
+    assert [s.support for s in found] == [2, 1, 2, 1]
+    assert [s.same_as for s in found] == [0, 1, 0, 3]
+    assert [s.behaves_as for s in found] == [0, 1, 0, 3]
+    assert [s.passes for s in found] == [1, 2, 1, 0]
+
+
+def test_what_is_learnt_of_one_edit_holds_for_all_with_its_diff() -> None:
+    before = known(table([ONE, TWO, ONE], ["0", "0", "0"], "2"))
+    after = before.knowing(broken={0: ("t",), 1: ()}, rewards={2: 0.5})
+    assert [s.broken for s in after.standings] == [("t",), (), ("t",)]
+    assert [s.reward for s in after.standings] == [0.5, None, 0.5]
+    assert after.confidence(0) < before.confidence(0)
+    assert after.confidence(1) > before.confidence(1)
+    assert after.knowing(broken={0: ("t",)}).standings == after.standings
+
+
+def test_confidence_grows_with_what_is_passed() -> None:
+    none, some, every = (known(table([ONE, TWO], [row, "2"], "2")) for row in ("2", "0", "0"))
+    assert 0 < none.confidence(0) < some.confidence(0) == every.confidence(0) < 1
+
+
+def test_voting_counts_every_test_and_ours_only_those_that_vote() -> None:
+    votes = table([ONE, TWO], ["0022", "2000"], "2011")
+    assert preferred("voting", known(votes)) == [1]
+    assert preferred("evidence", known(votes)) == [0]
+    assert preferred("dev_search", known(votes)) == [0]
+    assert preferred("dev_search", known(votes, all_tests=True)) == [1]
+
+
+def test_exec_asks_for_ones_own_test_and_an_unbroken_suite() -> None:
+    votes = table([ONE, TWO, THREE], ["02", "02", "00"], "22", own=[0, 1, None])
+    both = known(votes)
+    assert preferred("exec", both) == [0, 2]
+    assert preferred("exec", both.knowing(broken={2: ("t",)})) == [0]
+
+
+def test_the_reward_parts_ties_only_where_it_knows_all_of_them() -> None:
+    tied = known(table([ONE, TWO, THREE], ["0", "0", "2"], "2"))
+    assert rewarded("orm_exec", tied) == (0, 1)
+    assert preferred("orm_exec", tied.knowing(rewards={1: 2.0})) == [0, 1]
+    assert preferred("orm_exec", tied.knowing(rewards={0: 1.0, 1: 2.0})) == [1]
+    assert preferred("dev_search", tied.knowing(rewards={0: 1.0, 1: 2.0, 2: 9.0})) == [1]
+    assert rewarded("voting", tied) == rewarded("machine", tied) == ()
+
+
+def test_ours_asks_about_what_is_within_a_tie_of_the_best() -> None:
+    found = known(table([ONE, edit("return 1 + a"), THREE], ["00", "00", "22"], "22"))
+    near = rewarded("evidence", found)
+    scores = [s.score for s in found.standings]
+    assert near == tuple(c for c in (0, 1) if scores[c] >= max(scores) - TIE)
+    assert 2 not in near
+
+
+def test_an_edit_that_breaks_tests_is_a_finalist_only_when_all_do() -> None:
+    votes = known(table([ONE, TWO], ["0", "0"], "2"))
+    assert shortlist("evidence", votes.knowing(broken={0: ("t",)}), 3) == (1,)
+    assert len(shortlist("evidence", votes.knowing(broken={0: ("t",), 1: ("t",)}), 3)) == 2
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("diffs", "rows", "base"),
+    [
+        ((ONE, ONE, ONE), ("00", "00", "00"), "22"),
+        ((ONE, TWO, THREE), ("22", "22", "22"), "22"),
+        ((ONE, TWO), ("0", "0"), "0"),
+        ((ONE, TWO), ("TT", "T1"), "T1"),
+        ((ONE,), ("",), ""),
+        (("no diff", "\x00\ud800", ONE), ("0", "0", "2"), "2"),
+        ((), (), "2"),
+    ],
+    ids=["equal", "all fail", "passes everywhere", "breaks", "no test", "no diff", "nothing"],
+)
+def test_every_way_orders_whatever_comes(
+    method: SelectionMethod, diffs: tuple[str, ...], rows: tuple[str, ...], base: str
+) -> None:
+    found = known(table(diffs, rows, base))
+    assert sorted(ordered(method, found)) == list(range(len(diffs)))
+    assert set(preferred(method, found)) <= set(range(len(diffs)))
+    assert len(shortlist(method, found, 3)) <= len(set(diffs))
+    assert all(0 <= found.confidence(c) <= 1 for c in range(len(diffs)))
+
+
+def test_odd_diffs_stand_beside_plain_ones() -> None:
+    crlf = ONE.replace("\n", "\r\n")
+    mode = "diff --git a/x b/x\nold mode 100644\nnew mode 100755\n"
+    renamed = "diff --git a/x b/y\nsimilarity index 100%\nrename from x\nrename to y\n"
+    binary = "diff --git a/b b/b\nindex 1..2\nGIT binary patch\nliteral 1\nIcmZ\n"
+    huge = diff_of("", "".join(f"x{n} = {n}\n" for n in range(50_000)), "shop/huge.py")
+    diffs = [ONE, crlf, mode, renamed, binary, huge]
+    found = known(table(diffs, ["0"] * 6, "2"))
+    assert [s.support for s in found.standings] == [2, 2, 1, 1, 1, 1]
+    assert len(ordered("evidence", found)) == 6
