@@ -30,7 +30,7 @@ class LeaseLost(BotError):
     """This worker was silent for too long, and its run may be another's."""
 
 
-class Ended(Exception):
+class RunFailed(Exception):
     """The run is over without an answer; `failure` and `detail` are what the maintainer hears."""
 
     def __init__(self, failure: Failure, detail: str = "") -> None:
@@ -59,13 +59,13 @@ class PushRejected(Exception):
     """The remote's branch is not where we expected it, or its rules forbid the push."""
 
 
-class Refused(Exception):
+class RunRefused(Exception):
     """The run ends here, and is no failure.
 
-    `told` is for the status comment; empty: a polite sentence has been said, or none is needed.
+    `comment` is for the status comment; empty: a polite sentence has been said, or none is needed.
     """
 
-    def __init__(self, status: RunStatus = RunStatus.REFUSED, told: str = "") -> None:
+    def __init__(self, status: RunStatus = RunStatus.REFUSED, comment: str = "") -> None:
         super().__init__(status.value)
         self.status = status
-        self.told = told
+        self.comment = comment

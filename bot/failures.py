@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from bot.errors import Ended, PublishRefused, RepositoryEmpty, RepositoryGone, TryLater, UnfitDiff
+from bot.errors import (
+    PublishRefused,
+    RepositoryEmpty,
+    RepositoryGone,
+    RunFailed,
+    TryLater,
+    UnfitDiff,
+)
 from bot.github.errors import Forbidden, GitHubMisconfigured, GitHubUnavailable, NotFound
 from bot.types import Failure
 from pipeline.codebase.git import GitFailed
@@ -13,7 +20,7 @@ from pipeline.models.base import ModelMisconfigured, ModelRefused, ModelUnavaila
 from sandbox.base import EnvironmentFailed, SandboxUnavailable
 
 _LOG_CHARACTERS = 2000
-AFTER_SECONDS = 30.0
+DEFAULT_RETRY_SECONDS = 30.0
 """How long a run waits when nobody said how long."""
 
 
@@ -28,7 +35,7 @@ _FINAL: dict[type[Exception], Failure] = {
     # The pipeline lets no such edit through.
     UnfitDiff: Failure.INTERNAL,
 }
-_PASSING: dict[type[Exception], Failure] = {
+_TRANSIENT: dict[type[Exception], Failure] = {
     GitHubUnavailable: Failure.GITHUB_UNAVAILABLE,
     # The operator's to mend; until then nothing that was asked for is lost.
     GitHubMisconfigured: Failure.GITHUB_UNAVAILABLE,
@@ -40,20 +47,20 @@ _PASSING: dict[type[Exception], Failure] = {
 
 
 @contextmanager
-def judged() -> Generator[None, None, None]:
-    """Turns the errors of GitHub, git, models and sandbox into `TryLater` or `Ended`."""
+def translate_errors() -> Generator[None, None, None]:
+    """Turns the errors of GitHub, git, models and sandbox into `TryLater` or `RunFailed`."""
     try:
         yield
     except EnvironmentFailed as error:
         python = error.command != "detect"
         if not python:
-            raise Ended(Failure.NOT_PYTHON, error.command) from error
-        raise Ended(Failure.ENVIRONMENT, environment_detail(error)) from error
+            raise RunFailed(Failure.NOT_PYTHON, error.command) from error
+        raise RunFailed(Failure.ENVIRONMENT, environment_detail(error)) from error
     except tuple(_FINAL) as error:
-        raise Ended(_of(_FINAL, error)) from error
-    except tuple(_PASSING) as error:
-        after = getattr(error, "retry_after", None) or AFTER_SECONDS
-        raise TryLater(_of(_PASSING, error), after) from error
+        raise RunFailed(_failure_for(_FINAL, error)) from error
+    except tuple(_TRANSIENT) as error:
+        after = getattr(error, "retry_after", None) or DEFAULT_RETRY_SECONDS
+        raise TryLater(_failure_for(_TRANSIENT, error), after) from error
 
 
 def environment_detail(error: EnvironmentFailed) -> str:
@@ -62,5 +69,5 @@ def environment_detail(error: EnvironmentFailed) -> str:
     return f"{command}\n{sentence}\n{error.log[-_LOG_CHARACTERS:].strip()}"
 
 
-def _of(table: dict[type[Exception], Failure], error: Exception) -> Failure:
+def _failure_for(table: dict[type[Exception], Failure], error: Exception) -> Failure:
     return next(failure for kind, failure in table.items() if isinstance(error, kind))

@@ -17,11 +17,11 @@ def page_key(settings: Settings, run_id: str) -> str:
     secret = settings.webhook_secret.get_secret_value()
     if not secret:
         return ""
-    said = f"capuchin run page {run_id}".encode()
-    return hmac.new(secret.encode(), said, hashlib.sha256).hexdigest()[:KEY_CHARACTERS]
+    message = f"capuchin run page {run_id}".encode()
+    return hmac.new(secret.encode(), message, hashlib.sha256).hexdigest()[:KEY_CHARACTERS]
 
 
-def run_page(settings: Settings, run_id: str) -> str:
+def run_page_url(settings: Settings, run_id: str) -> str:
     """The page's address for the status comment; empty without a public address."""
     key = page_key(settings, run_id)
     if not settings.public_url or not key:

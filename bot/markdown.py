@@ -7,7 +7,7 @@ import unicodedata
 
 _BREAK = "\u200b"
 """A zero-width space: splits `@name`, `#1` and `://` where GitHub would act on them."""
-MARK = "<!-- capuchin:"
+MARKER_PREFIX = "<!-- capuchin:"
 """How every mark in what we post begins; nobody sees it."""
 _COMMENT = re.compile(r"<!--.*?(-->|\Z)", re.S)
 _CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
@@ -17,32 +17,32 @@ _SKIP_CI = re.compile(r"\[(skip[ -]ci|ci[ -]skip|no[ -]ci|skip[ -]actions|action
 _SPECIAL = re.compile(r"([\\`*_\[\]!|~>])|^(\s*)([-+=]+|\d+[.)])(?=\s|$)", re.M)
 
 
-def plain(text: str, limit: int = 4000) -> str:
+def plain_text(text: str, limit: int = 4000) -> str:
     """Without escape codes, control and direction characters and HTML comments; cut at `limit`."""
     text = _COMMENT.sub("", _ANSI.sub("", text)).replace("\r\n", "\n").replace("\r", "\n")
-    text = "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in _UNSEEN)
+    text = "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in _INVISIBLE)
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
-_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co"})
+_INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co"})
 
 
 def line(text: str, limit: int = 200) -> str:
     """One line of plain text: for titles and commit messages, where no Markdown is read."""
-    joined = _SKIP_CI.sub(r"(\1)", " ".join(plain(text, limit * 4).split()))
-    return _inert(joined if len(joined) <= limit else joined[: limit - 1].rstrip() + "…")
+    joined = _SKIP_CI.sub(r"(\1)", " ".join(plain_text(text, limit * 4).split()))
+    return _defuse(joined if len(joined) <= limit else joined[: limit - 1].rstrip() + "…")
 
 
 def prose(text: str, limit: int = 4000) -> str:
     """Paragraphs that show as they were written; `code` stays code, all other markup is text."""
-    parts = _CODE.split(plain(text, limit).strip())
+    parts = _CODE.split(plain_text(text, limit).strip())
     # Odd entries are the insides of code spans.
-    return "".join(f"`{part}`" if place % 2 else _escaped(part) for place, part in enumerate(parts))
+    return "".join(f"`{part}`" if place % 2 else _escape(part) for place, part in enumerate(parts))
 
 
 def code(text: str, limit: int = 200) -> str:
     """A code span on one line, whatever backticks are in it."""
-    inside = " ".join(plain(text, limit).split()).replace("|", "¦")
+    inside = " ".join(plain_text(text, limit).split()).replace("|", "¦")
     ticks = "`" * (_longest_run(inside) + 1)
     pad = " " if inside.startswith("`") or inside.endswith("`") or not inside else ""
     return f"{ticks}{pad}{inside}{pad}{ticks}"
@@ -50,7 +50,7 @@ def code(text: str, limit: int = 200) -> str:
 
 def block(text: str, limit: int, language: str = "text") -> str:
     """A fenced block; when `text` is longer than `limit`, its middle is left out and counted."""
-    shown = cut(_visible(text), limit).rstrip("\n")
+    shown = truncate_middle(_make_visible(text), limit).rstrip("\n")
     fence = "`" * max(3, _longest_run(shown) + 1)
     return f"{fence}{language}\n{shown}\n{fence}"
 
@@ -60,7 +60,7 @@ def details(summary: str, body: str) -> str:
     return f"<details>\n<summary>{summary}</summary>\n\n{body}\n\n</details>"
 
 
-def cut(text: str, limit: int) -> str:
+def truncate_middle(text: str, limit: int) -> str:
     """Head and tail of a text that is too long, with what was left out counted between them."""
     if len(text) <= limit:
         return text
@@ -70,24 +70,24 @@ def cut(text: str, limit: int) -> str:
     return f"{text[:head]}\n[… {left_out} characters left out …]\n{text[-tail:]}"
 
 
-def _visible(text: str) -> str:
+def _make_visible(text: str) -> str:
     """And unable to pass for a mark of ours, by which our comments and pull requests are found."""
     text = _ANSI.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
     text = "".join(
-        c if c in "\n\t" or unicodedata.category(c) not in _UNSEEN else "\ufffd" for c in text
+        c if c in "\n\t" or unicodedata.category(c) not in _INVISIBLE else "\ufffd" for c in text
     )
-    return text.replace(MARK, MARK.replace("c", f"{_BREAK}c", 1))
+    return text.replace(MARKER_PREFIX, MARKER_PREFIX.replace("c", f"{_BREAK}c", 1))
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     text = text.replace("&", "&amp;").replace("<", "&lt;")
     text = _SPECIAL.sub(lambda m: f"\\{m[1]}" if m[1] else f"{m[2]}\\{m[3]}", text)
     text = re.sub(r"^(\s*)\\(\d+)([.)])", r"\1\2\\\3", text, flags=re.M)
     text = re.sub(r"^(\s*)#", r"\1\\#", text, flags=re.M)
-    return _inert(text)
+    return _defuse(text)
 
 
-def _inert(text: str) -> str:
+def _defuse(text: str) -> str:
     return _LIVE.sub(lambda m: f"{m[0]}{_BREAK}", text)
 
 

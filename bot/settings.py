@@ -167,9 +167,9 @@ class Settings(BaseModel):
         """
         env: Mapping[str, str] = os.environ if environ is None else environ  # noqa: TID251
         values: dict[str, Any] = {
-            name: env[variable(name)]
+            name: env[variable_name(name)]
             for name in cls.model_fields
-            if env.get(variable(name), "") != ""
+            if env.get(variable_name(name), "") != ""
         }
         secrets = values.get("build_secrets")
         try:
@@ -181,10 +181,10 @@ class Settings(BaseModel):
             return cls.model_validate(values)
         except ValidationError as error:
             first = error.errors()[0]
-            name = variable(str(first["loc"][0]))
+            name = variable_name(str(first["loc"][0]))
             raise SettingsError(f"{name}: {first['msg']}.") from None
 
-    def private_key(self) -> str:
+    def read_private_key(self) -> str:
         """The App's private key itself, read from its file when a path was given.
 
         Raises:
@@ -203,11 +203,11 @@ class Settings(BaseModel):
             ) from None
 
 
-def variable(field: str) -> str:
+def variable_name(field: str) -> str:
     """The environment variable of a field."""
     return field.upper() if field.startswith("anthropic_") else f"CAPUCHIN_{field.upper()}"
 
 
-def host_of(settings: Settings) -> str:
+def github_host(settings: Settings) -> str:
     """GitHub's own name."""
     return urlsplit(settings.github_url).hostname or ""

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from bot.repo_config import schema
-from bot.settings import Settings, variable
+from bot.settings import Settings, variable_name
 
 BEGIN = "<!-- settings: made by `python -m bot.settings_table README.md`; a test compares -->"
 END = "<!-- /settings -->"
@@ -17,7 +17,7 @@ KEYS_BEGIN = "<!-- keys: made by `python -m bot.settings_table README.md`; a tes
 KEYS_END = "<!-- /keys -->"
 
 
-def table() -> str:
+def render_table() -> str:
     """Markdown, one row a setting."""
     rows = ["| Variable | Default | What it sets |", "|---|---|---|"]
     for name, field in Settings.model_fields.items():
@@ -25,21 +25,26 @@ def table() -> str:
         if isinstance(default, SecretStr):
             default = default.get_secret_value()
         shown = f"`{default}`" if default not in ("", None, {}) else ""
-        said = (field.description or "").replace("|", "\\|")
-        rows.append(f"| `{variable(name)}` | {shown} | {' '.join(said.split())} |")
+        description = (field.description or "").replace("|", "\\|")
+        rows.append(f"| `{variable_name(name)}` | {shown} | {' '.join(description.split())} |")
     return "\n".join(rows)
 
 
-def filled(text: str) -> str:
+def fill_tables(text: str) -> str:
     """`text` with the two tables between their marks.
 
     Raises:
         ValueError: a mark is missing.
     """
-    return _between(_between(text, BEGIN, table(), END), KEYS_BEGIN, schema.table(), KEYS_END)
+    return _replace_between(
+        _replace_between(text, BEGIN, render_table(), END),
+        KEYS_BEGIN,
+        schema.render_table(),
+        KEYS_END,
+    )
 
 
-def _between(text: str, begin: str, inside: str, end: str) -> str:
+def _replace_between(text: str, begin: str, inside: str, end: str) -> str:
     head, _, rest = text.partition(begin)
     _, found, tail = rest.partition(end)
     if not found:
@@ -49,4 +54,4 @@ def _between(text: str, begin: str, inside: str, end: str) -> str:
 
 if __name__ == "__main__":
     place = Path(sys.argv[1])
-    place.write_text(filled(place.read_text(encoding="utf-8")), encoding="utf-8")
+    place.write_text(fill_tables(place.read_text(encoding="utf-8")), encoding="utf-8")

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Of = Literal["person", "repository", "installation"]
+QuotaSubject = Literal["person", "repository", "installation"]
 
 
 CHECK_NAME: Final = "Capuchin's settings"
@@ -46,12 +46,12 @@ class RunStatus(StrEnum):
     """Pull requests were compared; nothing was pushed, as asked."""
     SWAPPED = "swapped"
     """A pull request holds another edit now."""
-    ASKED_BACK = "asked back"
+    NEEDS_CONFIRMATION = "asked back"
     """Somebody seems to work on the issue: whoever asked is to say it again."""
     REFUSED = "refused"
     FAILED = "failed"
     STOPPED = "stopped"
-    TENDED = "tended"
+    FOLLOWED_UP = "tended"
     """A pull request of ours was looked after; what was due is done."""
 
     @property
@@ -68,7 +68,7 @@ class Mode(StrEnum):
     """The same without asking back, and ready for review at once."""
     PLAN = "plan"
     """A dry run: where the cause seems to be, a reproduction test, an estimate; opens nothing."""
-    TEND = "tend"
+    FOLLOW_UP = "tend"
     """Not of an issue but of a pull request of ours: whatever is due there."""
     VERIFY = "verify"
     """The same, and the evidence is gathered again though nothing has changed."""
@@ -78,12 +78,12 @@ class Mode(StrEnum):
     """Another edit of an earlier run takes the place of the one in its pull request."""
 
     @property
-    def tends(self) -> bool:
+    def is_follow_up(self) -> bool:
         """Whether the run is of a pull request of ours."""
-        return self in (Mode.TEND, Mode.VERIFY)
+        return self in (Mode.FOLLOW_UP, Mode.VERIFY)
 
 
-class Place(StrEnum):
+class CommentLocation(StrEnum):
     """Where a comment stands."""
 
     ISSUE = "issue"
@@ -154,7 +154,7 @@ class Failure(StrEnum):
     """A bug of ours; the operator's log has it under the run's id."""
 
 
-class Unwanted(Frozen):
+class IssueSnapshot(Frozen):
     """An issue that is closed, or wears none of the labels that a run of it may be due to."""
 
     repo: RepoRef
@@ -163,7 +163,7 @@ class Unwanted(Frozen):
     labels: tuple[str, ...] = ()
 
 
-class Labelled(Frozen):
+class LabeledIssue(Frozen):
     """An open issue that wears the label, as GitHub lists it."""
 
     repo: RepoRef
@@ -194,7 +194,7 @@ class Run(Frozen):
     """For JUDGE: the pull requests."""
     candidate: int = 0
     """For USE: which edit, 1 for the one that was chosen, 2 for the next best."""
-    published: str = ""
+    published_run: str = ""
     """The issue's latest run, before this one, that opened a pull request: its id."""
     label: str = ""
     """The label that started it, without which it stops; empty when a comment did."""
@@ -226,18 +226,18 @@ class Run(Frozen):
     """Full SHA of what it pushed there."""
     comment_id: int | None = None
     """Its status comment's. One that a person deleted is not written again before the end."""
-    place: int = 0
+    queue_position: int = 0
     """Its place in the queue as the comment tells it; 0: it tells none."""
-    page: str = ""
+    page_url: str = ""
     """The address of its page; empty when there is none."""
     pull_request: int | None = None
     pull_request_url: str = ""
-    not_read: str = ""
+    omissions: str = ""
     """What was left out of the issue's text, in words; empty when nothing was."""
-    told: bool = False
+    end_reported: bool = False
     """Its last word is said; it may still have to be finished, and can no longer be stopped."""
-    ends_as: RunStatus | None = None
-    """With `told`: what its last word says that it has come to."""
+    end_status: RunStatus | None = None
+    """With `end_reported`: what its last word says that it has come to."""
     stop: Stop | None = None
     """Set once it is being stopped: nothing else but saying so is left to do."""
     failure: Failure | None = None
@@ -248,32 +248,32 @@ class Run(Frozen):
     """Spent so far at list prices."""
 
 
-class Wait(Frozen):
+class QueuePosition(Frozen):
     """How a run stands that no worker has begun."""
 
-    place: int
+    position: int
     """In the queue, from 1."""
-    seconds: float | None = None
+    expected_seconds: float | None = None
     """Until a worker is expected to begin it, by how long the latest runs took; None: unknown."""
 
 
-def changed(run: Run, **fields: Any) -> Run:
+def replace(run: Run, **fields: Any) -> Run:
     """`run` with some fields replaced."""
     return run.model_copy(update=fields)
 
 
-class Limit(NamedTuple):
+class QuotaLimit(NamedTuple):
     """What is used up."""
 
-    of: Of
+    subject: QuotaSubject
     runs: int
     """In a day."""
 
 
-class Heard(Frozen):
+class SkippedComments(Frozen):
     """How much of an issue was not read, for people to know."""
 
-    strangers: int = 0
+    untrusted: int = 0
     """Comments left out, by people who may not command."""
     late: int = 0
     """Comments left out that were written or changed after the work was asked for."""

@@ -18,27 +18,27 @@ _HTML = re.compile(r"^ {0,3}<[a-z/?!]", re.I | re.M)
 """Begins a block of HTML, in which a fence is no code."""
 
 
-def shown(text: str) -> str:
+def visible_text(text: str) -> str:
     """What a person who looks at `text` on GitHub can see of it."""
-    return without_hidden(without_unseen(text)).strip()
+    return strip_hidden(strip_invisible(text)).strip()
 
 
-def without_unseen(text: str) -> str:
+def strip_invisible(text: str) -> str:
     """Without characters that show as nothing: zero-width, direction, tag and control characters.
 
     Models read instructions in them that no person sees ("ASCII smuggling"). What letters are
     joined by goes too: an emoji of several parts shows as its parts.
     """
-    return "".join(c for c in text if c in "\n\r\t" or not _is_unseen(c))
+    return "".join(c for c in text if c in "\n\r\t" or not _is_invisible(c))
 
 
-def _is_unseen(character: str) -> bool:
+def _is_invisible(character: str) -> bool:
     """Variation selectors beyond the first sixteen can carry any byte."""
     smuggles = "\U000e0100" <= character <= "\U000e01ef" or character in _BLANK
     return smuggles or unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co")
 
 
-def without_hidden(text: str) -> str:
+def strip_hidden(text: str) -> str:
     """Without HTML comments, which a maintainer who reads the issue does not see.
 
     In code they are shown, and stay; unless there is other HTML, in which code may be none.

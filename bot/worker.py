@@ -14,12 +14,12 @@ from uuid import uuid4
 
 from redis.asyncio import Redis
 
-from bot.queue.attempt import UNTOLD, Attempt, GiveUp, Stopping, Work
-from bot.queue.consumer import CarryOut, Clerk, Office
+from bot.queue.attempt import SILENT_STOP, EndRun, HandleRun, RunAttempt, StopHandler
+from bot.queue.consumer import ExecuteRequest, RequestConsumer, RunQueue
 from bot.queue.inbox import Inbox
-from bot.queue.nudges import Listener, Nudges
+from bot.queue.nudges import NudgeReceiver, Nudges
 from bot.queue.position import Announce
-from bot.queue.sweep import CleanUp, FindLabelled, Sweep
+from bot.queue.sweep import CleanUp, FindMissedEvents, Sweep
 from bot.settings import Settings
 from bot.storage.client import UNREACHABLE, Outage, open_redis
 from bot.storage.runs import Runs
@@ -31,7 +31,7 @@ SETTLE_POLL_SECONDS: Final = 0.02
 
 
 class Worker:
-    """Runs `work` on every active run that it gets the lease of.
+    """Runs `handle` on every active run that it gets the lease of.
 
     While Redis does not answer it waits for it, and says so in one line of the log.
     """
@@ -40,34 +40,34 @@ class Worker:
         self,
         settings: Settings,
         *,
-        work: Work,
-        give_up: GiveUp,
-        stopping: Stopping = UNTOLD,
-        carry_out: CarryOut | None = None,
-        find_labelled: FindLabelled | None = None,
+        handle: HandleRun,
+        give_up: EndRun,
+        stop_handler: StopHandler = SILENT_STOP,
+        execute: ExecuteRequest | None = None,
+        find_missed: FindMissedEvents | None = None,
         clean_up: CleanUp | None = None,
         announce: Announce | None = None,
     ) -> None:
-        """`carry_out` does what comments command; None: nobody does here.
+        """`execute` does what comments command; None: nobody does here.
 
-        `find_labelled` is asked for issues whose webhook never came; None: nobody is asked.
+        `find_missed` is asked for issues whose webhook never came; None: nobody is asked.
 
         `clean_up` is told now and then which runs are active, to remove what others left.
         `announce` tells those who wait for a worker; None: they hear nothing until their turn.
         """
         self.name = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:6]}"
         self._settings = settings
-        self._work = work
+        self._handle = handle
         self._give_up = give_up
-        self._stopping_runs = stopping
-        self._carry_out = carry_out
-        self._find_labelled = find_labelled
+        self._stop_handler = stop_handler
+        self._execute = execute
+        self._find_missed = find_missed
         self._clean_up = clean_up
         self._announce = announce
         self._stopping = asyncio.Event()
-        self._attempts: dict[asyncio.Task[None], Attempt] = {}
+        self._attempts: dict[asyncio.Task[None], RunAttempt] = {}
         self._outage = Outage()
-        self._listener: Listener | None = None
+        self._receiver: NudgeReceiver | None = None
 
     def stop(self) -> None:
         """Take no more runs, let steps under way end, hand the runs over; then `run` returns."""
@@ -83,20 +83,20 @@ class Worker:
                 runs,
                 nudges,
                 self._settings,
-                self._find_labelled,
+                self._find_missed,
                 self._clean_up,
                 self._announce,
                 self._outage,
             )
             loops = [
                 asyncio.create_task(self._stopping.wait()),
-                asyncio.create_task(self._listen(redis, runs)),
-                asyncio.create_task(sweep.idle_runs()),
-                asyncio.create_task(sweep.missed_webhooks()),
-                asyncio.create_task(sweep.leftovers()),
-                asyncio.create_task(sweep.queue()),
-                asyncio.create_task(sweep.pulls()),
-                asyncio.create_task(self._orders(redis, runs, nudges)),
+                asyncio.create_task(self._receive_nudges(redis, runs)),
+                asyncio.create_task(sweep.nudge_idle_runs()),
+                asyncio.create_task(sweep.recover_missed()),
+                asyncio.create_task(sweep.remove_leftovers()),
+                asyncio.create_task(sweep.announce_positions()),
+                asyncio.create_task(sweep.follow_up_pulls()),
+                asyncio.create_task(self._consume_requests(redis, runs, nudges)),
             ]
             try:
                 done, _ = await asyncio.wait(loops, return_when=asyncio.FIRST_COMPLETED)
@@ -104,7 +104,7 @@ class Worker:
                     ended.result()
             finally:
                 self._stopping.set()
-                await _cancelled(loops)
+                await _cancel_all(loops)
                 await self._hand_over(nudges)
 
     async def settle(self, seconds: float = 60) -> None:
@@ -116,7 +116,7 @@ class Worker:
         running = asyncio.create_task(self.run())
         try:
             async with asyncio.timeout(seconds):
-                await self._settled(running)
+                await self._wait_until_settled(running)
         finally:
             self.stop()
             await running
@@ -133,74 +133,76 @@ class Worker:
             for each in signals:
                 loop.remove_signal_handler(each)
 
-    async def _settled(self, running: asyncio.Task[None]) -> None:
+    async def _wait_until_settled(self, running: asyncio.Task[None]) -> None:
         async with open_redis(self._settings.redis_url, timeout=REDIS_SECONDS) as redis:
             runs = Runs(redis, self._settings.redis_prefix)
             inbox = Inbox(redis, runs.keys)
             while not running.done() and (  # noqa: ASYNC110 - a run may end elsewhere
-                await runs.active() or self._attempts or await inbox.waiting()
+                await runs.list_active() or self._attempts or await inbox.count()
             ):
                 await asyncio.sleep(SETTLE_POLL_SECONDS)
 
-    async def _listen(self, redis: Redis, runs: Runs) -> None:
+    async def _receive_nudges(self, redis: Redis, runs: Runs) -> None:
         while True:
             seconds = self._settings.lease_seconds
-            self._listener = Listener(
-                redis, runs.keys, lambda run_id: self._begin(runs, run_id), seconds=seconds
+            self._receiver = NudgeReceiver(
+                redis, runs.keys, lambda run_id: self._begin_run(runs, run_id), seconds=seconds
             )
-            self._tell_listener()
+            self._update_receiver()
             try:
                 await redis.ping()
-                self._outage.over()
-                await self._listener.run()
+                self._outage.end()
+                await self._receiver.run()
             except UNREACHABLE as error:
                 await self._outage.wait(error)
 
-    async def _orders(self, redis: Redis, runs: Runs, nudges: Nudges) -> None:
-        if self._carry_out is None:
+    async def _consume_requests(self, redis: Redis, runs: Runs, nudges: Nudges) -> None:
+        if self._execute is None:
             await asyncio.Event().wait()
             return
         inbox = Inbox(redis, runs.keys)
-        clerk = Clerk(inbox, Office(runs, nudges), self._carry_out, self._settings, self._outage)
-        await clerk.run()
+        consumer = RequestConsumer(
+            inbox, RunQueue(runs, nudges), self._execute, self._settings, self._outage
+        )
+        await consumer.run()
 
-    async def _begin(self, runs: Runs, run_id: str) -> None:
-        if self._full:
+    async def _begin_run(self, runs: Runs, run_id: str) -> None:
+        if self._is_full:
             return
         with suppress(*UNREACHABLE):  # the sweep nudges again
             lease = await runs.acquire(
                 run_id, worker=self.name, seconds=self._settings.lease_seconds
             )
             if lease is not None:
-                self._attempt(
-                    Attempt(
+                self._start_attempt(
+                    RunAttempt(
                         lease,
                         runs,
-                        work=self._work,
+                        handle=self._handle,
                         give_up=self._give_up,
                         patience_seconds=self._settings.patience_seconds,
-                        stopping=self._stopping_runs,
+                        stop_handler=self._stop_handler,
                     )
                 )
 
-    def _attempt(self, attempt: Attempt) -> None:
-        task = asyncio.create_task(attempt.go())
+    def _start_attempt(self, attempt: RunAttempt) -> None:
+        task = asyncio.create_task(attempt.run())
         self._attempts[task] = attempt
-        task.add_done_callback(self._ended)
-        self._tell_listener()
+        task.add_done_callback(self._on_attempt_end)
+        self._update_receiver()
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_attempt_end(self, task: asyncio.Task[None]) -> None:
         del self._attempts[task]
         if not task.cancelled() and (error := task.exception()):
             logger.error("An attempt broke off", exc_info=error)
-        self._tell_listener()
+        self._update_receiver()
 
-    def _tell_listener(self) -> None:
-        if self._listener:
-            self._listener.listening(not self._full)
+    def _update_receiver(self) -> None:
+        if self._receiver:
+            self._receiver.set_listening(not self._is_full)
 
     @property
-    def _full(self) -> bool:
+    def _is_full(self) -> bool:
         return self._stopping.is_set() or len(self._attempts) >= self._settings.worker_runs
 
     async def _hand_over(self, nudges: Nudges) -> None:
@@ -209,24 +211,24 @@ class Worker:
         if not attempts:
             return
         logger.info("Stopping: %d runs to end or hand over", len(attempts))
-        quiet = [asyncio.create_task(_quiet(*each)) for each in attempts.items()]
+        quiet = [asyncio.create_task(_wait_until_idle(*each)) for each in attempts.items()]
         await asyncio.wait(quiet, timeout=self._settings.stop_seconds)
-        await _cancelled([*quiet, *attempts])
+        await _cancel_all([*quiet, *attempts])
         for attempt in attempts.values():
             with suppress(*UNREACHABLE):
                 if not attempt.lease.run.status.final:
                     await nudges.send_for(attempt.lease.run)
 
 
-async def _quiet(task: asyncio.Task[None], attempt: Attempt) -> None:
-    drained = asyncio.create_task(attempt.lease.steps.drained())
+async def _wait_until_idle(task: asyncio.Task[None], attempt: RunAttempt) -> None:
+    drained = asyncio.create_task(attempt.lease.in_flight.wait_until_idle())
     try:
         await asyncio.wait([task, drained], return_when=asyncio.FIRST_COMPLETED)
     finally:
-        await _cancelled([drained])
+        await _cancel_all([drained])
 
 
-async def _cancelled(tasks: Sequence[asyncio.Task[Any]]) -> None:
+async def _cancel_all(tasks: Sequence[asyncio.Task[Any]]) -> None:
     """Cancel and await; their ends are for their own callbacks."""
     for task in tasks:
         task.cancel()

@@ -7,14 +7,14 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import NamedTuple, Protocol
 
-from pipeline.concurrency import apart
+from pipeline.concurrency import shield
 from pipeline.errors import BudgetSpent
 
 CALL_SECONDS = 900.0
 """After this time what was set aside for a call is free again, if nobody said what it cost."""
 
 
-class Wish(NamedTuple):
+class CostBounds(NamedTuple):
     """What a call may cost, in US dollars."""
 
     least: float
@@ -25,18 +25,18 @@ class Wish(NamedTuple):
     """How long the call may take."""
 
 
-class Slip(NamedTuple):
+class Grant(NamedTuple):
     """Money set aside."""
 
     name: str
-    granted: float
+    dollars: float
     """US dollars, between the wish's least and most."""
 
 
-class Purse(Protocol):
+class SharedBudget(Protocol):
     """A ceiling that several runs share, for instance a repository's for a day."""
 
-    async def reserve(self, wish: Wish) -> Slip:
+    async def reserve(self, bounds: CostBounds) -> Grant:
         """Set money aside. Waits while calls in flight may still give enough back.
 
         Raises:
@@ -44,7 +44,7 @@ class Purse(Protocol):
         """
         ...
 
-    async def settle(self, slip: Slip, dollars: float) -> None:
+    async def settle(self, grant: Grant, dollars: float) -> None:
         """Count what the call cost, and give back the rest of what was set aside."""
         ...
 
@@ -52,8 +52,8 @@ class Purse(Protocol):
 class Reservation:
     """What is set aside for one call, until `settle`."""
 
-    def __init__(self, budget: Budget, granted: float, shared: Slip | None) -> None:
-        self.granted = granted
+    def __init__(self, budget: Budget, dollars: float, shared: Grant | None) -> None:
+        self.dollars = dollars
         self._budget = budget
         self._shared = shared
         self._open = True
@@ -69,58 +69,64 @@ class Reservation:
 class Budget:
     """The ceiling of one run, and the purse that it shares with others, if there is one."""
 
-    def __init__(self, ceiling: float, *, spent: float = 0.0, purse: Purse | None = None) -> None:
+    def __init__(
+        self, ceiling: float, *, spent: float = 0.0, shared: SharedBudget | None = None
+    ) -> None:
         self.ceiling = ceiling
         self.spent = spent
-        self._held = 0.0
-        self._purse = purse
+        self._reserved = 0.0
+        self._shared_budget = shared
         self._changed = asyncio.Condition()
 
     @asynccontextmanager
-    async def reserved(self, wish: Wish) -> AsyncGenerator[Reservation]:
+    async def reserve(self, bounds: CostBounds) -> AsyncGenerator[Reservation]:
         """Money for one call. What is not settled in the block is given back after it.
 
         Raises:
             BudgetSpent: too little is left, even if no call in flight costs anything.
         """
-        granted = await self._granted(wish)
+        granted = await self._reserve_own(bounds)
         try:
-            shared = await self._shared(wish, granted)
+            shared = await self._reserve_shared(bounds, granted)
         except BaseException:
-            await apart(self._release(granted))
+            await shield(self._release(granted))
             raise
-        slip = Reservation(self, min(granted, shared.granted) if shared else granted, shared)
-        await self._release(granted - slip.granted)
+        reservation = Reservation(self, min(granted, shared.dollars) if shared else granted, shared)
+        await self._release(granted - reservation.dollars)
         try:
-            yield slip
+            yield reservation
         finally:
-            await apart(slip.settle(0.0))
+            await shield(reservation.settle(0.0))
 
-    async def settle(self, slip: Reservation, dollars: float, shared: Slip | None) -> None:
+    async def settle(self, reservation: Reservation, dollars: float, shared: Grant | None) -> None:
         """For `Reservation`."""
         self.spent += dollars
-        await self._release(slip.granted)
-        if self._purse is not None and shared is not None:
-            await self._purse.settle(shared, dollars)
+        await self._release(reservation.dollars)
+        if self._shared_budget is not None and shared is not None:
+            await self._shared_budget.settle(shared, dollars)
 
-    async def _shared(self, wish: Wish, granted: float) -> Slip | None:
-        return await self._purse.reserve(wish._replace(most=granted)) if self._purse else None
+    async def _reserve_shared(self, bounds: CostBounds, granted: float) -> Grant | None:
+        return (
+            await self._shared_budget.reserve(bounds._replace(most=granted))
+            if self._shared_budget
+            else None
+        )
 
-    async def _granted(self, wish: Wish) -> float:
+    async def _reserve_own(self, bounds: CostBounds) -> float:
         async with self._changed:
             while True:
                 left = self.ceiling - self.spent
-                if left <= 0 or left < wish.least:
+                if left <= 0 or left < bounds.least:
                     raise BudgetSpent(self.spent, self.ceiling)
-                free = left - self._held
-                if free > 0 and free >= wish.least:
-                    granted = min(wish.most, free)
-                    self._held += granted
+                free = left - self._reserved
+                if free > 0 and free >= bounds.least:
+                    granted = min(bounds.most, free)
+                    self._reserved += granted
                     return granted
                 await self._changed.wait()
 
     async def _release(self, dollars: float) -> None:
         # Held money is never less than what was added to it, but for rounding.
-        self._held = max(0.0, self._held - dollars)
+        self._reserved = max(0.0, self._reserved - dollars)
         async with self._changed:
             self._changed.notify_all()

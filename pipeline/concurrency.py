@@ -1,4 +1,4 @@
-"""`together` with at most so many at a time."""
+"""`gather_all` with at most so many at a time."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
-async def bounded(limit: int, jobs: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """The results in the order of `jobs`, never more than `limit` running. Raises as `together`."""
+async def gather_bounded(limit: int, jobs: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """The results in the order of `jobs`, never more than `limit` running. Raises as `gather_all`."""
     slots = asyncio.Semaphore(limit)
     waiting = list(jobs)
 
@@ -20,18 +20,18 @@ async def bounded(limit: int, jobs: Iterable[Coroutine[Any, Any, T]]) -> list[T]
             return await job
 
     try:
-        return await together(one(job) for job in waiting)
+        return await gather_all(one(job) for job in waiting)
     finally:
         for job in waiting:
             job.close()  # those that never got a slot; closing a finished one does nothing
 
 
-async def together(jobs: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+async def gather_all(jobs: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """The results in the order of `jobs`.
 
     Raises the first failure itself, so that callers can catch what a job documents. Not built on
     `TaskGroup`: that cancels its own caller and, up to Python 3.12, leaves it looking cancelled
-    (`Task.cancelling()`), which makes a later `asyncio.timeout` of Python 3.11.2 misbehave.
+    (`RevisionTask.cancelling()`), which makes a later `asyncio.timeout` of Python 3.11.2 misbehave.
     """
     tasks = [asyncio.ensure_future(job) for job in jobs]
     failed: BaseException | None = None
@@ -55,10 +55,10 @@ async def together(jobs: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     return [task.result() for task in tasks]
 
 
-async def both(one: Coroutine[Any, Any, T], other: Coroutine[Any, Any, U]) -> tuple[T, U]:
-    """As `together`, for two jobs of different kinds."""
+async def gather_two(one: Coroutine[Any, Any, T], other: Coroutine[Any, Any, U]) -> tuple[T, U]:
+    """As `gather_all`, for two jobs of different kinds."""
     jobs: list[Coroutine[Any, Any, Any]] = [one, other]
-    first, second = await together(jobs)
+    first, second = await gather_all(jobs)
     return first, second
 
 
@@ -85,7 +85,7 @@ async def race(job: Coroutine[Any, Any, T], rival: Coroutine[Any, Any, U]) -> T 
     return tasks[counts].result()
 
 
-async def apart(job: Coroutine[Any, Any, T]) -> T:
+async def shield(job: Coroutine[Any, Any, T]) -> T:
     """The result of `job`, run in a task of its own: for what a cancelled task still has to do.
 
     In the cancelled task itself, a time limit that runs out within would look like a second

@@ -5,7 +5,7 @@
                        ├──new work──▶ EXECUTING ──▶ ASKING (with a report), or APPROVED
                        └──approval──▶ APPROVED
 
-A machine is data (`State`, saved after every step) and four answers: what to ask first, how to read
+A machine is data (`StatusState`, saved after every step) and four answers: what to ask first, how to read
 a reply, what to run, how to report the run. The loop owns the rest: attempts, limits, checkpoints.
 """
 
@@ -41,7 +41,7 @@ class Phase(StrEnum):
         return self not in (Phase.ASKING, Phase.EXECUTING)
 
 
-class Attempt(StrEnum):
+class ReplyKind(StrEnum):
     """What one model reply was."""
 
     MALFORMED = "malformed"
@@ -58,7 +58,7 @@ class State(BaseModel):
     messages: list[Message] = Field(default_factory=list[Message])
     """The conversation so far. It may open with a user message that several machines share: the
     first question is then a second one, so that a cache can end between the two."""
-    attempts: list[Attempt] = Field(default_factory=list[Attempt])
+    attempts: list[ReplyKind] = Field(default_factory=list[ReplyKind])
     """One for each model reply."""
     thinking: list[str] = Field(default_factory=list[str])
     """What a reasoning model thought before each reply: kept for the record, never sent back."""
@@ -97,7 +97,7 @@ class Machine(ABC, Generic[S]):
     def start(self) -> S: ...
 
     @abstractmethod
-    async def read(self, state: S, reply: str) -> Attempt | Malformed:
+    async def read(self, state: S, reply: str) -> ReplyKind | Malformed:
         """Record in `state` what the reply asks for. Runs nothing that it brings."""
 
     @abstractmethod
@@ -144,10 +144,10 @@ class Machine(ABC, Generic[S]):
         state.usage = state.usage + reply.usage
         match await self.read(state, reply.text):
             case Malformed(hint):
-                state.attempts.append(Attempt.MALFORMED)
-                state.pending = _cut_off(hint) if reply.stopped == "length" else hint
-            case Attempt.APPROVED:
-                state.attempts.append(Attempt.APPROVED)
+                state.attempts.append(ReplyKind.MALFORMED)
+                state.pending = _briefer_hint(hint) if reply.stopped == "length" else hint
+            case ReplyKind.APPROVED:
+                state.attempts.append(ReplyKind.APPROVED)
                 state.phase = Phase.APPROVED
             case attempt:
                 state.attempts.append(attempt)
@@ -175,11 +175,11 @@ async def drive_on_budget(machine: Machine[S], kind: type[S], store: Store, key:
         return state.model_copy(
             update={
                 "phase": Phase.OUT_OF_BUDGET,
-                "ceiling": reasons.budget(spent),
+                "ceiling": reasons.budget_sentence(spent),
                 "reached": spent.of,
             }
         )
 
 
-def _cut_off(hint: str) -> str:
+def _briefer_hint(hint: str) -> str:
     return f"Your reply was cut off because it was too long. Be briefer. {hint}"

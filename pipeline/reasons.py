@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipeline.errors import BudgetSpent, Ceiling
 from pipeline.types import VoteTable
-from prompts import shortened
+from prompts import shorten
 from sandbox.base import Execution
 
 NO_PYTHON = "There is no Python file in this repository, and the tests I write are in Python."
@@ -15,7 +15,7 @@ PLAIN_TEST = (
     "So the edit was chosen by what had been done by then, and its test runs the script that "
     "reproduces the issue, as it is."
 )
-UNTOLD = "The budget was spent before the model described this."
+NOT_DESCRIBED = "The budget was spent before the model described this."
 NO_PLACE = "The settings of this repository (never_touch) allow no place for a new test file."
 NO_EDIT = "A script that reproduces the issue was run, but no edit came in a form that applies."
 
@@ -27,11 +27,11 @@ _CEILINGS: dict[Ceiling, str] = {
 _OUTPUT = 1500
 
 
-def budget(spent: BudgetSpent) -> str:
+def budget_sentence(spent: BudgetSpent) -> str:
     return f"{_CEILINGS[spent.of]} is reached: {spent}"
 
 
-def votes(table: VoteTable) -> tuple[str, ...]:
+def vote_sentences(table: VoteTable) -> tuple[str, ...]:
     """How the scripts went on the unedited code, and the best edit with them."""
     tests = len(table.tests)
     reporting = sum(run.exit_code == 2 for run in table.base)
@@ -44,10 +44,10 @@ def votes(table: VoteTable) -> tuple[str, ...]:
     if table.flaky:
         facts.append(f"{len(table.flaky)} scripts end now so, now otherwise, and do not count.")
     if table.base:
-        facts.append(f"The first script on the code as it is: {_ended(table.base[0])}")
+        facts.append(f"The first script on the code as it is: {_outcome_sentence(table.base[0])}")
     return tuple(facts)
 
 
-def _ended(run: Execution) -> str:
+def _outcome_sentence(run: Execution) -> str:
     how = f"exit code {run.exit_code}" if run.exit_code is not None else run.ending.value
-    return f"{how}.\n{shortened(run.output.strip(), _OUTPUT)}".strip()
+    return f"{how}.\n{shorten(run.output.strip(), _OUTPUT)}".strip()

@@ -49,10 +49,10 @@ def only_tag(reply: str, *allowed: str) -> Tag | Malformed:
     `<approve/>` and `<approve></approve>` are the same. A leading `<think>` block is dropped.
     When no tag begins a line, one whole block inside a line is taken.
     """
-    found = _blocks(reply, allowed) or _inline(reply, allowed)
+    found = _find_blocks(reply, allowed) or _find_inline(reply, allowed)
     wanted = " or ".join(f"<{name}>" for name in allowed)
     if not found:
-        return _missing(reply, allowed, wanted)
+        return _missing_block(reply, allowed, wanted)
     if len(found) > 1:
         names = ", ".join(f"<{tag.name}>" for tag in found)
         return Malformed(
@@ -64,11 +64,11 @@ def only_tag(reply: str, *allowed: str) -> Tag | Malformed:
 
 def tags(reply: str, *names: str) -> dict[str, str] | Malformed:
     """The body of each named block; every one must be there exactly once."""
-    found = _blocks(reply, names)
+    found = _find_blocks(reply, names)
     for name in names:
         count = sum(tag.name == name for tag in found)
         if count == 0:
-            return _missing(reply, (name,), f"<{name}>")
+            return _missing_block(reply, (name,), f"<{name}>")
         if count > 1:
             return Malformed(
                 f"Your reply holds {count} <{name}> blocks. Answer with exactly one of each: "
@@ -78,7 +78,7 @@ def tags(reply: str, *names: str) -> dict[str, str] | Malformed:
     return {tag.name: tag.body for tag in found}
 
 
-def unfenced(text: str) -> str:
+def strip_fence(text: str) -> str:
     """`text` without a Markdown code fence around the whole of it."""
     lines = text.strip().split("\n")
     fence = _FENCE.fullmatch(lines[0])
@@ -87,7 +87,7 @@ def unfenced(text: str) -> str:
     return "\n".join(lines[1:-1])
 
 
-def _missing(reply: str, allowed: tuple[str, ...], wanted: str) -> Malformed:
+def _missing_block(reply: str, allowed: tuple[str, ...], wanted: str) -> Malformed:
     for name in allowed:
         if re.search(rf"^[ \t]*<{name}>", reply, re.MULTILINE):
             return Malformed(
@@ -100,7 +100,7 @@ def _missing(reply: str, allowed: tuple[str, ...], wanted: str) -> Malformed:
     )
 
 
-def _blocks(reply: str, allowed: tuple[str, ...]) -> list[Tag]:
+def _find_blocks(reply: str, allowed: tuple[str, ...]) -> list[Tag]:
     """Blocks in the order of the reply."""
     reply = _THINKING.sub("", reply).replace("\r\n", "\n")
     found: list[Tag] = []
@@ -115,22 +115,22 @@ def _blocks(reply: str, allowed: tuple[str, ...]) -> list[Tag]:
             found.append(Tag(name, ""))
         elif name in unclosed:
             continue
-        elif (end := _closing(reply, name, at)) is None:
+        elif (end := _find_closing(reply, name, at)) is None:
             unclosed.add(name)  # nor will a later one find its end
         else:
-            found.append(Tag(name, unfenced(reply[at : end[0]]).strip("\n")))
+            found.append(Tag(name, strip_fence(reply[at : end[0]]).strip("\n")))
             at = end[1]
     return found
 
 
-def _inline(reply: str, allowed: tuple[str, ...]) -> list[Tag]:
+def _find_inline(reply: str, allowed: tuple[str, ...]) -> list[Tag]:
     """Blocks within one line, as in `I take <choice>2</choice>.`"""
     names = "|".join(map(re.escape, allowed))
     found = re.findall(rf"<({names})>([^<\n]+)</\1>", _THINKING.sub("", reply))
     return [Tag(name, body.strip()) for name, body in found]
 
 
-def _closing(reply: str, name: str, start: int) -> tuple[int, int] | None:
+def _find_closing(reply: str, name: str, start: int) -> tuple[int, int] | None:
     """Where the closing tag begins and ends."""
     same_line = re.compile(rf"[^\n]*?(</{name}>)[`* \t]*(?=\n|\Z)").match(reply, start)
     if same_line:

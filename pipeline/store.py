@@ -16,7 +16,7 @@ M = TypeVar("M", bound=BaseModel)
 _KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
 
 
-def checked_key(key: str) -> str:
+def validate_key(key: str) -> str:
     """`key` itself: words of letters, digits, `_.-`, joined by slashes.
 
     Raises:
@@ -95,4 +95,4 @@ class DirStore:
         scratch.replace(path)  # atomic: a reader sees the old file or the new, never half
 
     def _path(self, key: str) -> Path:
-        return self.root / f"{checked_key(key)}.json"
+        return self.root / f"{validate_key(key)}.json"

@@ -32,7 +32,7 @@ class SourceFile(Frozen):
     """Whether `text` holds parts of the file only, and says where it leaves out lines."""
 
 
-class Shown(Frozen):
+class ShownFile(Frozen):
     """One file of a context, and why it is there."""
 
     path: str
@@ -60,7 +60,7 @@ class Findings(Frozen):
     """Paths in the solver's orders that were in no list, and were dropped."""
     meaning: str = ""
     """What an embedding model had to do with it, in a sentence; empty where none was needed."""
-    shown: tuple[Shown, ...] = ()
+    shown: tuple[ShownFile, ...] = ()
 
     @property
     def compression(self) -> float:
@@ -112,7 +112,7 @@ class Candidate(Frozen):
         return self.source or f"edit {self.sample + 1}"
 
 
-class Rejected(Frozen):
+class RejectedEdit(Frozen):
     """An edit that cannot take part: its diff does not apply."""
 
     name: str
@@ -131,7 +131,7 @@ class VoteTable(Frozen):
     """`runs[c][t]` is test `t` with candidate `c` applied."""
     flaky: tuple[int, ...] = ()
     """Tests that ended otherwise when they were run once more."""
-    rejected: tuple[Rejected, ...] = ()
+    rejected: tuple[RejectedEdit, ...] = ()
     """Edits that are not among `candidates`, because they do not apply."""
 
     def votes(self, candidate: int) -> int:
@@ -304,7 +304,7 @@ class NoFix(Frozen):
     """An honest no: why, and what was learnt on the way."""
 
     reason: NoFixReason
-    learnt: tuple[str, ...] = ()
+    details: tuple[str, ...] = ()
     """Sentences for the maintainer. May quote the repository or a model: untrusted."""
     script: str = ""
     """A script that fails on the code as it is, where one was written. Untrusted."""

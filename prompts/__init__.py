@@ -35,32 +35,32 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     filters: dict[str, Callable[..., str]] = {
-        "inside": _inside,
+        "inside": _escape_tag,
         "block": _block,
-        "attribute": _attribute,
-        "short": shortened,
+        "attribute": _escape_attribute,
+        "short": shorten,
     }
     environment.filters.update(filters)
     return environment
 
 
-def _inside(text: str, tag: str) -> str:
+def _escape_tag(text: str, tag: str) -> str:
     """`text` unable to close the `tag` around it: its own closing tags get a backslash."""
     return re.sub(rf"<(\s*/\s*{re.escape(tag)})\b", r"<\\\1", text, flags=re.IGNORECASE)
 
 
 def _block(text: str, tag: str) -> str:
-    """As `_inside`, and ending with a line break, so that the closing tag gets its own line."""
-    text = _inside(text, tag)
+    """As `_escape_tag`, and ending with a line break, so that the closing tag gets its own line."""
+    text = _escape_tag(text, tag)
     return text if not text or text.endswith("\n") else f"{text}\n"
 
 
-def _attribute(text: str) -> str:
+def _escape_attribute(text: str) -> str:
     """`text` unable to end a quoted attribute or its tag."""
     return re.sub(r'["<>\r\n]', "_", text)
 
 
-def shortened(text: str, characters: int) -> str:
+def shorten(text: str, characters: int) -> str:
     """`text` with its middle left out, and saying so, when it is longer than `characters`."""
     if len(text) <= characters:
         return text

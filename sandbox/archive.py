@@ -22,10 +22,10 @@ class Archive:
 
     def open(self) -> io.BufferedReader:
         """A reader of its own place, from the start; any number may read at the same time."""
-        return io.BufferedReader(_Reader(self))
+        return io.BufferedReader(_ArchiveReader(self))
 
-    def read_at(self, place: int, size: int) -> bytes:
-        return os.pread(self._handle, size, place)
+    def read_at(self, offset: int, size: int) -> bytes:
+        return os.pread(self._handle, size, offset)
 
     def sha256(self) -> str:
         """In hexadecimal."""
@@ -33,10 +33,10 @@ class Archive:
             return hashlib.file_digest(data, "sha256").hexdigest()
 
 
-class _Reader(io.RawIOBase):
+class _ArchiveReader(io.RawIOBase):
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
-        self._place = 0
+        self._position = 0
 
     def readable(self) -> bool:
         return True
@@ -45,15 +45,15 @@ class _Reader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        data = self._archive.read_at(self._place, len(buffer))
+        data = self._archive.read_at(self._position, len(buffer))
         buffer[: len(data)] = data
-        self._place += len(data)
+        self._position += len(data)
         return len(data)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: self._archive.size}
-        self._place = start[whence] + offset
-        return self._place
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._archive.size}
+        self._position = start[whence] + offset
+        return self._position
 
     def tell(self) -> int:
-        return self._place
+        return self._position

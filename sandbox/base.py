@@ -75,7 +75,7 @@ class Execution(BaseModel):
 NO_ENV: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-def another_time(number: int) -> Mapping[str, str]:
+def repeat_environment(number: int) -> Mapping[str, str]:
     """The environment of the `number`-th run of the same, counted from 1.
 
     A first run has Python's hash seed 0; what hangs on the order of a set ends otherwise with

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from sandbox.execution.session import DockerSandbox
+from sandbox.execution.session import SandboxSession
 from sandbox.tree import Tree
 
 UNOWNED_SECONDS = 3600
@@ -31,24 +31,26 @@ class Engine(Protocol):
         on_progress: Callable[[str], None] | None = None,
     ) -> str: ...
 
-    def open(self, image: str, *, run_id: str) -> AbstractAsyncContextManager[DockerSandbox]: ...
+    def open(self, image: str, *, run_id: str) -> AbstractAsyncContextManager[SandboxSession]: ...
 
     async def reap(self, *, live_runs: Collection[str], older_than: float = 0) -> int: ...
 
     async def collect(self, *, max_bytes: int) -> int: ...
 
-    async def clean(self, *, live_runs: Collection[str]) -> Cleaned: ...
+    async def clean(self, *, live_runs: Collection[str]) -> CleanupResult: ...
 
     async def close(self) -> None: ...
 
 
 @dataclass(frozen=True)
-class Cleaned:
+class CleanupResult:
     """What is gone."""
 
     containers: int = 0
     """Or pods."""
     image_bytes: int = 0
 
-    def __add__(self, other: Cleaned) -> Cleaned:
-        return Cleaned(self.containers + other.containers, self.image_bytes + other.image_bytes)
+    def __add__(self, other: CleanupResult) -> CleanupResult:
+        return CleanupResult(
+            self.containers + other.containers, self.image_bytes + other.image_bytes
+        )

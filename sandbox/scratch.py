@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 PREFIX: Final = "capuchin-"
-PROCESS: Final = "process"
+PROCESS_FILE: Final = "process"
 """The name of a file in one: the id of a program that was started with a path below it."""
 YOUNG_SECONDS: Final = 60
 """One younger than this may be about to be locked."""
@@ -27,14 +27,14 @@ def scratch_folder(kind: str, folder: Path | None = None) -> Generator[Path]:
     What a killed process leaves is found by `remove_stale`.
     """
     with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{kind}-", dir=folder) as name:
-        held = hold(Path(name))
+        held = lock_folder(Path(name))
         try:
             yield Path(name)
         finally:
             os.close(held)
 
 
-def hold(folder: Path) -> int:
+def lock_folder(folder: Path) -> int:
     """A descriptor whose lock says, as long as it is open, that `folder` is in use."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
     fcntl.flock(handle, fcntl.LOCK_EX)
@@ -44,10 +44,10 @@ def hold(folder: Path) -> int:
 def remove_stale(folders: Iterable[Path], *, young_seconds: float = YOUNG_SECONDS) -> int:
     """Remove this user's folders of ours in `folders` that no process holds; how many."""
     found = {path for folder in folders for path in folder.glob(f"{PREFIX}*")}
-    return sum(_removed(path, young_seconds) for path in sorted(found))
+    return sum(_remove_if_stale(path, young_seconds) for path in sorted(found))
 
 
-def _removed(path: Path, young_seconds: float) -> bool:
+def _remove_if_stale(path: Path, young_seconds: float) -> bool:
     try:
         facts = path.lstat()
         if facts.st_uid != os.getuid() or time.time() - facts.st_mtime < young_seconds:
@@ -60,19 +60,19 @@ def _removed(path: Path, young_seconds: float) -> bool:
     except OSError:
         return False
     else:
-        _end_program(path)
+        _kill_program(path)
         shutil.rmtree(path, ignore_errors=True)
         return not path.exists()
     finally:
         os.close(handle)
 
 
-def _end_program(folder: Path) -> None:
+def _kill_program(folder: Path) -> None:
     """What outlived the process that held `folder`, if it is what the file in it says."""
     try:
-        process = int((folder / PROCESS).read_text())
-        told = Path(f"/proc/{process}/cmdline").read_bytes()
-        if f"{folder}/".encode() in told:
+        process = int((folder / PROCESS_FILE).read_text())
+        command_line = Path(f"/proc/{process}/cmdline").read_bytes()
+        if f"{folder}/".encode() in command_line:
             os.kill(process, signal.SIGKILL)
     except (OSError, ValueError):
         return

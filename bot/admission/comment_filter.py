@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, Iterable
 from datetime import datetime
 
-from bot.admission.trust import trusted
+from bot.admission.trust import is_trusted
 from bot.github.models import CommentFacts, IssueFacts
 from bot.github.repository import Repository
 from bot.repo_config.model import RepoConfig
-from bot.types import Heard, IssueVersion
+from bot.types import IssueVersion, SkippedComments
 
 
-class Listener:
+class CommentFilter:
     """Sorts the comments of one issue. Asks GitHub about each author once."""
 
     def __init__(
@@ -29,32 +29,32 @@ class Listener:
         self._asked_at = asked_at
         self._known: dict[str, bool] = {}
 
-    async def heard(
+    async def apply(
         self, comments: AsyncIterable[CommentFacts]
-    ) -> tuple[list[CommentFacts], Heard]:
+    ) -> tuple[list[CommentFacts], SkippedComments]:
         """The comments that may be read, and the count of the others; our own are no one's loss."""
         kept: list[CommentFacts] = []
         strangers = late = 0
         async for comment in comments:
-            if self._repo.issues.is_own(comment.author) or await self._trusts(comment.author):
+            if self._repo.issues.is_own(comment.author) or await self._is_trusted(comment.author):
                 kept.append(comment)
-            elif self._late(comment):
+            elif self._is_late(comment):
                 late += 1
             elif comment.author.casefold() == self._reporter:
                 kept.append(comment)
             elif self._config.untrusted_comments == "mark":
-                kept.append(comment.model_copy(update={"author": _marked(comment.author)}))
+                kept.append(comment.model_copy(update={"author": _mark_untrusted(comment.author)}))
             else:
                 strangers += 1
-        return kept, Heard(strangers=strangers, late=late)
+        return kept, SkippedComments(untrusted=strangers, late=late)
 
-    async def _trusts(self, login: str) -> bool:
+    async def _is_trusted(self, login: str) -> bool:
         name = login.casefold()
         if name not in self._known:
-            self._known[name] = await trusted(self._repo, login, self._config.trust)
+            self._known[name] = await is_trusted(self._repo, login, self._config.trust)
         return self._known[name]
 
-    def _late(self, comment: CommentFacts) -> bool:
+    def _is_late(self, comment: CommentFacts) -> bool:
         """GitHub's clock has whole seconds: within the same one, an edit counts as late."""
         asked = self._asked_at
         if asked is None:
@@ -64,27 +64,29 @@ class Listener:
         return any(m > asked or (edited and m == asked) for m in moments if m is not None)
 
 
-def as_asked(issue: IssueFacts, asked: IssueVersion | None) -> tuple[IssueFacts, bool]:
+def restore_requested_version(
+    issue: IssueFacts, asked: IssueVersion | None
+) -> tuple[IssueFacts, bool]:
     """The issue as whoever asked has read it, and whether it was changed since.
 
-    Without that version, which only a webhook brings, it is taken as it is: see `edited_since`.
+    Without that version, which only a webhook brings, it is taken as it is: see `is_edited_since`.
     """
     if asked is None or (asked.title, asked.body) == (issue.title, issue.body or ""):
         return issue, False
     return issue.model_copy(update={"title": asked.title, "body": asked.body}), True
 
 
-async def edited_since(repo: Repository, issue: IssueFacts, asked_at: datetime | None) -> bool:
+async def is_edited_since(repo: Repository, issue: IssueFacts, asked_at: datetime | None) -> bool:
     """Whether the issue's own words were changed after it was asked for, which is when whoever
     asked has read them. GitHub's clock has whole seconds: within the same one counts.
 
-    `issue` is to be read before this is asked. Raises as `Wire.send`.
+    `issue` is to be read before this is asked. Raises as `GitHubClient.send`.
     """
     if asked_at is None:
         return False
-    edited = await repo.issues.edited_at(issue)
+    edited = await repo.issues.get_edit_time(issue)
     return edited is not None and edited >= asked_at.replace(microsecond=0)
 
 
-def _marked(login: str) -> str:
+def _mark_untrusted(login: str) -> str:
     return f"{login}, a stranger to this repository"

@@ -6,47 +6,51 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from bot.git.commits import BRANCHES
-from bot.github.models import IssueFacts, LinkedPull, Signs
+from bot.git.commits import BRANCH_PREFIX
+from bot.github.models import ExistingWork, IssueFacts, LinkedPull
 from bot.github.repository import Repository
 from bot.types import Run
 
-CLOSES: Final = r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+"
+CLOSING_WORDS: Final = r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+"
 """The words by which a pull request says that it ends an issue; GitHub's document "Linking a pull
 request to an issue"."""
-SHOWN: Final = 5
+MAX_SHOWN: Final = 5
 
 
-async def signs(repo: Repository, run: Run, issue: IssueFacts, assignee: str) -> Signs:
+async def find_existing_work(
+    repo: Repository, run: Run, issue: IssueFacts, assignee: str
+) -> ExistingWork:
     """What GitHub knows of work on the issue. `assignee` is the account that stands for us."""
     ours = {run.asked_by.casefold(), assignee.casefold(), repo.identity.login.casefold()}
     pulls = [
         pull
-        async for pull in repo.issues.linked_pulls(run.issue)
-        if pull.is_open and _fixes(pull, run)
+        async for pull in repo.issues.list_linked_pulls(run.issue)
+        if pull.is_open and _is_fix_for(pull, run)
     ]
     heads = {pull.number for pull in pulls}
-    branches = () if heads else _named_after(run.issue, [b async for b in repo.branches()])
-    return Signs(
+    branches = (
+        () if heads else _branches_for_issue(run.issue, [b async for b in repo.list_branches()])
+    )
+    return ExistingWork(
         locked=issue.locked,
-        assignees=tuple(who for who in issue.assignees if who.casefold() not in ours)[:SHOWN],
-        pulls=tuple(pulls[:SHOWN]),
-        branches=branches[:SHOWN],
+        assignees=tuple(who for who in issue.assignees if who.casefold() not in ours)[:MAX_SHOWN],
+        pulls=tuple(pulls[:MAX_SHOWN]),
+        branches=branches[:MAX_SHOWN],
     )
 
 
-def _fixes(pull: LinkedPull, run: Run) -> bool:
+def _is_fix_for(pull: LinkedPull, run: Run) -> bool:
     here = re.escape(run.repo.full_name)
     target = rf"(?:(?:{here})?#|https?://\S+/{here}/issues/){run.issue}\b"
-    said = f"{pull.title}\n{pull.body or ''}"
+    text = f"{pull.title}\n{pull.body or ''}"
     return pull.repository.lower() in ("", run.repo.full_name.lower()) and bool(
-        re.search(CLOSES + target, said, re.I)
+        re.search(CLOSING_WORDS + target, text, re.I)
     )
 
 
-def _named_after(number: int, branches: Sequence[str]) -> tuple[str, ...]:
+def _branches_for_issue(number: int, branches: Sequence[str]) -> tuple[str, ...]:
     """`12-slug` is what GitHub's own button makes; the others are habits."""
     word = re.compile(
         rf"(?:.*/)?(?:{number}-[a-z]|(?:issue|fix|bug|gh|hotfix)[-_/#]?{number}(?!\d))", re.I
     )
-    return tuple(b for b in branches if word.match(b) and not b.startswith(BRANCHES))
+    return tuple(b for b in branches if word.match(b) and not b.startswith(BRANCH_PREFIX))

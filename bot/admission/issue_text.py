@@ -5,39 +5,40 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.github.models import CommentFacts, IssueFacts
-from bot.visible_text import shown, without_unseen
+from bot.visible_text import strip_invisible, visible_text
 from pipeline.types import Issue
 
-BODY_CHARACTERS = 60_000
-COMMENT_CHARACTERS = 10_000
-COMMENTS_KEPT = 50
+MAX_BODY_CHARACTERS = 60_000
+MAX_COMMENT_CHARACTERS = 10_000
+MAX_COMMENTS = 50
 """The latest comments that are kept."""
-DISCUSSION_CHARACTERS = 60_000
+MAX_DISCUSSION_CHARACTERS = 60_000
 """Of all comments together; the latest are kept."""
 
 
-def issue_text(
+def build_issue(
     repository: str, issue: IssueFacts, comments: Sequence[CommentFacts], own_login: str
 ) -> Issue:
     """Each comment begins with its author's login; our own and empty ones are left out."""
     seen = [
         (comment, text)
         for comment in comments
-        if comment.author.lower() != own_login.lower() and (text := shown(comment.body or ""))
+        if comment.author.lower() != own_login.lower()
+        and (text := visible_text(comment.body or ""))
     ]
-    said = [
-        f"{comment.author}: {_cut(text, COMMENT_CHARACTERS)}"
-        for comment, text in seen[-COMMENTS_KEPT:]
+    lines = [
+        f"{comment.author}: {_truncate(text, MAX_COMMENT_CHARACTERS)}"
+        for comment, text in seen[-MAX_COMMENTS:]
     ]
-    while sum(map(len, said)) > DISCUSSION_CHARACTERS:
-        said.pop(0)
+    while sum(map(len, lines)) > MAX_DISCUSSION_CHARACTERS:
+        lines.pop(0)
     return Issue(
         repository=repository,
-        title=without_unseen(issue.title),
-        body=_cut(shown(issue.body or ""), BODY_CHARACTERS),
-        discussion=tuple(said),
+        title=strip_invisible(issue.title),
+        body=_truncate(visible_text(issue.body or ""), MAX_BODY_CHARACTERS),
+        discussion=tuple(lines),
     )
 
 
-def _cut(text: str, limit: int) -> str:
+def _truncate(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[:limit]}\n[… cut …]"

@@ -7,26 +7,28 @@ from bot.settings import Settings
 from bot.storage.client import run_script
 from bot.storage.keys import DAY
 from bot.storage.lease import Lease
-from bot.storage.quota import COUNT
-from bot.types import Limit, Run, now
+from bot.storage.quota import COUNT_SCRIPT
+from bot.types import QuotaLimit, Run, now
 
 
-async def over_quota(lease: Lease, run: Run, quota: Quota, settings: Settings) -> Limit | None:
+async def claim_quota(
+    lease: Lease, run: Run, quota: Quota, settings: Settings
+) -> QuotaLimit | None:
     """Count the run, once, or say which limit forbids it. A day is one of UTC."""
     day = now().date().isoformat()
     installation = run.repo.installation
     limits = [
-        Limit("person", _lower(quota.person, settings.quota_person)),
-        Limit("repository", _lower(quota.repository, settings.quota_repository)),
-        Limit("installation", settings.quota_installation),
+        QuotaLimit("person", _stricter(quota.person, settings.quota_person)),
+        QuotaLimit("repository", _stricter(quota.repository, settings.quota_repository)),
+        QuotaLimit("installation", settings.quota_installation),
     ]
     counted = [f"{installation}@{run.asked_by}", run.repo.full_name, str(installation)]
     keys = [lease.keys.quota(of, day) for of in counted]
     args = [run.id, 2 * DAY, *(limit.runs for limit in limits)]
-    over = int(await run_script(lease.redis, COUNT, keys, args))
+    over = int(await run_script(lease.redis, COUNT_SCRIPT, keys, args))
     return limits[over - 1] if over else None
 
 
-def _lower(one: int, other: int) -> int:
+def _stricter(one: int, other: int) -> int:
     """The stricter of two limits, of which 0 is none."""
     return min(one, other) if one and other else one or other

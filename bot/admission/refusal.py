@@ -10,14 +10,14 @@ from redis.asyncio import Redis
 from bot.comments import replies
 from bot.github.errors import Forbidden, NotFound
 from bot.github.repository import Repository
-from bot.storage.client import patiently
+from bot.storage.client import retry_until_available
 from bot.storage.keys import DAY, Keys
 from bot.types import now
 
-_PAUSE: Final = timedelta(seconds=DAY)
+_REPEAT_AFTER: Final = timedelta(seconds=DAY)
 
 
-class Memory(Protocol):
+class RefusalStore(Protocol):
     """Where it is kept who was refused: a lease, or the runs."""
 
     @property
@@ -27,21 +27,21 @@ class Memory(Protocol):
 
 
 async def refuse(
-    memory: Memory, repo: Repository, issue: int, login: str, text: str, *, wish: str
+    store: RefusalStore, repo: Repository, issue: int, login: str, text: str, *, request_id: str
 ) -> None:
     """Say `text`, which holds the person's marker, unless they heard such a thing today.
 
-    `wish` names what is refused. Two at the same moment are answered once, by whoever came first;
-    for that one, done again after a crash, nothing changes. Raises as `Wire.send`.
+    `request_id` names what is refused. Two at the same moment are answered once, by whoever came first;
+    for that one, done again after a crash, nothing changes. Raises as `GitHubClient.send`.
     """
-    key = memory.keys.refused(repo.ref, login)
-    if not await patiently(lambda: memory.redis.set(key, wish, nx=True, ex=DAY)):
-        answered = await patiently(lambda: memory.redis.get(key))
-        if answered is not None and answered != wish.encode():
+    key = store.keys.last_refusal(repo.ref, login)
+    if not await retry_until_available(lambda: store.redis.set(key, request_id, nx=True, ex=DAY)):
+        answered = await retry_until_available(lambda: store.redis.get(key))
+        if answered is not None and answered != request_id.encode():
             return
     marker = replies.refusal_marker(login)
     try:
-        await repo.issues.comment_once(issue, marker, text, since=now() - _PAUSE)
+        await repo.issues.comment_once(issue, marker, text, since=now() - _REPEAT_AFTER)
     except (Forbidden, NotFound):  # locked or gone: they may hear it elsewhere
-        await patiently(lambda: memory.redis.delete(key))
+        await retry_until_available(lambda: store.redis.delete(key))
         raise

@@ -12,13 +12,13 @@ ROLES = {
 }
 
 
-async def trusted(repo: Repository, login: str, trust: Iterable[str]) -> bool:
+async def is_trusted(repo: Repository, login: str, trust: Iterable[str]) -> bool:
     """Whether a person may command, by the repository's `trust`.
 
     A login on the list must be one that GitHub lets into the repository: an account that is gone,
-    blocked, or an App's, has no permission there. Raises as `Wire.send` does.
+    blocked, or an App's, has no permission there. Raises as `GitHubClient.send` does.
     """
-    permission = await repo.permission(login)
+    permission = await repo.get_permission(login)
     if permission == "none":
         return False
     known = {entry.casefold() for entry in trust}

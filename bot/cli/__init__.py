@@ -29,10 +29,10 @@ COMMANDS: Final[Mapping[str, str]] = {
 }
 """Command to the module that registers it. In the order of `capuchin --help`."""
 
-Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # pyright: ignore[reportPrivateUsage] - argparse names its type so
+Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # pyright: ignore[reportPrivateUsage] - argparse names its type so
 """What a command registers itself with."""
 
-LAST_PORT: Final = 65535
+MAX_PORT: Final = 65535
 FAILED: Final = 1
 USAGE: Final = 2
 
@@ -46,35 +46,35 @@ def main(argv: Sequence[str] | None = None) -> int:
         SystemExit: from argparse, on wrong usage (2) or after printing help (0).
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    args = _parser(words[0] if words else "").parse_args(words)
+    args = _build_parser(words[0] if words else "").parse_args(words)
     try:
-        return _flushed(int(args.run(args)))
+        return _flush(int(args.run(args)))
     except SettingsError as error:
-        return _sentence(str(error), USAGE)
+        return _print_error(str(error), USAGE)
     except BrokenPipeError:  # whoever read our output has enough, as `head` has
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except KeyboardInterrupt:
-        return _sentence("Interrupted.", FAILED)
+        return _print_error("Interrupted.", FAILED)
 
 
-def port(text: str) -> int:
+def parse_port(text: str) -> int:
     """A port, for `argparse`.
 
     Raises:
         ArgumentTypeError: it is none.
     """
-    if not text.isascii() or not text.isdigit() or int(text) > LAST_PORT:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port: they are from 0 to {LAST_PORT}")
+    if not text.isascii() or not text.isdigit() or int(text) > MAX_PORT:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: they are from 0 to {MAX_PORT}")
     return int(text)
 
 
-def _flushed(code: int) -> int:
+def _flush(code: int) -> int:
     sys.stdout.flush()
     return code
 
 
-def _parser(command: str) -> argparse.ArgumentParser:
+def _build_parser(command: str) -> argparse.ArgumentParser:
     """Knows `command` alone, so that the server never imports what a worker needs."""
     parser = argparse.ArgumentParser(
         prog="capuchin", description="Fixes GitHub issues, with the evidence."
@@ -87,6 +87,6 @@ def _parser(command: str) -> argparse.ArgumentParser:
     return parser
 
 
-def _sentence(text: str, code: int) -> int:
+def _print_error(text: str, code: int) -> int:
     sys.stderr.write(f"capuchin: {text}\n")
     return code

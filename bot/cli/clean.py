@@ -10,12 +10,12 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from shutil import rmtree
 
-from bot.runner.sandbox import FIX, SELECT, engine_of
+from bot.runner.sandbox import FIX_OWNER, SELECT_OWNER, build_engine
 from bot.settings import Settings
 from bot.storage.client import open_redis
 from bot.storage.runs import Runs
-from sandbox.docker.debootstrap import WORKPLACE
-from sandbox.engine import Cleaned, Engine
+from sandbox.docker.debootstrap import BUILD_FOLDER
+from sandbox.engine import CleanupResult, Engine
 from sandbox.scratch import remove_stale
 
 MIRROR_SECONDS = 3600
@@ -33,7 +33,7 @@ async def clean(settings: Settings) -> str:
         redis.exceptions.RedisError: which runs are active is not known; nothing was removed.
     """
     async with AsyncExitStack() as stack:
-        engines = [engine_of(settings, owner=owner) for owner in ("", FIX, SELECT)]
+        engines = [build_engine(settings, owner=owner) for owner in ("", FIX_OWNER, SELECT_OWNER)]
         for engine in engines:
             stack.push_async_callback(engine.close)
         return await clean_all(settings, engines)
@@ -42,26 +42,26 @@ async def clean(settings: Settings) -> str:
 async def clean_all(settings: Settings, engines: Sequence[Engine]) -> str:
     """As `clean`, of these engines; the active runs are the first's."""
     async with open_redis(settings.redis_url, timeout=5) as redis:
-        active = await Runs(redis, settings.redis_prefix).active()
-    gone = Cleaned()
+        active = await Runs(redis, settings.redis_prefix).list_active()
+    gone = CleanupResult()
     for engine in engines:
         gone += await engine.clean(live_runs=active)
-    folders = await asyncio.to_thread(_folders, settings.data_dir)
+    folders = await asyncio.to_thread(_remove_folders, settings.data_dir)
     return (
         f"{gone.containers} containers removed, {gone.image_bytes / 1e6:.0f} MB of images, "
         f"{folders} temporary folders."
     )
 
 
-def _folders(data: Path) -> int:
-    places = {Path(tempfile.gettempdir()), Path(WORKPLACE)}
-    stale = list(_half_mirrors(data))
+def _remove_folders(data: Path) -> int:
+    places = {Path(tempfile.gettempdir()), Path(BUILD_FOLDER)}
+    stale = list(_find_stale_mirrors(data))
     for folder in stale:
         rmtree(folder, ignore_errors=True)
     return remove_stale(places) + len(stale)
 
 
-def _half_mirrors(data: Path) -> Iterator[Path]:
+def _find_stale_mirrors(data: Path) -> Iterator[Path]:
     """Mirrors that were being made or thrown away when their process died."""
     for name in (".new-*", ".old-*"):
         for folder in data.glob(f"mirrors/*/*/{name}"):

@@ -10,23 +10,23 @@ from typing import Final
 
 import yaml
 
-from bot.cli import Commands
+from bot.cli import Subparsers
 from bot.cli.terminal import printable
-from bot.comments.config import as_lines
-from bot.repo_config.layers import Layer, LayerProblem, combined, settings
-from bot.repo_config.model import CANDIDATES, ConfigProblem, parse
-from bot.repo_config.schema import schema
+from bot.comments.config import render_config_lines
+from bot.repo_config.layers import Layer, LayerProblem, list_settings, merge_layers
+from bot.repo_config.model import CONFIG_PATHS, ConfigProblem, parse_config
+from bot.repo_config.schema import json_schema
 
 DONE: Final = 0
 INVALID: Final = 1
 USAGE: Final = 2
 
 
-def register(subparsers: Commands) -> None:
+def register(subparsers: Subparsers) -> None:
     """Adds the command to `capuchin`."""
     config = subparsers.add_parser("config", help="a repository's settings file")
     actions = config.add_subparsers(metavar="ACTION", required=True)
-    where = " or ".join(CANDIDATES)
+    where = " or ".join(CONFIG_PATHS)
     check = actions.add_parser("check", help="say whether files are valid, and where they are not")
     check.add_argument("files", nargs="*", type=Path, metavar="FILE", help=f"default: {where}")
     check.add_argument("--json", action="store_true", help="one JSON document")
@@ -39,57 +39,64 @@ def register(subparsers: Commands) -> None:
     show.add_argument("--explain", action="store_true", help="say which file each value is from")
     show.add_argument("--json", action="store_true", help="one JSON document")
     show.set_defaults(run=_show)
-    actions.add_parser("schema", help="print the JSON Schema").set_defaults(run=_schema)
+    actions.add_parser("schema", help="print the JSON Schema").set_defaults(run=_print_schema)
 
 
 def _check(args: argparse.Namespace) -> int:
     files: list[Path | None] = [*args.files] or [None]
-    found = [_found(file) for file in files]
+    found = [_read_file(file) for file in files]
     if unread := next((name for name, text in found if text is None), None):
-        return _say(f"{unread} cannot be read.", USAGE)
-    checked = [(name, parse(text or "")) for name, text in found]
+        return _print_sentence(f"{unread} cannot be read.", USAGE)
+    checked = [(name, parse_config(text or "")) for name, text in found]
     problems = {name: each for name, each in checked if isinstance(each, ConfigProblem)}
     if args.json:
         reports = [_report(name, problems.get(name)) for name, _ in checked]
-        _print(reports[0] if len(reports) == 1 else reports)
+        _print_json(reports[0] if len(reports) == 1 else reports)
     for name, _ in checked:
-        said = "valid." if name else "No file: the defaults apply."
+        verdict = "valid." if name else "No file: the defaults apply."
         problem = problems.get(name)
-        _say(_placed(name, problem) if problem else f"{name}: {said}" if name else said, DONE)
+        _print_sentence(
+            _format_problem(name, problem)
+            if problem
+            else f"{name}: {verdict}"
+            if name
+            else verdict,
+            DONE,
+        )
     return INVALID if problems else DONE
 
 
 def _show(args: argparse.Namespace) -> int:
-    wanted = [_found(args.defaults)] if args.defaults else []
-    wanted.append(_found(args.file))
-    if unread := next((name for name, text in wanted if text is None), None):
-        return _say(f"{unread} cannot be read.", USAGE)
-    found = combined([Layer(name, text or "") for name, text in wanted if name])
+    sources = [_read_file(args.defaults)] if args.defaults else []
+    sources.append(_read_file(args.file))
+    if unread := next((name for name, text in sources if text is None), None):
+        return _print_sentence(f"{unread} cannot be read.", USAGE)
+    found = merge_layers([Layer(name, text or "") for name, text in sources if name])
     if isinstance(found, LayerProblem):
-        return _say(_placed(found.source, found.problem), INVALID)
+        return _print_sentence(_format_problem(found.source, found.problem), INVALID)
     if args.explain:
-        rows = settings(found)
+        rows = list_settings(found)
         if args.json:
-            _print([{"key": key, "value": json.loads(value), "from": source}
+            _print_json([{"key": key, "value": json.loads(value), "from": source}
                     for key, value, source in rows])  # fmt: skip
         else:
-            sys.stdout.write(as_lines(found))
+            sys.stdout.write(render_config_lines(found))
     elif args.json:
-        _print(found.config.model_dump(mode="json"))
+        _print_json(found.config.model_dump(mode="json"))
     else:
         sys.stdout.write(yaml.safe_dump(found.config.model_dump(mode="json"), sort_keys=False))
     return DONE
 
 
-def _schema(args: argparse.Namespace) -> int:
+def _print_schema(args: argparse.Namespace) -> int:
     del args
-    _print(schema())
+    _print_json(json_schema())
     return DONE
 
 
-def _found(file: Path | None) -> tuple[str, str | None]:
+def _read_file(file: Path | None) -> tuple[str, str | None]:
     """The file's name and text; no name when there is none, no text when it cannot be read."""
-    path = file or next((Path(name) for name in CANDIDATES if Path(name).exists()), None)
+    path = file or next((Path(name) for name in CONFIG_PATHS if Path(name).exists()), None)
     if path is None:
         return "", ""
     try:
@@ -102,14 +109,14 @@ def _report(name: str, problem: ConfigProblem | None) -> dict[str, object]:
     return {"file": name, "valid": not problem, "problem": problem and problem.model_dump()}
 
 
-def _placed(name: str, problem: ConfigProblem) -> str:
+def _format_problem(name: str, problem: ConfigProblem) -> str:
     return f"{name}:{problem.line}:{problem.column}: {problem.message}"
 
 
-def _print(document: object) -> None:
+def _print_json(document: object) -> None:
     sys.stdout.write(json.dumps(document, indent=2) + "\n")
 
 
-def _say(sentence: str, code: int) -> int:
+def _print_sentence(sentence: str, code: int) -> int:
     sys.stderr.write(printable(sentence, one_line=True) + "\n")
     return code

@@ -9,15 +9,15 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from bot.cli import Commands
+from bot.cli import Subparsers
 from bot.cli.terminal import printable
 from bot.settings import Settings
 
 if TYPE_CHECKING:
-    from bot.cli.checks import Check
+    from bot.cli.checks import HealthCheck
 
 
-def register(subparsers: Commands) -> None:
+def register(subparsers: Subparsers) -> None:
     """Adds the command to `capuchin`."""
     parser = subparsers.add_parser("doctor", help="check what Capuchin needs, and say the mend")
     parser.add_argument("--json", action="store_true", help="one JSON document")
@@ -30,21 +30,21 @@ def register(subparsers: Commands) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from bot.cli.checks import examine
+    from bot.cli.checks import run_checks
 
     if args.clean and not asyncio.run(_clean(Settings.from_env())):
         return 1
-    checks = asyncio.run(examine(Settings.from_env()))
+    checks = asyncio.run(run_checks(Settings.from_env()))
     works = all(check.works for check in checks)
     if args.json:
         document = {"works": works, "checks": [check.model_dump() for check in checks]}
         sys.stdout.write(json.dumps(document, indent=2) + "\n")
     else:
-        sys.stdout.write(told(checks))
+        sys.stdout.write(render_checks(checks))
     return 0 if works else 1
 
 
-def told(checks: Sequence[Check]) -> str:
+def render_checks(checks: Sequence[HealthCheck]) -> str:
     """One line a check, with the mend."""
     lines = (
         f"{'ok  ' if check.works else 'FAIL'} {check.name}: {check.found}"

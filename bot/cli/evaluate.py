@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from bot.cli import Commands
-from bot.cli.recall import leave, measured
+from bot.cli import Subparsers
+from bot.cli.recall import measure_recall, write_recall
 from bot.cli.terminal import printable
 from bot.settings import Settings, SettingsError
 from pipeline.codebase.git import GitFailed
@@ -23,7 +23,7 @@ from pipeline.evaluation.dataset import (
     read_samples,
 )
 from pipeline.evaluation.predictions import Evaluation, evaluate
-from pipeline.evaluation.report import as_json, as_markdown, write
+from pipeline.evaluation.report import render_markdown, to_json, write_report
 from pipeline.evaluation.runs import evaluate_runs
 from pipeline.models.base import ModelError
 
@@ -32,7 +32,7 @@ FAILED: Final = 1
 USAGE: Final = 2
 
 
-def register(subparsers: Commands) -> None:
+def register(subparsers: Subparsers) -> None:
     """Adds the command to `capuchin`."""
     parser = subparsers.add_parser(
         "evaluate",
@@ -70,37 +70,37 @@ def register(subparsers: Commands) -> None:
         "--out", type=Path, metavar="DIR", help="for report, figures and chosen edits"
     )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    parser.set_defaults(run=command)
+    parser.set_defaults(run=run_command)
 
 
-def command(args: argparse.Namespace) -> int:
+def run_command(args: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     if args.trees:
-        return _recall(args)
+        return _measure_recall(args)
     try:
-        found = _runs(args) if args.runs else _predictions(args)
+        found = _evaluate_runs(args) if args.runs else _evaluate_predictions(args)
     except BadData as problem:
         sys.stderr.write(f"capuchin: {problem}\n")
         return USAGE
     if args.out:
         try:
-            write(args.out, found.report, found.chosen)
+            write_report(args.out, found.report, found.chosen)
         except OSError as error:
             sys.stderr.write(f"capuchin: {args.out} cannot be written: {error.strerror}.\n")
             return FAILED
         sys.stderr.write(f"See {args.out}/report.md.\n")
     if args.json:
-        sys.stdout.write(json.dumps(as_json(found.report), indent=1) + "\n")
+        sys.stdout.write(json.dumps(to_json(found.report), indent=1) + "\n")
     elif not args.out:
-        sys.stdout.write(printable(as_markdown(found.report)))
+        sys.stdout.write(printable(render_markdown(found.report)))
     return DONE
 
 
-def _recall(args: argparse.Namespace) -> int:
+def _measure_recall(args: argparse.Namespace) -> int:
     try:
         settings = Settings.from_env()
-        found = asyncio.run(measured(args.instances, args.trees, args.out, settings))
-        leave(found, args.out, as_json=args.json)
+        found = asyncio.run(measure_recall(args.instances, args.trees, args.out, settings))
+        write_recall(found, args.out, as_json=args.json)
     except (BadData, SettingsError) as problem:
         sys.stderr.write(f"capuchin: {problem}\n")
         return USAGE
@@ -110,7 +110,7 @@ def _recall(args: argparse.Namespace) -> int:
     return DONE
 
 
-def _predictions(args: argparse.Namespace) -> Evaluation:
+def _evaluate_predictions(args: argparse.Namespace) -> Evaluation:
     if args.labels is None:
         raise BadData("--predictions needs --labels: which edits resolve their instances.")
     data = read_dataset(args.instances, args.predictions, args.labels, args.ensemble)
@@ -118,7 +118,7 @@ def _predictions(args: argparse.Namespace) -> Evaluation:
     return evaluate(data)
 
 
-def _runs(args: argparse.Namespace) -> Evaluation:
+def _evaluate_runs(args: argparse.Namespace) -> Evaluation:
     if args.ensemble:
         raise BadData("--ensemble names members of --predictions; runs have none.")
     known = {instance.instance_id: instance.repo for instance in read_instances(args.instances)}

@@ -12,32 +12,37 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.cli import Commands
+from bot.cli import Subparsers
 from bot.cli.local_run import (
     EXIT_CODES,
     Start,
     WrongUsage,
-    config_of,
-    leave,
-    overridden,
+    find_repository,
+    load_config,
+    load_or_create_start,
+    print_progress,
     read_issue,
-    repository_of,
-    say,
-    started,
+    with_overrides,
+    write_results,
 )
-from bot.cli.options import add_choosing, add_input, ended, given
-from bot.cli.remote_issue import begun_on_web
-from bot.cli.report import as_markdown, report_of
-from bot.comments.code_destinations import elsewhere
+from bot.cli.options import (
+    add_input_options,
+    add_selection_options,
+    options_from_args,
+    run_and_report,
+)
+from bot.cli.remote_issue import load_or_fetch_issue
+from bot.cli.report import build_report, render_report
+from bot.comments.code_destinations import external_hosts
 from bot.comments.pull_request import price_notes
 from bot.git.mirrors import Checkout, Mirrors
 from bot.git.remote import Remote
 from bot.runner.models import check_models
-from bot.runner.runner import Workshop
-from bot.runner.sandbox import FIX, engine_of
+from bot.runner.runner import PipelineRunner
+from bot.runner.sandbox import FIX_OWNER, build_engine
 from bot.runner.types import Job, Outcome
 from bot.settings import Settings
-from bot.storage.draining import Steps
+from bot.storage.draining import InFlightWork
 from pipeline.codebase.commit import Codebase
 from pipeline.options import Options
 from pipeline.store import DirStore, Store
@@ -45,7 +50,7 @@ from pipeline.types import Issue, Selection
 
 
 @dataclass(frozen=True)
-class Order:
+class FixInput:
     """What is to be done, and from which commit."""
 
     issue: Issue
@@ -53,11 +58,11 @@ class Order:
     checkout: Checkout
     out: Path
     json: bool
-    given: Mapping[str, object]
+    overrides: Mapping[str, object]
     """Of the pipeline's options; see `overridden`."""
 
 
-def register(subparsers: Commands) -> None:
+def register(subparsers: Subparsers) -> None:
     """Adds the command to `capuchin`."""
     parser = subparsers.add_parser(
         "fix",
@@ -70,13 +75,13 @@ def register(subparsers: Commands) -> None:
     parser.add_argument(
         "url", nargs="?", metavar="URL", help="an issue on GitHub, instead of --repo and --issue"
     )
-    add_input(parser, required=False)
+    add_input_options(parser, required=False)
     parser.add_argument(
         "--out", type=Path, default=Path("capuchin-run"), metavar="DIR",
         help="for the results (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument("--samples", type=int, metavar="N", help="how many edits are tried")
-    add_choosing(parser)
+    add_selection_options(parser)
     parser.add_argument(
         "--all-revisions", action="store_true",
         help="run every test on earlier edits, too; `capuchin evaluate --runs` shows what they do",
@@ -86,28 +91,30 @@ def register(subparsers: Commands) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    return asyncio.run(command(args))
+    return asyncio.run(run_command(args))
 
 
-async def command(args: argparse.Namespace, settings: Settings | None = None) -> int:
+async def run_command(args: argparse.Namespace, settings: Settings | None = None) -> int:
     """Run the command and return its exit code."""
-    return await ended(_fix(args, settings), args)
+    return await run_and_report(_fix(args, settings), args)
 
 
-async def _order(args: argparse.Namespace, settings: Settings, out: Path, store: Store) -> Order:
-    overridden(Options(), given(args))
+async def _read_input(
+    args: argparse.Namespace, settings: Settings, out: Path, store: Store
+) -> FixInput:
+    with_overrides(Options(), options_from_args(args))
     if bool(args.url) == bool(args.repo or args.issue) or bool(args.repo) != bool(args.issue):
         raise WrongUsage("Give either the URL of an issue, or --repo DIR with --issue FILE.")
     if args.url:
-        issue, start, checkout = await begun_on_web(args.url, settings, out, store)
+        issue, start, checkout = await load_or_fetch_issue(args.url, settings, out, store)
     else:
-        repo = await repository_of(args.repo)
+        repo = await find_repository(args.repo)
         issue, digest = read_issue(args.issue, repo)
-        start = await started(repo, digest, out, store)
+        start = await load_or_create_start(repo, digest, out, store)
         checkout = await Mirrors(out).checkout(
             Remote(repo.as_uri()), "local/repository", "HEAD", base=start.base_commit
         )
-    return Order(issue, start, checkout, out, json=args.json, given=given(args))
+    return FixInput(issue, start, checkout, out, json=args.json, overrides=options_from_args(args))
 
 
 async def _fix(args: argparse.Namespace, settings: Settings | None) -> int:
@@ -115,49 +122,51 @@ async def _fix(args: argparse.Namespace, settings: Settings | None) -> int:
     check_models(settings)
     out = await asyncio.to_thread(args.out.resolve)
     store = DirStore(out / "run")
-    order = await _order(args, settings, out, store)
-    job = await _job(order)
-    engine = engine_of(settings, owner=FIX)
+    task = await _read_input(args, settings, out, store)
+    job = await _build_job(task)
+    engine = build_engine(settings, owner=FIX_OWNER)
     try:
-        outcome = await Workshop(settings, engine).solve(job, store, steps=Steps(), say=say)
+        outcome = await PipelineRunner(settings, engine).solve(
+            job, store, in_flight=InFlightWork(), on_progress=print_progress
+        )
     finally:
         await engine.close()
-    return await asyncio.to_thread(_leave, order, outcome, settings)
+    return await asyncio.to_thread(_write_results, task, outcome, settings)
 
 
-async def _job(order: Order) -> Job:
-    codebase = await Codebase.open(order.checkout.git_dir, order.checkout.base)
-    config = await config_of(codebase)
+async def _build_job(task: FixInput) -> Job:
+    codebase = await Codebase.open(task.checkout.git_dir, task.checkout.base)
+    config = await load_config(codebase)
     return Job(
-        run_id=order.start.run_id,
-        issue=order.issue,
+        run_id=task.start.run_id,
+        issue=task.issue,
         codebase=codebase,
-        options=overridden(config.options(), order.given),
+        options=with_overrides(config.options(), task.overrides),
         setup=config.setup,
         dockerfile=config.dockerfile,
         python=config.python,
     )
 
 
-def _leave(order: Order, outcome: Outcome, settings: Settings) -> int:
+def _write_results(task: FixInput, outcome: Outcome, settings: Settings) -> int:
     """Write the results and say how it ended; the exit code."""
-    base = order.start.base_commit
-    sent = elsewhere(outcome.sent_to, settings, served=False)
-    report = report_of(outcome, base, sent)
+    base = task.start.base_commit
+    hosts = external_hosts(outcome.sent_to, settings, by_app=False)
+    report = build_report(outcome, base, hosts)
     files = {
         "report.json": report.model_dump_json(indent=1).encode() + b"\n",
-        "report.md": as_markdown(outcome, sent).encode(),
+        "report.md": render_report(outcome, hosts).encode(),
     }
     result = outcome.result
     if isinstance(result, Selection):
         files["patch.diff"] = result.candidate.patch.diff.encode()
         files["reproduction_test.py"] = result.evidence.reproduction.text.encode()
     facts = {"base_commit": base, "image": outcome.image, "outcome": report.outcome}
-    leave(order.out, files, facts=facts, issue=order.issue)
-    if order.json:
+    write_results(task.out, files, facts=facts, issue=task.issue)
+    if task.json:
         sys.stdout.write(files["report.json"].decode())
     for note in price_notes(outcome.accounts):
-        say(note)
-    told = f"{report.title or report.reason}, ${report.dollars:.2f} at list prices"
-    say(f"{report.outcome.capitalize()}: {told}. See {order.out}.")
+        print_progress(note)
+    summary = f"{report.title or report.reason}, ${report.dollars:.2f} at list prices"
+    print_progress(f"{report.outcome.capitalize()}: {summary}. See {task.out}.")
     return EXIT_CODES[report.outcome]

@@ -13,9 +13,9 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from bot.cli.terminal import drawn_bar, printable
-from bot.repo_config.model import CANDIDATES, ConfigProblem, RepoConfig, parse
-from bot.visible_text import shown
+from bot.cli.terminal import printable, render_progress_bar
+from bot.repo_config.model import CONFIG_PATHS, ConfigProblem, RepoConfig, parse_config
+from bot.visible_text import visible_text
 from pipeline.bundle.write import write_bundle
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import GitFailed, git
@@ -26,15 +26,15 @@ from pipeline.types import Issue
 FIXED, FAILED, USAGE, NO_FIX, OUT_OF_BUDGET = 0, 1, 2, 3, 4
 EXIT_CODES: Final = {"fix": FIXED, "no fix": NO_FIX, "out of budget": OUT_OF_BUDGET}
 """By the outcome that `report.json` tells."""
-ISSUE_BYTES = 1024 * 1024
-UTF16_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+MAX_ISSUE_BYTES = 1024 * 1024
+UTF16_BOMS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 """What text in UTF-16 begins with, as some shells write it."""
-_RANGES: Final = {
+_RANGE_MESSAGES: Final = {
     "samples": "--samples is from 1 to 100",
     "dollars": "--budget is more than 0",
     "confidence": "--confidence is from 0 to 1",
 }
-_LEFT: Final = ("patch.diff", "reproduction_test.py")
+_FIX_FILES: Final = ("patch.diff", "reproduction_test.py")
 """What only a run with a fix leaves."""
 
 
@@ -58,32 +58,32 @@ class Start(BaseModel):
         return f"cli-{hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]}"
 
 
-def say(sentence: str) -> None:
+def print_progress(sentence: str) -> None:
     """Progress and prose go to standard error; standard output is for `--json`."""
     sentence = printable(sentence)
-    drawn = drawn_bar(sentence)
+    drawn = render_progress_bar(sentence)
     if drawn is None:
         sys.stderr.write(sentence + "\n")
     elif sys.stderr.isatty():
         sys.stderr.write(f"\r{drawn.bar} {sentence}" + ("\n" if drawn.done else ""))
-    elif drawn.tenth:  # a log need not hold each hundredth
+    elif drawn.at_tenth:  # a log need not hold each hundredth
         sys.stderr.write(sentence + "\n")
     sys.stderr.flush()
 
 
-def _directory(folder: Path) -> Path:
+def _resolve_directory(folder: Path) -> Path:
     if not folder.is_dir():
         raise WrongUsage(f"{folder} is no directory.")
     return folder.resolve()
 
 
-async def repository_of(folder: Path) -> Path:
+async def find_repository(folder: Path) -> Path:
     """The repository that `--repo` is in, as an absolute path: its top, or itself if it is bare.
 
     Raises:
         WrongUsage: it is no directory, or in no repository.
     """
-    repo = await asyncio.to_thread(_directory, folder)
+    repo = await asyncio.to_thread(_resolve_directory, folder)
     try:
         bare = await git(None, "rev-parse", "--is-bare-repository", cwd=repo)
         what = "--absolute-git-dir" if bare.strip() == b"true" else "--show-toplevel"
@@ -105,28 +105,30 @@ def read_issue(path: Path, repo: Path) -> tuple[Issue, str]:
     """
     try:
         with path.open("rb") as file:
-            data = file.read(ISSUE_BYTES + 1)
+            data = file.read(MAX_ISSUE_BYTES + 1)
     except OSError as error:
         raise WrongUsage(f"{path}: {error.strerror}.") from None
-    if len(data) > ISSUE_BYTES:
-        raise WrongUsage(f"{path} is larger than {ISSUE_BYTES // 1024} KiB: leave out its logs.")
+    if len(data) > MAX_ISSUE_BYTES:
+        raise WrongUsage(
+            f"{path} is larger than {MAX_ISSUE_BYTES // 1024} KiB: leave out its logs."
+        )
     try:
-        text = data.decode("utf-16" if data[:2] in UTF16_MARKS else "utf-8-sig")
+        text = data.decode("utf-16" if data[:2] in UTF16_BOMS else "utf-8-sig")
     except UnicodeDecodeError:
         raise WrongUsage(f"{path} is not text in UTF-8 or UTF-16.") from None
-    title, _, body = shown(text).partition("\n")
+    title, _, body = visible_text(text).partition("\n")
     if not title:
         raise WrongUsage(f"{path} is empty: its first line is the issue's title.")
     issue = Issue(repository=repo.name, title=title.strip(), body=body.strip())
-    return issue, digest_of(data)
+    return issue, sha256_hex(data)
 
 
-def digest_of(data: bytes) -> str:
+def sha256_hex(data: bytes) -> str:
     """What was asked for, so that another run's folder is known as such."""
     return hashlib.sha256(data).hexdigest()
 
 
-async def started(repo: Path, digest: str, out: Path, store: Store) -> Start:
+async def load_or_create_start(repo: Path, digest: str, out: Path, store: Store) -> Start:
     """The start kept in `--out`, or a new one at the repository's last commit.
 
     Raises:
@@ -134,7 +136,7 @@ async def started(repo: Path, digest: str, out: Path, store: Store) -> Start:
     """
     if out == repo:
         raise WrongUsage(f"{out} is the repository itself: choose another --out.")
-    start = await kept_start(store, out, str(repo), digest)
+    start = await load_start(store, out, str(repo), digest)
     if start is not None:
         return start
     try:
@@ -143,13 +145,13 @@ async def started(repo: Path, digest: str, out: Path, store: Store) -> Start:
         raise WrongUsage(f"{repo} has no commit yet: commit its files first.") from None
     bare = await git(None, "rev-parse", "--is-bare-repository", cwd=repo)
     if bare.strip() != b"true" and await git(None, "status", "--porcelain", cwd=repo):
-        say("Changes that are not committed are left out.")
+        print_progress("Changes that are not committed are left out.")
     start = Start(repository=str(repo), issue=digest, base_commit=head.decode().strip())
-    await keep_start(store, out, start)
+    await save_start(store, out, start)
     return start
 
 
-async def kept_start(store: Store, out: Path, repository: str, digest: str) -> Start | None:
+async def load_start(store: Store, out: Path, repository: str, digest: str) -> Start | None:
     """The start that `out` holds; None where it holds none.
 
     Raises:
@@ -163,67 +165,67 @@ async def kept_start(store: Store, out: Path, repository: str, digest: str) -> S
         return None
     if (start.repository, start.issue) != (repository, digest):
         raise WrongUsage(f"{out} holds another run: choose another --out.")
-    say(f"Going on with the run in {out}.")
+    print_progress(f"Going on with the run in {out}.")
     return start
 
 
-async def keep_start(store: Store, out: Path, start: Start) -> None:
+async def save_start(store: Store, out: Path, start: Start) -> None:
     """Raises WrongUsage where `out` cannot be written."""
     try:
-        await asyncio.to_thread(make_folder, out)
+        await asyncio.to_thread(create_folder, out)
         await store.save("start", start)
     except OSError as error:
         raise WrongUsage(f"{out} cannot be written: {error.strerror}.") from None
 
 
-def make_folder(out: Path) -> None:
+def create_folder(out: Path) -> None:
     """Git does not see the results, where `out` is made within a repository."""
     if not out.exists():
         out.mkdir(parents=True)
         (out / ".gitignore").write_text("*\n", encoding="ascii")
 
 
-async def config_of(codebase: Codebase) -> RepoConfig:
+async def load_config(codebase: Codebase) -> RepoConfig:
     """The settings file of the commit.
 
     Raises:
         WrongUsage: it is not valid.
     """
-    for path in CANDIDATES:
-        text = await codebase.text(path) if path in codebase.files else None
+    for path in CONFIG_PATHS:
+        text = await codebase.read_text(path) if path in codebase.files else None
         if text is None:
             continue
-        found = parse(text)
+        found = parse_config(text)
         if isinstance(found, ConfigProblem):
             raise WrongUsage(f"{path}, line {found.line}: {found.message}")
         return found
     return RepoConfig()
 
 
-def overridden(options: Options, given: Mapping[str, object]) -> Options:
+def with_overrides(options: Options, overrides: Mapping[str, object]) -> Options:
     """The repository's options with those that the command line gives; None gives none.
 
     Raises:
         WrongUsage: one is out of its range.
     """
-    update = {name: value for name, value in given.items() if value is not None}
+    update = {name: value for name, value in overrides.items() if value is not None}
     try:
         return Options.model_validate({**options.model_dump(), **update})
     except ValidationError as error:
         wrong = dict.fromkeys(str(each["loc"][0]) for each in error.errors())
-        said = "; ".join(_RANGES.get(name, name) for name in wrong)
-        raise WrongUsage(f"Out of range: {said}.") from None
+        ranges = "; ".join(_RANGE_MESSAGES.get(name, name) for name in wrong)
+        raise WrongUsage(f"Out of range: {ranges}.") from None
 
 
 def _first_line(words: str) -> str:
     return next(iter(words.splitlines()), "git cannot read it")
 
 
-def leave(
+def write_results(
     out: Path, files: Mapping[str, bytes], *, facts: Mapping[str, object], issue: Issue
 ) -> None:
     """Write the results into `out`, and the bundle of the run whose store is `out/run`."""
-    for name in _LEFT:
+    for name in _FIX_FILES:
         (out / name).unlink(missing_ok=True)
     for name, data in files.items():
         (out / name).write_bytes(data)

@@ -9,28 +9,30 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from bot.cli.terminal import printable
-from bot.runner.models import meaning_of
+from bot.runner.models import build_ranker
 from bot.settings import Settings
-from pipeline.context.search.embeddings import Meaning
-from pipeline.evaluation.dataset import BadData, Located, read_located
+from pipeline.context.search.embeddings import EmbeddingRanker
+from pipeline.evaluation.dataset import BadData, LocatedInstance, read_located
 from pipeline.evaluation.recall import (
-    Case,
+    CannotMeasure,
     Recall,
-    Unmeasured,
-    as_markdown,
-    as_svg,
-    case_of,
-    recall_of,
+    RecallCase,
+    compute_recall,
+    measure_case,
+    render_markdown,
+    render_svg,
 )
 from pipeline.models.base import Model, ModelMisconfigured
 from pipeline.models.factory import build_model
 from pipeline.models.spec import parse_spec
-from pipeline.models.wrappers.adaptive import Adaptive, Window
+from pipeline.models.wrappers.adaptive import AdaptiveModel, ConcurrencyWindow
 from pipeline.store import DirStore
 from sandbox.scratch import scratch_folder
 
 
-async def measured(instances: Path, trees: Path, out: Path | None, settings: Settings) -> Recall:
+async def measure_recall(
+    instances: Path, trees: Path, out: Path | None, settings: Settings
+) -> Recall:
     """The recall over `instances` whose trees are in `trees`, told on standard error as it goes.
 
     With the scout of the settings, its verdicts are kept in `out`: started again, it goes on.
@@ -38,55 +40,55 @@ async def measured(instances: Path, trees: Path, out: Path | None, settings: Set
     Raises:
         BadData: the instances cannot be read, or no tree is there at all.
     """
-    rows = await asyncio.to_thread(_rows, instances, trees)
-    cases: list[Case] = []
+    rows = await asyncio.to_thread(_read_instances, instances, trees)
+    cases: list[RecallCase] = []
     missing: dict[str, str] = {}
     async with AsyncExitStack() as stack:
-        scout = _scout(settings, stack)
-        meaning = _meaning(settings, stack)
+        scout = _build_scout(settings, stack)
+        ranker = _build_ranker(settings, stack)
         folder = stack.enter_context(scratch_folder("recall"))
         store = (out / "verdicts") if out else folder
         for number, row in enumerate(rows, 1):
             sys.stderr.write(f"{number} of {len(rows)}: {row.instance_id}\n")
             try:
-                cases.append(await case_of(row, trees, scout, DirStore(store), meaning))
-            except Unmeasured as why:
+                cases.append(await measure_case(row, trees, scout, DirStore(store), ranker))
+            except CannotMeasure as why:
                 missing[row.instance_id] = str(why)
     if not cases:
         first = next(iter(missing.values()))
         raise BadData(f"None of {len(rows)} instances can be measured. The first: {first}")
-    return recall_of(cases, missing)
+    return compute_recall(cases, missing)
 
 
-def _rows(instances: Path, trees: Path) -> tuple[Located, ...]:
+def _read_instances(instances: Path, trees: Path) -> tuple[LocatedInstance, ...]:
     if not trees.is_dir():
         raise BadData(f"{trees} is no directory: give a folder of bare clones.")
     return read_located(instances)
 
 
-def leave(found: Recall, out: Path | None, *, as_json: bool) -> None:
+def write_recall(found: Recall, out: Path | None, *, as_json: bool) -> None:
     """recall.json, recall.md and recall.svg in `out`; raises OSError."""
     text = json.dumps(found.model_dump(mode="json"), indent=1) + "\n"
     if out:
         out.mkdir(parents=True, exist_ok=True)
         (out / "recall.json").write_text(text, encoding="utf-8")
-        (out / "recall.md").write_text(as_markdown(found), encoding="utf-8")
-        (out / "recall.svg").write_text(as_svg(found), encoding="utf-8")
+        (out / "recall.md").write_text(render_markdown(found), encoding="utf-8")
+        (out / "recall.svg").write_text(render_svg(found), encoding="utf-8")
         sys.stderr.write(f"See {out}/recall.md.\n")
     if as_json:
         sys.stdout.write(text)
     elif not out:
-        sys.stdout.write(printable(as_markdown(found)))
+        sys.stdout.write(printable(render_markdown(found)))
 
 
-def _meaning(settings: Settings, stack: AsyncExitStack) -> Meaning | None:
+def _build_ranker(settings: Settings, stack: AsyncExitStack) -> EmbeddingRanker | None:
     try:
-        return meaning_of(stack, settings)
+        return build_ranker(stack, settings)
     except ModelMisconfigured as error:
         raise BadData(str(error)) from None
 
 
-def _scout(settings: Settings, stack: AsyncExitStack) -> Model | None:
+def _build_scout(settings: Settings, stack: AsyncExitStack) -> Model | None:
     if not settings.scout_model:
         sys.stderr.write("CAPUCHIN_SCOUT_MODEL is not set: only the words are measured.\n")
         return None
@@ -99,4 +101,4 @@ def _scout(settings: Settings, stack: AsyncExitStack) -> Model | None:
     base_url = settings.anthropic_base_url if ours else None
     client = build_model(spec, api_key=key.get_secret_value(), base_url=base_url, sdk_retries=0)
     stack.push_async_callback(client.aclose)
-    return Adaptive(client, Window(settings.scout_concurrency))
+    return AdaptiveModel(client, ConcurrencyWindow(settings.scout_concurrency))

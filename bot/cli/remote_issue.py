@@ -11,53 +11,58 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from bot.admission.issue_text import issue_text
-from bot.cli.local_run import Start, WrongUsage, digest_of, keep_start, kept_start, say
+from bot.admission.issue_text import build_issue
+from bot.cli.local_run import Start, WrongUsage, load_start, print_progress, save_start, sha256_hex
 from bot.git.mirrors import Checkout, Mirrors
 from bot.git.remote import Remote
 from bot.github.app import GitHubApp
 from bot.github.errors import Forbidden, NotFound
-from bot.github.http import Wire, path
+from bot.github.http import GitHubClient, api_path
 from bot.github.models import CommentFacts, IssueFacts, RepositoryFacts
-from bot.github.registration import Nobody
+from bot.github.registration import NoCredential
 from bot.github.tokens import InstallationCredential
 from bot.settings import Settings
 from pipeline.store import Store
 from pipeline.types import Issue
 
-ISSUE_KEY = "asked"
-HEARD = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
+REMOTE_ISSUE_KEY = "asked"
+TRUSTED_ASSOCIATIONS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 """Whose comments a model may read, beside the reporter's, by GitHub's `author_association`."""
 COMMENT_PAGES = 5
-_PLACE = re.compile(r"/(?P<owner>[\w.-]+)/(?P<name>[\w.-]+)/issues/(?P<number>\d{1,9})/?", re.A)
+_ISSUE_PATH = re.compile(
+    r"/(?P<owner>[\w.-]+)/(?P<name>[\w.-]+)/issues/(?P<number>\d{1,9})/?", re.A
+)
 
 
-async def begun_on_web(
+async def load_or_fetch_issue(
     url: str, settings: Settings, out: Path, store: Store
 ) -> tuple[Issue, Start, Checkout]:
     """The issue as it was first read, and the commit that the run works on.
 
     Raises:
         WrongUsage: `url` names no issue that we can read, or `out` holds another run.
-        Others as `Wire.send` and `Mirrors.checkout`.
+        Others as `GitHubClient.send` and `Mirrors.checkout`.
     """
     root = settings.github_url.rstrip("/")
-    place = _PLACE.fullmatch(url.partition("#")[0].partition("?")[0].removeprefix(root))
+    place = _ISSUE_PATH.fullmatch(url.partition("#")[0].partition("?")[0].removeprefix(root))
     if not url.startswith(f"{root}/") or place is None:
         raise WrongUsage(f"{url} is no issue: give {root}/OWNER/NAME/issues/NUMBER.")
     owner, name, number = place["owner"], place["name"], int(place["number"])
     where = f"{root}/{owner}/{name}/issues/{number}"
-    digest = digest_of(where.encode())
-    credential = await _credential(settings, owner, name)
-    token = credential.token if isinstance(credential, InstallationCredential) else None
+    digest = sha256_hex(where.encode())
+    credential = await _find_credential(settings, owner, name)
+    token = credential.get_token if isinstance(credential, InstallationCredential) else None
     remote = Remote(f"{root}/{owner}/{name}.git", token)
     mirrors = Mirrors(out)
-    start, issue = await kept_start(store, out, where, digest), await store.load(ISSUE_KEY, Issue)
+    start, issue = (
+        await load_start(store, out, where, digest),
+        await store.load(REMOTE_ISSUE_KEY, Issue),
+    )
     if start is not None and issue is not None:
         found = await mirrors.checkout(remote, f"{owner}/{name}", "", base=start.base_commit)
         return issue, start, found
-    async with Wire(root) as wire:
-        reader = _Reader(wire, credential, owner, name)
+    async with GitHubClient(root) as client:
+        reader = _IssueReader(client, credential, owner, name)
         try:
             repository, issue = await reader.read(number)
         except (NotFound, Forbidden):
@@ -67,25 +72,31 @@ async def begun_on_web(
             ) from None
     found = await mirrors.checkout(remote, repository.full_name, repository.default_branch)
     start = Start(repository=where, issue=digest, base_commit=found.base)
-    await store.save(ISSUE_KEY, issue)
-    await keep_start(store, out, start)
+    await store.save(REMOTE_ISSUE_KEY, issue)
+    await save_start(store, out, start)
     return issue, start, found
 
 
-async def _credential(settings: Settings, owner: str, name: str) -> InstallationCredential | Nobody:
+async def _find_credential(
+    settings: Settings, owner: str, name: str
+) -> InstallationCredential | NoCredential:
     found = None
     if settings.github_app_id:
-        found = await GitHubApp(settings).reader(owner, name)
-    return found or Nobody()
+        found = await GitHubApp(settings).find_reading_credential(owner, name)
+    return found or NoCredential()
 
 
-class _Reader:
-    """Raises as `Wire.send`."""
+class _IssueReader:
+    """Raises as `GitHubClient.send`."""
 
     def __init__(
-        self, wire: Wire, credential: InstallationCredential | Nobody, owner: str, name: str
+        self,
+        client: GitHubClient,
+        credential: InstallationCredential | NoCredential,
+        owner: str,
+        name: str,
     ) -> None:
-        self._wire = wire
+        self._client = client
         self._credential = credential
         self._root = ("repos", owner, name)
 
@@ -94,22 +105,27 @@ class _Reader:
         facts = IssueFacts.model_validate(await self._get("issues", number))
         if facts.pull_request is not None:
             raise WrongUsage(f"#{number} is a pull request, not an issue.")
-        heard: list[CommentFacts] = []
+        readable: list[CommentFacts] = []
         strangers = 0
-        async for comment, association in self._comments(number):
-            if association in HEARD or comment.author.casefold() == facts.author.casefold():
-                heard.append(comment)
+        async for comment, association in self._read_comments(number):
+            if (
+                association in TRUSTED_ASSOCIATIONS
+                or comment.author.casefold() == facts.author.casefold()
+            ):
+                readable.append(comment)
             else:
                 strangers += 1
         if strangers:
-            say(f"Comments by people who are not of the repository are left out: {strangers}.")
-        return repository, issue_text(repository.full_name, facts, heard, own_login="")
+            print_progress(
+                f"Comments by people who are not of the repository are left out: {strangers}."
+            )
+        return repository, build_issue(repository.full_name, facts, readable, own_login="")
 
-    async def _comments(self, number: int) -> AsyncIterator[tuple[CommentFacts, str]]:
-        where = path(*self._root, "issues", number, "comments")
-        async for item in self._wire.pages(where, self._credential, limit=COMMENT_PAGES):
+    async def _read_comments(self, number: int) -> AsyncIterator[tuple[CommentFacts, str]]:
+        where = api_path(*self._root, "issues", number, "comments")
+        async for item in self._client.paginate(where, self._credential, limit=COMMENT_PAGES):
             yield CommentFacts.model_validate(item), str(item.get("author_association", ""))
 
     async def _get(self, *segments: str | int) -> Any:
-        answer = await self._wire.send("GET", path(*self._root, *segments), self._credential)
+        answer = await self._client.send("GET", api_path(*self._root, *segments), self._credential)
         return answer.data

@@ -9,16 +9,16 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from bot.cli import Commands
-from bot.cli.local_run import FAILED, FIXED, NO_FIX, USAGE, say
-from bot.cli.options import add_selection
+from bot.cli import Subparsers
+from bot.cli.local_run import FAILED, FIXED, NO_FIX, USAGE, print_progress
+from bot.cli.options import add_method_option
 from bot.cli.terminal import printable
-from bot.comments.vote_table import matrix
+from bot.comments.vote_table import render_vote_table
 from pipeline.bundle.read import BadBundle, read_bundle
-from pipeline.bundle.replay import NotKept, Replayed, replay
+from pipeline.bundle.replay import NotInBundle, Replay, replay
 
 
-class Told(BaseModel):
+class ReplayReport(BaseModel):
     """What `--json` prints."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -38,7 +38,7 @@ class Told(BaseModel):
     """The version that made the bundle."""
 
 
-def register(subparsers: Commands) -> None:
+def register(subparsers: Subparsers) -> None:
     """Adds the command to `capuchin`."""
     parser = subparsers.add_parser(
         "replay",
@@ -47,43 +47,45 @@ def register(subparsers: Commands) -> None:
         "1 the verdict is not the recorded one or cannot be made again, 2 no bundle.",
     )
     parser.add_argument("bundle", type=Path, metavar="BUNDLE", help="run.tar.zst")
-    add_selection(parser, "choose in this way instead")
+    add_method_option(parser, "choose in this way instead")
     parser.add_argument("--json", action="store_true", help="print the verdict as JSON")
     parser.set_defaults(run=_run)
 
 
 def _run(args: argparse.Namespace) -> int:
-    return asyncio.run(command(args))
+    return asyncio.run(run_command(args))
 
 
-async def command(args: argparse.Namespace) -> int:
+async def run_command(args: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     try:
         bundle = await asyncio.to_thread(read_bundle, args.bundle)
         found = await replay(bundle.documents, args.selection)
     except BadBundle as problem:
-        say(str(problem))
+        print_progress(str(problem))
         return USAGE
-    except NotKept as missing:
-        say(f"{args.bundle} does not hold {missing}: this verdict cannot be made again from it.")
+    except NotInBundle as missing:
+        print_progress(
+            f"{args.bundle} does not hold {missing}: this verdict cannot be made again from it."
+        )
         return FAILED
-    told = _told(found, str(bundle.manifest.get("capuchin", "")))
+    report = _build_report(found, str(bundle.manifest.get("capuchin", "")))
     if args.json:
-        sys.stdout.write(told.model_dump_json(indent=1) + "\n")
+        sys.stdout.write(report.model_dump_json(indent=1) + "\n")
     else:
         judged = found.judged
-        table = matrix(judged.table, judged.chosen, judged.verdict.standings)
-        sys.stdout.write(printable(f"{table}\n\n{_sentence(told)}\n"))
-    if told.equal is False:
+        table = render_vote_table(judged.table, judged.chosen, judged.verdict.standings)
+        sys.stdout.write(printable(f"{table}\n\n{_verdict_sentence(report)}\n"))
+    if report.equal is False:
         return FAILED
-    return NO_FIX if told.chosen is None else FIXED
+    return NO_FIX if report.chosen is None else FIXED
 
 
-def _told(found: Replayed, version: str) -> Told:
+def _build_report(found: Replay, version: str) -> ReplayReport:
     verdict, candidates = found.judged.verdict, found.judged.table.candidates
     chosen, recorded = found.judged.chosen, found.recorded
     before = None if recorded is None or recorded.chosen is None else recorded.chosen
-    return Told(
+    return ReplayReport(
         method=verdict.method,
         chosen=chosen.name if chosen else None,
         reason=verdict.reason or "",
@@ -98,9 +100,11 @@ def _told(found: Replayed, version: str) -> Told:
     )
 
 
-def _sentence(told: Told) -> str:
-    what = f"{told.method}: {told.chosen or f'none ({told.reason})'}."
-    if told.equal is None:
+def _verdict_sentence(report: ReplayReport) -> str:
+    what = f"{report.method}: {report.chosen or f'none ({report.reason})'}."
+    if report.equal is None:
         return f"{what} The run did not choose in this way."
-    same = "The recorded verdict is the same." if told.equal else "The recorded verdict is another."
+    same = (
+        "The recorded verdict is the same." if report.equal else "The recorded verdict is another."
+    )
     return f"{what} {same}"

@@ -9,22 +9,22 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from bot.comments import pull_request
-from bot.comments.code_destinations import told
-from bot.comments.context import ContextFound, context_details, context_found
+from bot.comments.code_destinations import destinations_note
+from bot.comments.context import ContextReport, build_context_report, render_context
 from bot.comments.status import no_fix_reason
 from bot.markdown import block, code, prose
-from bot.runner.types import Chosen, Outcome
+from bot.runner.types import Outcome, SelectionOutcome
 from pipeline.types import (
     Account,
     Candidate,
     NoFix,
-    Rejected,
+    RejectedEdit,
     Selection,
     Standing,
     SuiteReport,
     VoteTable,
 )
-from pipeline.workflows.blocked_hosts import Blocked, blocked_in
+from pipeline.workflows.blocked_hosts import BlockedHosts, find_blocked_in_selection
 from sandbox.base import Execution
 
 LOG_CHARACTERS = 20_000
@@ -32,11 +32,11 @@ NO_EDIT = NoFix(reason="no edit")
 START_AGAIN = "start again with another `--out`"
 
 
-class Part(BaseModel):
+class ReportPart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Ran(Part):
+class ExecutionSummary(ReportPart):
     """How one execution ended; its output is in the run's bundle."""
 
     exit_code: int | None
@@ -44,7 +44,7 @@ class Ran(Part):
     seconds: float
 
 
-class Row(Part):
+class TableRow(ReportPart):
     """One edit, or the unedited code, against every test: True where it passes."""
 
     name: str
@@ -60,14 +60,14 @@ class Row(Part):
     """In log-odds; only differences within the table mean anything."""
 
 
-class Reproduced(Part):
+class ReproductionSummary(ReportPart):
     path: str
     command: tuple[str, ...]
-    before: Ran
-    after: Ran
+    before: ExecutionSummary
+    after: ExecutionSummary
 
 
-class Tested(Part):
+class SuiteSummary(ReportPart):
     """The repository's own tests, as counts."""
 
     command: tuple[str, ...]
@@ -84,7 +84,7 @@ class Tested(Part):
     """Which tests were run, in words; empty when all were."""
 
 
-class Report(Part):
+class Report(ReportPart):
     """`report.json`. Fields that a run did not get to are null or empty."""
 
     format: Literal[1] = 1
@@ -108,20 +108,20 @@ class Report(Part):
     """The way of choosing that was set."""
     confidence: float | None = None
     """The probability that the edit is right."""
-    table: tuple[Row, ...] = ()
+    table: tuple[TableRow, ...] = ()
     """The unedited code first."""
     flaky: tuple[int, ...] = ()
     """The columns of tests that end now so, now otherwise, from 0."""
     order: tuple[str, ...] = ()
     """The names of the chosen edit and of those to fall back on, best first."""
     notes: tuple[str, ...] = ()
-    rejected: tuple[Rejected, ...] = ()
+    rejected: tuple[RejectedEdit, ...] = ()
     """Of edits from anywhere: those that do not apply, with git's reason."""
-    reproduction: Reproduced | None = None
-    suite: Tested | None = None
-    blocked: Blocked | None = None
+    reproduction: ReproductionSummary | None = None
+    suite: SuiteSummary | None = None
+    blocked: BlockedHosts | None = None
     """What the output of the tests says they tried to reach, without a network."""
-    context: ContextFound | None = None
+    context: ContextReport | None = None
     accounts: tuple[Account, ...]
     dollars: float
     code_sent_to: tuple[str, ...] | None = None
@@ -130,18 +130,20 @@ class Report(Part):
     """Whether the answers came from a recording and not from a model."""
 
 
-def report_of(outcome: Outcome, base_commit: str, sent: tuple[str, ...] | None = None) -> Report:
-    """The report of a run that came to an answer; `sent`: the hosts that code was sent to."""
+def build_report(
+    outcome: Outcome, base_commit: str, hosts: tuple[str, ...] | None = None
+) -> Report:
+    """The report of a run that came to an answer; `hosts`: the hosts that code was sent to."""
     result = outcome.result
     common = Report(
         capuchin=version("capuchin"),
         outcome="fix",
         base_commit=base_commit,
         image=outcome.image,
-        context=context_found(outcome.context, outcome.accounts, outcome.context_seconds),
+        context=build_context_report(outcome.context, outcome.accounts, outcome.context_seconds),
         accounts=outcome.accounts,
         dollars=outcome.dollars,
-        code_sent_to=sent,
+        code_sent_to=hosts,
         recorded=any(account.model.startswith("recorded") for account in outcome.accounts),
     )
     if isinstance(result, NoFix):
@@ -150,22 +152,22 @@ def report_of(outcome: Outcome, base_commit: str, sent: tuple[str, ...] | None =
             update={
                 "outcome": "out of budget" if spent else "no fix",
                 "reason": result.reason,
-                "learnt": result.learnt,
+                "learnt": result.details,
                 "suspects": result.suspects,
                 "script": result.script,
             }
         )
-    return common.model_copy(update=_fields(result))
+    return common.model_copy(update=_selection_fields(result))
 
 
-def report_of_choice(chosen: Chosen, base_commit: str) -> Report:
+def build_selection_report(chosen: SelectionOutcome, base_commit: str) -> Report:
     """The report of a choice among edits from anywhere."""
-    judged, no = chosen.choice.judged, chosen.choice.no
-    ended = report_of(Outcome(no or NO_EDIT, chosen.accounts, chosen.image), base_commit)
+    judged, no = chosen.choice.judged, chosen.choice.no_fix
+    ended = build_report(Outcome(no or NO_EDIT, chosen.accounts, chosen.image), base_commit)
     verdict, table, taken = judged.verdict, judged.table, None if no else judged.chosen
     known: dict[str, object] = {
         "method": verdict.method,
-        "table": _table(table, verdict.standings, taken),
+        "table": _build_table(table, verdict.standings, taken),
         "flaky": verdict.flaky,
         "order": tuple(table.candidates[c].name for c in verdict.order),
         "rejected": table.rejected,
@@ -179,12 +181,12 @@ def report_of_choice(chosen: Chosen, base_commit: str) -> Report:
             "decided_by": verdict.decided_by,
             "confidence": verdict.confidence,
             "why": verdict.why,
-            "suite": _tested(verdict.suite) if verdict.suite else None,
+            "suite": _summarise_suite(verdict.suite) if verdict.suite else None,
         }
     return ended.model_copy(update=known)
 
 
-def _fields(chosen: Selection) -> dict[str, object]:
+def _selection_fields(chosen: Selection) -> dict[str, object]:
     proof = chosen.evidence
     return {
         "learnt": (proof.cut_short,) if proof.cut_short else (),
@@ -195,46 +197,46 @@ def _fields(chosen: Selection) -> dict[str, object]:
         "confidence": chosen.confidence,
         "why": proof.why,
         "method": proof.method,
-        "table": _table(proof.votes, proof.standings, chosen.candidate),
+        "table": _build_table(proof.votes, proof.standings, chosen.candidate),
         "flaky": proof.votes.flaky,
         "order": tuple(proof.votes.candidates[c].name for c in proof.order),
         "notes": proof.notes,
-        "reproduction": Reproduced(
+        "reproduction": ReproductionSummary(
             path=proof.reproduction.path,
             command=proof.reproduction.command,
-            before=_ran(proof.reproduction.before),
-            after=_ran(proof.reproduction.after),
+            before=_summarise_execution(proof.reproduction.before),
+            after=_summarise_execution(proof.reproduction.after),
         ),
-        "suite": _tested(proof.suite) if proof.suite else None,
-        "blocked": blocked_in(chosen),
+        "suite": _summarise_suite(proof.suite) if proof.suite else None,
+        "blocked": find_blocked_in_selection(chosen),
     }
 
 
-def _table(
+def _build_table(
     votes: VoteTable, standings: Sequence[Standing], chosen: Candidate | None
-) -> tuple[Row, ...]:
-    rows = [_row("unedited code", votes.base)]
+) -> tuple[TableRow, ...]:
+    rows = [_build_row("unedited code", votes.base)]
     known = standings or [None for _ in votes.candidates]
     for candidate, runs, stands in zip(votes.candidates, votes.runs, known, strict=True):
-        row = _row(candidate.name, runs, chosen=candidate == chosen)
+        row = _build_row(candidate.name, runs, chosen=candidate == chosen)
         if stands:
-            told = {"support": stands.support, "broken": stands.broken, "reward": stands.reward}
-            row = row.model_copy(update={**told, "score": stands.score})
+            columns = {"support": stands.support, "broken": stands.broken, "reward": stands.reward}
+            row = row.model_copy(update={**columns, "score": stands.score})
         rows.append(row)
     return tuple(rows)
 
 
-def _row(name: str, runs: Sequence[Execution], *, chosen: bool = False) -> Row:
+def _build_row(name: str, runs: Sequence[Execution], *, chosen: bool = False) -> TableRow:
     results = tuple(run.passed for run in runs)
-    return Row(name=name, chosen=chosen, passes=sum(results), results=results)
+    return TableRow(name=name, chosen=chosen, passes=sum(results), results=results)
 
 
-def _ran(run: Execution) -> Ran:
-    return Ran(exit_code=run.exit_code, ending=run.ending.value, seconds=run.seconds)
+def _summarise_execution(run: Execution) -> ExecutionSummary:
+    return ExecutionSummary(exit_code=run.exit_code, ending=run.ending.value, seconds=run.seconds)
 
 
-def _tested(suite: SuiteReport) -> Tested:
-    return Tested(
+def _summarise_suite(suite: SuiteReport) -> SuiteSummary:
+    return SuiteSummary(
         command=suite.command,
         passed_before=len(suite.before.passed),
         failed_before=len(suite.before.failed),
@@ -247,26 +249,26 @@ def _tested(suite: SuiteReport) -> Tested:
     )
 
 
-def as_markdown(outcome: Outcome, sent: tuple[str, ...] | None = None) -> str:
-    """`report.md`; `sent` as in `report_of`."""
+def render_report(outcome: Outcome, hosts: tuple[str, ...] | None = None) -> str:
+    """`report.md`; `hosts` as in `build_report`."""
     result = outcome.result
     if isinstance(result, Selection):
         heading = f"# {prose(result.evidence.title, 200)}"
-        proof = pull_request.proof_of(result, LOG_CHARACTERS, commits=False)
-        parts = [heading, *pull_request.account_of(result), *proof]
+        proof = pull_request.evidence_sections(result, LOG_CHARACTERS, commits=False)
+        parts = [heading, *pull_request.explanation_sections(result), *proof]
     else:
         reason = no_fix_reason(result.reason, START_AGAIN)
         parts = ["# No fix", reason[:1].upper() + reason[1:]]
-        parts += [f"- {prose(sentence)}" for sentence in result.learnt]
+        parts += [f"- {prose(sentence)}" for sentence in result.details]
         if result.suspects:
             parts += ["## Where I suspect the cause", *(f"- {code(p)}" for p in result.suspects)]
         if result.script:
             script = block(result.script, LOG_CHARACTERS, "python")
             parts += [f"## A script that fails on the code as it is\n\n{script}"]
-    parts.append(pull_request.answered_by(outcome.accounts))
-    parts.append(told(sent, outcome.accounts, served=False))
+    parts.append(pull_request.models_note(outcome.accounts))
+    parts.append(destinations_note(hosts, outcome.accounts, by_app=False))
     if outcome.context is not None:
         seconds = outcome.context_seconds
-        parts.append(context_details(outcome.context, outcome.accounts, seconds))
-    parts.append(pull_request.cost(outcome.accounts))
+        parts.append(render_context(outcome.context, outcome.accounts, seconds))
+    parts.append(pull_request.render_cost(outcome.accounts))
     return "\n\n".join(filter(None, parts)) + "\n"

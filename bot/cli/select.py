@@ -11,57 +11,62 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.cli import Commands
+from bot.cli import Subparsers
 from bot.cli.local_run import (
     EXIT_CODES,
     Start,
     WrongUsage,
-    config_of,
-    leave,
-    overridden,
+    find_repository,
+    load_config,
+    load_or_create_start,
+    print_progress,
     read_issue,
-    repository_of,
-    say,
-    started,
+    with_overrides,
+    write_results,
 )
-from bot.cli.options import add_choosing, add_input, ended, given
-from bot.cli.report import Report, as_markdown, report_of, report_of_choice
+from bot.cli.options import (
+    add_input_options,
+    add_selection_options,
+    options_from_args,
+    run_and_report,
+)
+from bot.cli.report import Report, build_report, build_selection_report, render_report
 from bot.cli.terminal import printable
 from bot.comments.pull_request import price_notes
-from bot.comments.verdict import verdict_of
+from bot.comments.verdict import render_verdict
 from bot.git.mirrors import Mirrors
 from bot.git.remote import Remote
-from bot.runner.models import check_models, solver_is_set
-from bot.runner.runner import Workshop
-from bot.runner.sandbox import SELECT, engine_of
-from bot.runner.types import Ask, Chosen, Job, Outcome
+from bot.runner.models import check_models, is_solver_set
+from bot.runner.runner import PipelineRunner
+from bot.runner.sandbox import SELECT_OWNER, build_engine
+from bot.runner.types import Job, Outcome, SelectionOutcome, SelectionRequest
 from bot.settings import Settings
-from bot.storage.draining import Steps
+from bot.storage.draining import InFlightWork
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import GitFailed, git
-from pipeline.edits.external import LARGEST, ForeignEdit, diff_between
+from pipeline.edits.external import LARGEST, ExternalEdit, diff_commits
 from pipeline.options import Options
-from pipeline.select import GivenTest
+from pipeline.select import ExternalTest
 from pipeline.store import DirStore
 from pipeline.types import Issue
 from sandbox.scratch import scratch_folder
 
-TEST_BYTES = 256 * 1024
+MAX_TEST_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True)
-class Order:
+class SelectInput:
     """The command line, read and checked."""
 
     repo: Path
     issue: Issue
     digest: str
-    patches: tuple[ForeignEdit, ...]
+    patches: tuple[ExternalEdit, ...]
     branches: tuple[str, ...]
-    tests: tuple[GivenTest, ...]
+    tests: tuple[ExternalTest, ...]
 
 
-def register(subparsers: Commands) -> None:
+def register(subparsers: Subparsers) -> None:
     """Adds the command to `capuchin`."""
     parser = subparsers.add_parser(
         "select",
@@ -71,7 +76,7 @@ def register(subparsers: Commands) -> None:
         "--out, it goes on where it stopped. Exit codes: 0 one was chosen, 3 none, 4 out of "
         "budget, 1 failed, 2 wrong usage.",
     )
-    add_input(parser)
+    add_input_options(parser)
     parser.add_argument(
         "--patch", action="append", default=[], type=Path, metavar="A.diff",
         help="an edit of the last commit, as git or diff writes it; any number of times",
@@ -85,7 +90,7 @@ def register(subparsers: Commands) -> None:
         help="a script that ends with 0 where the issue is fixed and with 2 where not, or a test "
         "file; any number of times",
     )  # fmt: skip
-    add_choosing(parser)
+    add_selection_options(parser)
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="for patch.diff, the reports and the bundle"
     )
@@ -94,35 +99,37 @@ def register(subparsers: Commands) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    return asyncio.run(command(args))
+    return asyncio.run(run_command(args))
 
 
-async def command(args: argparse.Namespace, settings: Settings | None = None) -> int:
+async def run_command(args: argparse.Namespace, settings: Settings | None = None) -> int:
     """Run the command and return its exit code."""
     with ExitStack() as stack:
-        out = args.out.resolve() if args.out else _scratch(stack)
-        return await ended(_select(args, out, settings), args)
+        out = args.out.resolve() if args.out else _open_scratch(stack)
+        return await run_and_report(_select(args, out, settings), args)
 
 
-def _scratch(stack: ExitStack) -> Path:
+def _open_scratch(stack: ExitStack) -> Path:
     return stack.enter_context(scratch_folder("select"))
 
 
-async def _order(args: argparse.Namespace) -> Order:
-    repo = await repository_of(args.repo)
-    overridden(Options(), given(args))
+async def _read_input(args: argparse.Namespace) -> SelectInput:
+    repo = await find_repository(args.repo)
+    with_overrides(Options(), options_from_args(args))
     issue, digest = read_issue(args.issue, repo)
-    patches = [ForeignEdit(str(path), _read(path, LARGEST + 1)) for path in args.patch]
+    patches = [ExternalEdit(str(path), _read_file(path, LARGEST + 1)) for path in args.patch]
     if not patches and not args.branch:
         raise WrongUsage("There is nothing to choose from: give --patch or --branch.")
-    tests = [_test(path) for path in args.test]
+    tests = [_read_test(path) for path in args.test]
     parts = [digest.encode(), *(edit.diff for edit in patches), *map(str.encode, args.branch)]
     parts += [test.text.encode() for test in tests]
     whole = hashlib.sha256(b"\0".join(hashlib.sha256(part).digest() for part in parts))
-    return Order(repo, issue, whole.hexdigest(), tuple(patches), tuple(args.branch), tuple(tests))
+    return SelectInput(
+        repo, issue, whole.hexdigest(), tuple(patches), tuple(args.branch), tuple(tests)
+    )
 
 
-def _read(path: Path, most: int) -> bytes:
+def _read_file(path: Path, most: int) -> bytes:
     try:
         with path.open("rb") as file:
             return file.read(most)
@@ -130,95 +137,105 @@ def _read(path: Path, most: int) -> bytes:
         raise WrongUsage(f"{path}: {error.strerror}.") from None
 
 
-def _test(path: Path) -> GivenTest:
-    data = _read(path, TEST_BYTES + 1)
-    if len(data) > TEST_BYTES:
-        raise WrongUsage(f"{path} is larger than {TEST_BYTES // 1024} KiB.")
-    return GivenTest(path.stem, data.decode("utf-8", "replace"))
+def _read_test(path: Path) -> ExternalTest:
+    data = _read_file(path, MAX_TEST_BYTES + 1)
+    if len(data) > MAX_TEST_BYTES:
+        raise WrongUsage(f"{path} is larger than {MAX_TEST_BYTES // 1024} KiB.")
+    return ExternalTest(path.stem, data.decode("utf-8", "replace"))
 
 
 async def _select(args: argparse.Namespace, out: Path, settings: Settings | None) -> int:
-    order, settings = await _order(args), settings or Settings.from_env()
-    if solver_is_set(settings):
+    task, settings = await _read_input(args), settings or Settings.from_env()
+    if is_solver_set(settings):
         check_models(settings, ("solver_model",))
     store = DirStore(out / "run")
-    start = await started(order.repo, order.digest, out, store)
-    remote = Remote(order.repo.as_uri())
+    start = await load_or_create_start(task.repo, task.digest, out, store)
+    remote = Remote(task.repo.as_uri())
     checkout = await Mirrors(out).checkout(
         remote, "local/repository", "HEAD", base=start.base_commit
     )
     codebase = await Codebase.open(checkout.git_dir, checkout.base)
-    edits = [*order.patches, *await _branches(order, start.base_commit)]
-    config = await config_of(codebase)
+    edits = [*task.patches, *await _read_branches(task, start.base_commit)]
+    config = await load_config(codebase)
     job = Job(
         run_id=start.run_id,
-        issue=order.issue,
+        issue=task.issue,
         codebase=codebase,
-        options=overridden(config.options(), given(args)),
+        options=with_overrides(config.options(), options_from_args(args)),
         setup=config.setup,
         dockerfile=config.dockerfile,
         python=config.python,
     )
-    engine = engine_of(settings, owner=SELECT)
+    engine = build_engine(settings, owner=SELECT_OWNER)
     try:
-        chosen = await Workshop(settings, engine).choose(
-            job, Ask(edits, order.tests), store, steps=Steps(), say=say
+        chosen = await PipelineRunner(settings, engine).select(
+            job,
+            SelectionRequest(edits, task.tests),
+            store,
+            in_flight=InFlightWork(),
+            on_progress=print_progress,
         )
     finally:
         await engine.close()
-    return await asyncio.to_thread(_leave, args, out, order, start, chosen)
+    return await asyncio.to_thread(_write_results, args, out, task, start, chosen)
 
 
-async def _branches(order: Order, base: str) -> Sequence[ForeignEdit]:
+async def _read_branches(task: SelectInput, base: str) -> Sequence[ExternalEdit]:
     """What each branch has beyond where it left the base commit's history."""
-    edits: list[ForeignEdit] = []
-    for name in order.branches:
+    edits: list[ExternalEdit] = []
+    for name in task.branches:
         try:
             found = await git(
                 None, "rev-parse", "--verify", "--end-of-options", f"{name}^{{commit}}",
-                cwd=order.repo,
+                cwd=task.repo,
             )  # fmt: skip
         except GitFailed:
-            raise WrongUsage(f"{order.repo} has no branch {name}.") from None
+            raise WrongUsage(f"{task.repo} has no branch {name}.") from None
         head = found.decode().split()[-1]
-        forked = await git(None, "merge-base", base, head, cwd=order.repo, accept=(0, 1))
+        forked = await git(None, "merge-base", base, head, cwd=task.repo, accept=(0, 1))
         if not forked:
             edits.append(
-                ForeignEdit(name, b"", "It has no history in common with the last commit.")
+                ExternalEdit(name, b"", "It has no history in common with the last commit.")
             )
             continue
         since = forked.decode().split()[0]
-        edits.append(await diff_between(None, since, head, name, cwd=order.repo))
+        edits.append(await diff_commits(None, since, head, name, cwd=task.repo))
     return edits
 
 
-def _leave(
-    args: argparse.Namespace, out: Path, order: Order, start: Start, chosen: Chosen | Outcome
+def _write_results(
+    args: argparse.Namespace,
+    out: Path,
+    task: SelectInput,
+    start: Start,
+    chosen: SelectionOutcome | Outcome,
 ) -> int:
     """Write the results and say how it ended; the exit code."""
-    report, text = _reported(chosen, start)
+    report, text = _build_report(chosen, start)
     data = report.model_dump_json(indent=1).encode() + b"\n"
     if args.out:
         files = {"report.json": data, "report.md": text.encode()}
-        taken = chosen.choice.judged.chosen if isinstance(chosen, Chosen) else None
+        taken = chosen.choice.judged.chosen if isinstance(chosen, SelectionOutcome) else None
         if taken is not None and report.outcome == "fix":
             files["patch.diff"] = taken.patch.diff.encode("utf-8", "surrogatepass")
         facts = {"base_commit": start.base_commit, "image": chosen.image, "outcome": report.outcome}
-        leave(out, files, facts=facts, issue=order.issue)
+        write_results(out, files, facts=facts, issue=task.issue)
     if args.json:
         sys.stdout.write(data.decode())
     elif not args.out:
         sys.stdout.write(printable(text))
     for note in price_notes(chosen.accounts):
-        say(note)
-    told = f"{report.title or report.reason}, ${report.dollars:.2f} at list prices"
+        print_progress(note)
+    summary = f"{report.title or report.reason}, ${report.dollars:.2f} at list prices"
     where = f" See {out}." if args.out else ""
-    say(f"{'Chosen' if report.outcome == 'fix' else report.outcome.capitalize()}: {told}.{where}")
+    print_progress(
+        f"{'Chosen' if report.outcome == 'fix' else report.outcome.capitalize()}: {summary}.{where}"
+    )
     return EXIT_CODES[report.outcome]
 
 
-def _reported(chosen: Chosen | Outcome, start: Start) -> tuple[Report, str]:
-    if isinstance(chosen, Chosen):
-        text = f"# Verdict\n\n{verdict_of(chosen)}\n"
-        return report_of_choice(chosen, start.base_commit), text
-    return report_of(chosen, start.base_commit), as_markdown(chosen)
+def _build_report(chosen: SelectionOutcome | Outcome, start: Start) -> tuple[Report, str]:
+    if isinstance(chosen, SelectionOutcome):
+        text = f"# Verdict\n\n{render_verdict(chosen)}\n"
+        return build_selection_report(chosen, start.base_commit), text
+    return build_report(chosen, start.base_commit), render_report(chosen)

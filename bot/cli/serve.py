@@ -9,7 +9,7 @@ import socket
 import sys
 from contextlib import ExitStack
 
-from bot.cli import Commands, port
+from bot.cli import Subparsers, parse_port
 from bot.cli.terminal import start_logging
 from bot.settings import Settings
 
@@ -17,11 +17,11 @@ FAILED = 1
 STOP_SECONDS = 10
 
 
-def register(subparsers: Commands) -> None:
+def register(subparsers: Subparsers) -> None:
     """Adds the command to `capuchin`."""
     parser = subparsers.add_parser("serve", help="hear GitHub's webhooks")
     parser.add_argument("--host", help="address to listen on (default: CAPUCHIN_HOST or 127.0.0.1)")
-    parser.add_argument("--port", type=port, help="port (default: CAPUCHIN_PORT or 8000)")
+    parser.add_argument("--port", type=parse_port, help="port (default: CAPUCHIN_PORT or 8000)")
     parser.set_defaults(run=_run)
 
 
@@ -33,7 +33,7 @@ def _run(args: argparse.Namespace) -> int:
     return asyncio.run(_serve(settings, host, number))
 
 
-def _listening(stack: ExitStack, host: str, number: int) -> list[socket.socket]:
+def _open_sockets(stack: ExitStack, host: str, number: int) -> list[socket.socket]:
     """Opened here: uvicorn would end the process with an exit code that means something else."""
     found = socket.getaddrinfo(host, number, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     return [
@@ -61,10 +61,10 @@ async def _serve(settings: Settings, host: str, number: int) -> int:
         asyncio.get_running_loop().add_signal_handler(each, lambda: None)
     with ExitStack() as stack:
         try:
-            sockets = _listening(stack, host, number)
+            sockets = _open_sockets(stack, host, number)
         except OSError as error:
-            said = f"{host}:{number} cannot be listened on: {error.strerror}."
-            sys.stderr.write(f"capuchin: {said}\n")
+            message = f"{host}:{number} cannot be listened on: {error.strerror}."
+            sys.stderr.write(f"capuchin: {message}\n")
             return FAILED
         await uvicorn.Server(config).serve(sockets=sockets)
     return 0

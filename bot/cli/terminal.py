@@ -8,11 +8,11 @@ import sys
 import unicodedata
 from typing import NamedTuple
 
-_COUNT = re.compile(r"(?P<done>\d[\d,]*) of (?P<total>\d[\d,]*) files")
-_WIDTH = 24
+_FILE_COUNT = re.compile(r"(?P<done>\d[\d,]*) of (?P<total>\d[\d,]*) files")
+_BAR_WIDTH = 24
 
 
-CHATTY = ("arq", "httpx", "httpx2")
+CHATTY_LOGGERS = ("arq", "httpx", "httpx2")
 """Libraries whose every call is a line of their own."""
 
 
@@ -22,19 +22,19 @@ def printable(text: str, *, one_line: bool = False) -> str:
     An escape sequence could recolour, rewrite or hide what a terminal shows, and a line break could
     forge a line of a log. Line breaks and tabs stay, but not in `one_line`.
     """
-    return "".join(c if _harmless(c, one_line) else _spelt(c) for c in text)
+    return "".join(c if _is_harmless(c, one_line) else _escape(c) for c in text)
 
 
 def start_logging() -> None:
     """One line for each record on standard error, whatever others wrote into it."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Lines("%(asctime)s %(levelname)s %(message)s"))
+    handler.setFormatter(_LineFormatter("%(asctime)s %(levelname)s %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
-    for chatty in CHATTY:
+    for chatty in CHATTY_LOGGERS:
         logging.getLogger(chatty).setLevel(logging.WARNING)
 
 
-class _Lines(logging.Formatter):
+class _LineFormatter(logging.Formatter):
     """Only a traceback, which follows its line, has line breaks."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
@@ -44,29 +44,29 @@ class _Lines(logging.Formatter):
         return printable(super().format(record))
 
 
-def _harmless(character: str, one_line: bool) -> bool:
+def _is_harmless(character: str, one_line: bool) -> bool:
     if character in "\n\t":
         return not one_line
     return unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
-def _spelt(character: str) -> str:
+def _escape(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
-class Drawn(NamedTuple):
+class ProgressBar(NamedTuple):
     bar: str
     done: bool
-    tenth: bool
+    at_tenth: bool
     """Whether it is (nearly) at a whole tenth: at the beginning and at the end, too."""
 
 
-def drawn_bar(sentence: str) -> Drawn | None:
+def render_progress_bar(sentence: str) -> ProgressBar | None:
     """None for a sentence that does not count files."""
-    found = _COUNT.search(sentence)
+    found = _FILE_COUNT.search(sentence)
     if found is None:
         return None
     done, total = (int(found[name].replace(",", "")) for name in ("done", "total"))
-    full = _WIDTH * done // max(1, total)
+    full = _BAR_WIDTH * done // max(1, total)
     near = done == total or done % max(1, total // 10) < max(1, total // 100)
-    return Drawn(f"[{'#' * full}{'.' * (_WIDTH - full)}]", done >= total, near)
+    return ProgressBar(f"[{'#' * full}{'.' * (_BAR_WIDTH - full)}]", done >= total, near)

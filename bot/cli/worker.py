@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 
-from bot.cli import Commands
+from bot.cli import Subparsers
 from bot.cli.terminal import start_logging
 from bot.settings import Settings, SettingsError
 
 
-def register(subparsers: Commands) -> None:
+def register(subparsers: Subparsers) -> None:
     """Adds the command to `capuchin`."""
     parser = subparsers.add_parser("worker", help="work on the runs that webhooks asked for")
     parser.set_defaults(run=_run)
@@ -21,13 +21,13 @@ def _run(args: argparse.Namespace) -> int:
     settings = Settings.from_env()
     if not settings.github_app_id:
         raise SettingsError("CAPUCHIN_GITHUB_APP_ID is not set.")
-    settings.private_key()
+    settings.read_private_key()
     start_logging()
-    asyncio.run(_work(settings))
+    asyncio.run(_run_worker(settings))
     return 0
 
 
-async def _work(settings: Settings) -> None:
+async def _run_worker(settings: Settings) -> None:
     # Imported here: it costs seconds and 150 MB that no other command needs.
     from bot.bootstrap import build_worker
 

@@ -5,103 +5,105 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from bot.commands.command import Bench
-from bot.commands.run import beginning, waiting
+from bot.commands.command import CommandContext
+from bot.commands.run import start_command, wait_for_run
 from bot.comments import candidates as replies
-from bot.queue.consumer import Later
-from bot.storage.branch_history import Contents, order_of
+from bot.queue.consumer import RetryLater
+from bot.storage.branch_history import BranchHistory, rank_candidates
 from bot.storage.checkpoints import RedisStore
-from bot.storage.keys import CONTENTS_KEY
-from bot.storage.runs import Outcome, published_by
-from bot.types import Mode, Place, Run
-from pipeline.solve import OUTCOME_KEY, Solved
+from bot.storage.keys import BRANCH_HISTORY_KEY
+from bot.storage.runs import StartOutcome, latest_published
+from bot.types import CommentLocation, Mode, Run
+from pipeline.solve import OUTCOME_KEY, SolveResult
 from pipeline.types import Selection
 
-MOST_PULLS: Final = 20
-_MARKER: Final = re.compile(r"<!-- capuchin:run=([0-9a-f]{32}) -->")
+MAX_PULLS: Final = 20
+_RUN_MARKER: Final = re.compile(r"<!-- capuchin:run=([0-9a-f]{32}) -->")
 
 
-async def judge(bench: Bench) -> Later | None:
+async def judge(ctx: CommandContext) -> RetryLater | None:
     """Ask for a verdict on pull requests; the run says the rest."""
-    count = len(set(bench.order.command.numbers))
-    if not 1 <= count <= MOST_PULLS:
-        await bench.reply(replies.judge_what(bench.settings.app_name, MOST_PULLS))
+    count = len(set(ctx.request.command.numbers))
+    if not 1 <= count <= MAX_PULLS:
+        await ctx.reply(replies.which_pulls(ctx.settings.app_name, MAX_PULLS))
         return None
-    return await beginning(Mode.JUDGE)(bench)
+    return await start_command(Mode.JUDGE)(ctx)
 
 
-async def use(bench: Bench) -> Later | None:
+async def use(ctx: CommandContext) -> RetryLater | None:
     """Ask for another edit of an earlier run in its pull request; the run says the rest."""
-    order, office = bench.order, bench.office
-    source = await _source(bench)
+    request, queue = ctx.request, ctx.queue
+    source = await _find_source(ctx)
     if source is None or source.pull_request is None:
-        await bench.reply(replies.nothing_to_use())
+        await ctx.reply(replies.nothing_to_use())
         return None
-    held = await _held(bench, source)
-    if held is None:
-        await bench.reply(replies.no_longer_kept(source.pull_request))
+    candidates = await _load_candidates(ctx, source)
+    if candidates is None:
+        await ctx.reply(replies.candidates_expired(source.pull_request))
         return None
-    numbers = order.command.numbers
-    if len(numbers) != 1 or not 1 <= numbers[0] <= len(order_of(held.selection)):
-        await bench.reply(replies.use_what(bench.settings.app_name, held))
+    numbers = request.command.numbers
+    if len(numbers) != 1 or not 1 <= numbers[0] <= len(rank_candidates(candidates.selection)):
+        await ctx.reply(replies.which_candidate(ctx.settings.app_name, candidates))
         return None
-    asked = await office.runs.create(
-        order.repo,
+    result = await queue.runs.create(
+        request.repo,
         source.issue,
-        asked_by=order.by,
-        delivery=order.id,
+        asked_by=request.by,
+        delivery=request.id,
         join=False,
         mode=Mode.USE,
         candidate=numbers[0],
-        published=source.id,
+        published_run=source.id,
         base_commit=source.base_commit,
-        asked_at=order.at,
+        asked_at=request.at,
         confirmed=True,
     )
-    if asked.outcome is Outcome.CREATED:
-        await office.nudges.send(asked.run_id, 0)
-        if order.place is Place.PULL:
-            await bench.reply(replies.told_on(source.issue))
-    return await waiting(bench, asked.outcome)
+    if result.outcome is StartOutcome.CREATED:
+        await queue.nudges.send(result.run_id, 0)
+        if request.location is CommentLocation.PULL:
+            await ctx.reply(replies.answer_on_issue(source.issue))
+    return await wait_for_run(ctx, result.outcome)
 
 
-async def edits(bench: Bench) -> str:
+async def list_edits(ctx: CommandContext) -> str:
     """The edits that `use` can choose from, as `explain` lists them; empty when there is no choice.
 
     They are those of the latest run that opened a pull request, whatever came after it.
     """
-    source = await _source(bench)
-    held = None if source is None else await _held(bench, source)
-    if held is None or len(order_of(held.selection)) < 2:
+    source = await _find_source(ctx)
+    candidates = None if source is None else await _load_candidates(ctx, source)
+    if candidates is None or len(rank_candidates(candidates.selection)) < 2:
         return ""
-    return replies.edits_of(bench.settings.app_name, held)
+    return replies.candidates_reply(ctx.settings.app_name, candidates)
 
 
-async def _held(bench: Bench, source: Run) -> replies.Held | None:
+async def _load_candidates(ctx: CommandContext, source: Run) -> replies.PullCandidates | None:
     """None when its edits are no longer kept."""
-    runs = bench.office.runs
+    runs = ctx.queue.runs
     store = RedisStore(runs.redis, runs.keys, source.id)
-    solved = await store.load(OUTCOME_KEY, Solved)
+    solved = await store.load(OUTCOME_KEY, SolveResult)
     if solved is None or not isinstance(solved.result, Selection) or source.pull_request is None:
         return None
-    contents = await store.load(CONTENTS_KEY, Contents) or Contents.of(source)
-    pull = await bench.repo.pulls.get(source.pull_request)
-    state = contents.at(pull.head_sha) if pull else None
-    return replies.Held(solved.result, source.pull_request, state.candidate if state else None)
+    contents = await store.load(BRANCH_HISTORY_KEY, BranchHistory) or BranchHistory.from_run(source)
+    pull = await ctx.repo.pulls.get(source.pull_request)
+    state = contents.state_at(pull.head_sha) if pull else None
+    return replies.PullCandidates(
+        solved.result, source.pull_request, state.candidate if state else None
+    )
 
 
-async def _source(bench: Bench) -> Run | None:
+async def _find_source(ctx: CommandContext) -> Run | None:
     """The run that opened the pull request: of this issue, or this pull request itself."""
-    order, runs = bench.order, bench.office.runs
-    if order.place is Place.ISSUE:
-        run_id = published_by(await runs.last_readable(order.repo, order.issue))
+    request, runs = ctx.request, ctx.queue.runs
+    if request.location is CommentLocation.ISSUE:
+        run_id = latest_published(await runs.get_latest_readable(request.repo, request.issue))
     else:
-        pull = await bench.repo.pulls.get(order.issue)
-        ours = pull is not None and pull.author == bench.repo.identity.login
-        found = _MARKER.search(pull.body or "") if pull and ours else None
+        pull = await ctx.repo.pulls.get(request.issue)
+        ours = pull is not None and pull.author == ctx.repo.identity.login
+        found = _RUN_MARKER.search(pull.body or "") if pull and ours else None
         run_id = found[1] if found else ""
-    run = await runs.readable(run_id) if run_id else None
-    if run is None or run.repo.full_name.lower() != order.repo.full_name.lower():
+    run = await runs.get_readable(run_id) if run_id else None
+    if run is None or run.repo.full_name.lower() != request.repo.full_name.lower():
         return None
-    here = order.place is Place.ISSUE or run.pull_request == order.issue
+    here = request.location is CommentLocation.ISSUE or run.pull_request == request.issue
     return run if here else None

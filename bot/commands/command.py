@@ -14,41 +14,48 @@ from typing import Final, NamedTuple
 from bot.comments import replies
 from bot.github.reactions import Reaction, Reactions
 from bot.github.repository import Repository
-from bot.queue.consumer import Later, Office
-from bot.queue.inbox import Item
-from bot.repo_config.layers import Effective, LayerProblem
+from bot.queue.consumer import RetryLater, RunQueue
+from bot.queue.inbox import QueuedRequest
+from bot.repo_config.layers import EffectiveConfig, LayerProblem
 from bot.repo_config.model import RepoConfig
 from bot.settings import Settings
-from bot.triggers.requests import Order
-from bot.types import Place
+from bot.triggers.requests import CommandRequest
+from bot.types import CommentLocation
 
-CLOCKS_APART: Final = timedelta(hours=1)
+MAX_CLOCK_SKEW: Final = timedelta(hours=1)
 """By how much GitHub's clock and ours may differ, at most."""
 
 
 @dataclass(frozen=True)
-class Bench:
+class CommandContext:
     """A command of somebody who may give it. Effects are find-or-create: it may come up again."""
 
-    item: Item
-    order: Order
+    item: QueuedRequest
+    request: CommandRequest
     repo: Repository
-    office: Office
+    queue: RunQueue
     settings: Settings
-    found: Effective | LayerProblem
+    loaded_config: EffectiveConfig | LayerProblem
     """The repository's settings, or which file of them is not valid."""
     verbs: Mapping[str, Verb]
 
     @property
     def config(self) -> RepoConfig:
         """The settings, or the defaults while they are not valid."""
-        return self.found.config if isinstance(self.found, Effective) else RepoConfig()
+        return (
+            self.loaded_config.config
+            if isinstance(self.loaded_config, EffectiveConfig)
+            else RepoConfig()
+        )
 
     async def reply(self, text: str) -> None:
         """Answer in a comment of its own, once, however often the command comes up."""
-        marker = replies.reply_marker(self.order.id)
+        marker = replies.reply_marker(self.request.id)
         await self.repo.issues.comment_once(
-            self.order.issue, marker, f"{text}\n\n{marker}\n", since=self.order.at - CLOCKS_APART
+            self.request.issue,
+            marker,
+            f"{text}\n\n{marker}\n",
+            since=self.request.at - MAX_CLOCK_SKEW,
         )
 
     async def react(self, content: Reaction) -> None:
@@ -62,22 +69,22 @@ class Bench:
     @property
     def _reactions(self) -> Reactions:
         """GitHub has another door for comments on lines."""
-        if self.order.place is Place.REVIEW:
-            return self.repo.pulls.reactions(self.order.comment, self.repo.issues.is_own)
-        return self.repo.issues.reactions("comments", self.order.comment)
+        if self.request.location is CommentLocation.REVIEW:
+            return self.repo.pulls.reactions(self.request.comment, self.repo.issues.is_own)
+        return self.repo.issues.reactions("comments", self.request.comment)
 
 
-CarryOutVerb = Callable[[Bench], Awaitable[Later | None]]
-"""Does what the command says; `Later` to be called again. Raises what GitHub and Redis raise."""
+CommandHandler = Callable[[CommandContext], Awaitable[RetryLater | None]]
+"""Does what the command says; `RetryLater` to be called again. Raises what GitHub and Redis raise."""
 
 
 class Verb(NamedTuple):
     """One thing that we can be told."""
 
-    does: str
+    summary: str
     """For `help`: what it does, as a sentence."""
-    carry_out: CarryOutVerb
+    handler: CommandHandler
     words: str = ""
     """For `help`: what may follow it."""
-    places: frozenset[Place] = frozenset({Place.ISSUE})
+    places: frozenset[CommentLocation] = frozenset({CommentLocation.ISSUE})
     """Where it can be said."""

@@ -7,51 +7,51 @@ from __future__ import annotations
 
 from typing import Final
 
-from bot.commands.command import Bench
+from bot.commands.command import CommandContext
 from bot.comments import config_proposal as proposal
-from bot.git.commit_style import habits_of
+from bot.git.commit_style import detect_commit_style_from_history
 from bot.github.errors import Forbidden, NotFound, Unprocessable
 from bot.github.models import PullRequestFacts
-from bot.repo_config.model import CANDIDATES
-from bot.settings import host_of
+from bot.repo_config.model import CONFIG_PATHS
+from bot.settings import github_host
 
-BRANCHES: Final = "capuchin/settings-"
+BRANCH_PREFIX: Final = "capuchin/settings-"
 
 
-async def propose(bench: Bench) -> None:
+async def propose_config(ctx: CommandContext) -> None:
     """Answer with the pull request, or why there is none."""
-    marker = proposal.marker_of(bench.order.id)
-    for path in CANDIDATES:
-        if await bench.repo.file_text(*path.split("/")) is not None:
-            await bench.reply(proposal.there_already(path))
+    marker = proposal.proposal_marker(ctx.request.id)
+    for path in CONFIG_PATHS:
+        if await ctx.repo.read_file(*path.split("/")) is not None:
+            await ctx.reply(proposal.file_exists(path))
             return
-    pull = await _there(bench, marker) or await _opened(bench, marker)
-    said = proposal.no_branch() if pull is None else proposal.proposed(pull.number)
-    await bench.reply(said)
+    pull = await _find_proposal(ctx, marker) or await _open_proposal(ctx, marker)
+    text = proposal.cannot_propose() if pull is None else proposal.proposal_opened(pull.number)
+    await ctx.reply(text)
 
 
-async def _there(bench: Bench, marker: str) -> PullRequestFacts | None:
+async def _find_proposal(ctx: CommandContext, marker: str) -> PullRequestFacts | None:
     """What was proposed before, and is open; or what this command has proposed."""
-    async for branch in bench.repo.branches():
-        if branch.startswith(BRANCHES):
-            found = await bench.repo.pulls.find(branch, marker)
+    async for branch in ctx.repo.list_branches():
+        if branch.startswith(BRANCH_PREFIX):
+            found = await ctx.repo.pulls.find(branch, marker)
             if found is not None:
                 return found
     return None
 
 
-async def _opened(bench: Bench, marker: str) -> PullRequestFacts | None:
-    repo, order = bench.repo, bench.order
-    facts = await repo.facts()
-    base = await repo.branch_head(facts.default_branch) if facts else None
+async def _open_proposal(ctx: CommandContext, marker: str) -> PullRequestFacts | None:
+    repo, request = ctx.repo, ctx.request
+    facts = await repo.get_facts()
+    base = await repo.get_branch_head(facts.default_branch) if facts else None
     if facts is None or base is None:
         return None
-    manners = await habits_of(repo)
-    title = manners.titled("chore", proposal.title())
-    branch = f"{BRANCHES}{order.id}"
-    message = manners.message(title, "", repo.identity, order.by, host_of(bench.settings))
-    text = proposal.file_text(bench.settings.public_url)
-    if not await repo.branch_with(
+    style = await detect_commit_style_from_history(repo)
+    title = style.format_title("chore", proposal.pull_title())
+    branch = f"{BRANCH_PREFIX}{request.id}"
+    message = style.format_message(title, "", repo.identity, request.by, github_host(ctx.settings))
+    text = proposal.render_file(ctx.settings.public_url)
+    if not await repo.create_branch_with(
         branch, base=base, path=proposal.PATH, text=text, message=message
     ):
         return None
@@ -60,12 +60,12 @@ async def _opened(bench: Bench, marker: str) -> PullRequestFacts | None:
             branch=branch,
             base=facts.default_branch,
             title=title,
-            body=proposal.body(order.by, marker),
+            body=proposal.pull_body(request.by, marker),
             marker=marker,
             draft=False,
         )
     except (Forbidden, NotFound, Unprocessable):
         await repo.delete_branch(branch)
         return None
-    await repo.pulls.request_review(pull.number, order.by)
+    await repo.pulls.request_review(pull.number, request.by)
     return pull

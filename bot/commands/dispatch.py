@@ -9,32 +9,32 @@ from dataclasses import dataclass
 from typing import Final
 
 from bot.admission.refusal import refuse
-from bot.admission.trust import trusted
+from bot.admission.trust import is_trusted
 from bot.commands.candidates import judge, use
-from bot.commands.command import Bench, Verb
-from bot.commands.info import config, explain, show_help, status
-from bot.commands.run import WAIT_SECONDS, beginning, begun, fix, stop, stopped
-from bot.commands.stats import stats
+from bot.commands.command import CommandContext, Verb
+from bot.commands.info import explain, show_config, show_help, show_status
+from bot.commands.run import RETRY_SECONDS, fix, is_stopped_since, start_command, start_run, stop
+from bot.commands.stats import show_stats
 from bot.comments import replies
-from bot.errors import Ended
-from bot.failures import judged
-from bot.followup.schedule import begin
+from bot.errors import RunFailed
+from bot.failures import translate_errors
+from bot.followup.schedule import schedule_follow_up
 from bot.github.app import GitHubApp
 from bot.github.errors import Forbidden, NotFound
 from bot.github.reactions import Reaction
 from bot.github.repository import Repository
-from bot.queue.consumer import Later, Office
-from bot.queue.inbox import Item
+from bot.queue.consumer import RetryLater, RunQueue
+from bot.queue.inbox import QueuedRequest
 from bot.repo_config.load import read_config
 from bot.runs.config_check import check_config
 from bot.settings import Settings
-from bot.storage.runs import Outcome
-from bot.triggers.command_text import nearest
-from bot.triggers.requests import Inspect, Order, Start, Tend
-from bot.types import Mode, Place
+from bot.storage.runs import StartOutcome
+from bot.triggers.command_text import nearest_verb
+from bot.triggers.requests import CommandRequest, ConfigCheckRequest, PullUpdate, RunRequest
+from bot.types import CommentLocation, Mode
 
-EVERYWHERE: Final = frozenset(Place)
-CONVERSATIONS: Final = frozenset({Place.ISSUE, Place.PULL})
+EVERYWHERE: Final = frozenset(CommentLocation)
+CONVERSATIONS: Final = frozenset({CommentLocation.ISSUE, CommentLocation.PULL})
 
 VERBS: Final[Mapping[str, Verb]] = {
     "fix": Verb(
@@ -43,10 +43,10 @@ VERBS: Final[Mapping[str, Verb]] = {
         words="[anyway]",
         places=EVERYWHERE,
     ),
-    "retry": Verb("Work on it again, from the start.", beginning(Mode.FIX), words="[anyway]"),
+    "retry": Verb("Work on it again, from the start.", start_command(Mode.FIX), words="[anyway]"),
     "plan": Verb(
         "A dry run: where I would look, a reproduction test, what a fix would cost.",
-        beginning(Mode.PLAN),
+        start_command(Mode.PLAN),
     ),
     "judge": Verb(
         "Compare pull requests that others opened for this issue; I push nothing.",
@@ -60,17 +60,17 @@ VERBS: Final[Mapping[str, Verb]] = {
         places=CONVERSATIONS,
     ),
     "stop": Verb("Stop working on it, now.", stop, places=CONVERSATIONS),
-    "status": Verb("How it stands.", status, places=CONVERSATIONS),
+    "status": Verb("How it stands.", show_status, places=CONVERSATIONS),
     "explain": Verb("Why the latest run ended as it did.", explain, places=CONVERSATIONS),
     "stats": Verb(
         "What came of my work in this repository: merged, closed, reverted, at what cost.",
-        stats,
+        show_stats,
         words="[days]",
         places=EVERYWHERE,
     ),
     "config": Verb(
         "The settings that are in force here; `propose`: a pull request with a file of them.",
-        config,
+        show_config,
         words="[propose]",
         places=EVERYWHERE,
     ),
@@ -81,78 +81,85 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Desk:
-    """The worker's `CarryOut`."""
+class CommandDispatcher:
+    """The worker's `ExecuteRequest`."""
 
     settings: Settings
     github: GitHubApp
     verbs: Mapping[str, Verb]
 
-    async def __call__(self, item: Item, office: Office) -> Later | None:
-        """See `bot.queue.consumer.CarryOut`."""
-        wish = item.order
-        if isinstance(wish, Inspect):
-            await check_config(wish, self.github)
+    async def __call__(self, item: QueuedRequest, queue: RunQueue) -> RetryLater | None:
+        """See `bot.queue.consumer.ExecuteRequest`."""
+        request = item.request
+        if isinstance(request, ConfigCheckRequest):
+            await check_config(request, self.github)
             return None
-        if isinstance(wish, Tend):
-            return await begin(item, wish, office, self.settings)
+        if isinstance(request, PullUpdate):
+            return await schedule_follow_up(item, request, queue, self.settings)
         try:
-            with judged():
-                if isinstance(wish, Start):
-                    return await self._begun(item, wish, office)
-                if item.waits and await stopped(wish, office.runs):
+            with translate_errors():
+                if isinstance(request, RunRequest):
+                    return await self._start_run(item, request, queue)
+                if item.is_waiting and await is_stopped_since(request, queue.runs):
                     return None
-                if item.waits and await office.runs.current(wish.repo, wish.issue) is not None:
-                    return Later(item, WAIT_SECONDS)
-                async with self.github.repository(wish.repo) as repo:
-                    return await self._carried_out(repo, item, wish, office)
-        except Ended as ended:  # gone, or locked: nobody can be told there
-            logger.info("Command %s: %s", wish.id, ended.failure.value)
+                if (
+                    item.is_waiting
+                    and await queue.runs.get_current(request.repo, request.issue) is not None
+                ):
+                    return RetryLater(item, RETRY_SECONDS)
+                async with self.github.open_repository(request.repo) as repo:
+                    return await self._execute(repo, item, request, queue)
+        except RunFailed as ended:  # gone, or locked: nobody can be told there
+            logger.info("Command %s: %s", request.id, ended.failure.value)
             return None
 
-    async def _begun(self, item: Item, wish: Start, office: Office) -> Later | None:
+    async def _start_run(
+        self, item: QueuedRequest, request: RunRequest, queue: RunQueue
+    ) -> RetryLater | None:
         """Of a label that came during another run; it is taken off if that was stopped."""
-        if await stopped(wish, office.runs):
-            async with self.github.repository(wish.repo) as repo:
-                await repo.issues.remove_label(wish.issue, wish.label)
+        if await is_stopped_since(request, queue.runs):
+            async with self.github.open_repository(request.repo) as repo:
+                await repo.issues.remove_label(request.issue, request.label)
             return None
-        outcome = await begun(wish, wish.mode, office.runs, office.nudges)
-        return Later(item, WAIT_SECONDS) if outcome is Outcome.RUNNING else None
+        outcome = await start_run(request, request.mode, queue.runs, queue.nudges)
+        return RetryLater(item, RETRY_SECONDS) if outcome is StartOutcome.RUNNING else None
 
-    async def _carried_out(
-        self, repo: Repository, item: Item, order: Order, office: Office
-    ) -> Later | None:
-        command = order.command
+    async def _execute(
+        self, repo: Repository, item: QueuedRequest, request: CommandRequest, queue: RunQueue
+    ) -> RetryLater | None:
+        command = request.command
         verb = self.verbs.get(command.verb or "help")
-        meant = nearest(command.verb, self.verbs)
+        meant = nearest_verb(command.verb, self.verbs)
         if not command.by_slash and (not command.verb or (verb is None and meant is None)):
             return None  # talk about us, not to us
         found = await read_config(repo)
-        bench = Bench(item, order, repo, office, self.settings, found, self.verbs)
-        if not bench.config.enabled:
+        ctx = CommandContext(item, request, repo, queue, self.settings, found, self.verbs)
+        if not ctx.config.enabled:
             return None
         with suppress(Forbidden, NotFound):  # the comment may be deleted, the issue locked
-            await bench.react("eyes")
-        if not await trusted(repo, order.by, bench.config.trust):
-            text = replies.refused(order.by, bench.config.trust)
-            no = refuse(office.runs, repo, order.issue, order.by, text, wish=order.id)
-            return await _answered(bench, no, "confused")
+            await ctx.react("eyes")
+        if not await is_trusted(repo, request.by, ctx.config.trust):
+            text = replies.refusal(request.by, ctx.config.trust)
+            refusal = refuse(
+                queue.runs, repo, request.issue, request.by, text, request_id=request.id
+            )
+            return await _reply_and_react(ctx, refusal, "confused")
         if verb is None:
-            said = replies.unknown(self.settings.app_name, command.verb, meant)
-            return await _answered(bench, bench.reply(said), "confused")
-        if order.place not in verb.places:
-            said = replies.not_here(command.verb)
-            return await _answered(bench, bench.reply(said), "confused")
-        return await _answered(bench, verb.carry_out(bench), "+1")
+            reply = replies.no_such_verb(self.settings.app_name, command.verb, meant)
+            return await _reply_and_react(ctx, ctx.reply(reply), "confused")
+        if request.location not in verb.places:
+            reply = replies.wrong_place(command.verb)
+            return await _reply_and_react(ctx, ctx.reply(reply), "confused")
+        return await _reply_and_react(ctx, verb.handler(ctx), "+1")
 
 
-async def _answered(
-    bench: Bench, answer: Awaitable[Later | None], reaction: Reaction
-) -> Later | None:
+async def _reply_and_react(
+    ctx: CommandContext, answer: Awaitable[RetryLater | None], reaction: Reaction
+) -> RetryLater | None:
     """Answer, then show it on the comment: the eyes stay while it waits."""
     later = await answer
     if later is None:
         with suppress(Forbidden, NotFound):
-            await bench.react(reaction)
-            await bench.unreact("eyes")
+            await ctx.react(reaction)
+            await ctx.unreact("eyes")
     return later

@@ -2,89 +2,89 @@
 
 from __future__ import annotations
 
-from bot.commands.candidates import edits
-from bot.commands.command import Bench
-from bot.commands.config import propose
+from bot.commands.candidates import list_edits
+from bot.commands.command import CommandContext
+from bot.commands.config import propose_config
 from bot.comments import replies
-from bot.comments.config import as_comment
-from bot.queue.consumer import Later
+from bot.comments.config import render_config
+from bot.queue.consumer import RetryLater
 from bot.repo_config.layers import LayerProblem
 from bot.storage.checkpoints import RedisStore
-from bot.storage.pulls import Records
-from bot.types import Place, Run, RunStatus, changed
+from bot.storage.pulls import PullRecords
+from bot.types import CommentLocation, Run, RunStatus, replace
 from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
-from pipeline.solve import OUTCOME_KEY, Solved
+from pipeline.solve import OUTCOME_KEY, SolveResult
 
 
-async def status(bench: Bench) -> Later | None:
+async def show_status(ctx: CommandContext) -> RetryLater | None:
     """How the latest run stands, now: on a pull request of ours the one that looks after it."""
-    run = await bench.office.runs.current(bench.order.repo, bench.order.issue)
-    run = await (_latest(bench) if run is None else _with_spending(bench, run))
+    run = await ctx.queue.runs.get_current(ctx.request.repo, ctx.request.issue)
+    run = await (_load_latest_run(ctx) if run is None else _with_spending(ctx, run))
     if run is None:
-        await bench.reply(_nothing(bench))
+        await ctx.reply(_no_run_reply(ctx))
         return None
-    ahead = await bench.office.runs.ahead(run) if run.status is RunStatus.QUEUED else 0
-    await bench.reply(replies.status(run, ahead))
+    ahead = await ctx.queue.runs.count_ahead(run) if run.status is RunStatus.QUEUED else 0
+    await ctx.reply(replies.run_status(run, ahead))
     return None
 
 
-async def explain(bench: Bench) -> Later | None:
+async def explain(ctx: CommandContext) -> RetryLater | None:
     """Why the latest run ended as it did: what was voted, what was learnt."""
-    run = await _latest(bench)
+    run = await _load_latest_run(ctx)
     if run is None:
-        await bench.reply(_nothing(bench))
+        await ctx.reply(_no_run_reply(ctx))
         return None
-    solved = await _store(bench, run).load(OUTCOME_KEY, Solved)
+    solved = await _store(ctx, run).load(OUTCOME_KEY, SolveResult)
     result = solved.result if solved else None
-    await bench.reply(replies.explained(run, result, await edits(bench)))
+    await ctx.reply(replies.run_explanation(run, result, await list_edits(ctx)))
     return None
 
 
-async def config(bench: Bench) -> Later | None:
+async def show_config(ctx: CommandContext) -> RetryLater | None:
     """The settings that are in force here, and where each is from; or a file of them, if asked."""
-    if "propose" in (word.casefold() for word in bench.order.command.words):
-        await propose(bench)
+    if "propose" in (word.casefold() for word in ctx.request.command.words):
+        await propose_config(ctx)
         return None
-    found = bench.found
+    found = ctx.loaded_config
     if isinstance(found, LayerProblem):
-        await bench.reply(replies.config_invalid(found))
+        await ctx.reply(replies.invalid_config(found))
     else:
-        await bench.reply(as_comment(found))
+        await ctx.reply(render_config(found))
     return None
 
 
-async def show_help(bench: Bench) -> Later | None:
+async def show_help(ctx: CommandContext) -> RetryLater | None:
     """Every verb."""
-    rows = [(f"{name} {verb.words}".strip(), verb.does) for name, verb in bench.verbs.items()]
-    await bench.reply(replies.helped(bench.settings.app_name, rows, bench.settings.label))
+    rows = [(f"{name} {verb.words}".strip(), verb.summary) for name, verb in ctx.verbs.items()]
+    await ctx.reply(replies.help_text(ctx.settings.app_name, rows, ctx.settings.label))
     return None
 
 
-async def _latest(bench: Bench) -> Run | None:
+async def _load_latest_run(ctx: CommandContext) -> Run | None:
     """The issue's latest run; on a pull request of ours, that of the issue that it fixes."""
-    order, runs = bench.order, bench.office.runs
-    issue = order.issue
-    if order.place is Place.PULL:
-        record = await Records(runs.redis, runs.keys).get(order.repo, order.issue)
+    request, runs = ctx.request, ctx.queue.runs
+    issue = request.issue
+    if request.location is CommentLocation.PULL:
+        record = await PullRecords(runs.redis, runs.keys).get(request.repo, request.issue)
         if record is None:
             return None
         issue = record.issue
-    run = await runs.last_readable(order.repo, issue)
-    return None if run is None else await _with_spending(bench, run)
+    run = await runs.get_latest_readable(request.repo, issue)
+    return None if run is None else await _with_spending(ctx, run)
 
 
-def _nothing(bench: Bench) -> str:
-    if bench.order.place is Place.PULL:
-        return replies.not_mine()
-    return replies.no_run(bench.settings.app_name)
+def _no_run_reply(ctx: CommandContext) -> str:
+    if ctx.request.location is CommentLocation.PULL:
+        return replies.foreign_pull()
+    return replies.no_run(ctx.settings.app_name)
 
 
-async def _with_spending(bench: Bench, run: Run) -> Run:
+async def _with_spending(ctx: CommandContext, run: Run) -> Run:
     """With what it has spent by now."""
-    ledger = await _store(bench, run).load(LEDGER_KEY, Ledger)
-    return changed(run, dollars=max(run.dollars, ledger.dollars if ledger else 0.0))
+    ledger = await _store(ctx, run).load(LEDGER_KEY, Ledger)
+    return replace(run, dollars=max(run.dollars, ledger.dollars if ledger else 0.0))
 
 
-def _store(bench: Bench, run: Run) -> RedisStore:
-    runs = bench.office.runs
+def _store(ctx: CommandContext, run: Run) -> RedisStore:
+    runs = ctx.queue.runs
     return RedisStore(runs.redis, runs.keys, run.id)

@@ -13,49 +13,49 @@ from typing import Final, NamedTuple
 
 from bot.github.models import CommitFacts, PullRequestFacts
 
-_COMMIT: Final = re.compile(r"^[ \t]*This reverts commit ([0-9a-f]{7,64})\b", re.M | re.I)
-_PULL: Final = r"^[ \t]*Reverts (?:{repository})?#(\d{{1,9}})\b"
+_REVERTS_COMMIT: Final = re.compile(r"^[ \t]*This reverts commit ([0-9a-f]{7,64})\b", re.M | re.I)
+_REVERTS_PULL: Final = r"^[ \t]*Reverts (?:{repository})?#(\d{{1,9}})\b"
 
 
 class _Change(NamedTuple):
     at: datetime
     names: frozenset[str]
     """All that it may be called by: commits, and `#N`."""
-    takes_back: tuple[str, ...]
+    reverts: tuple[str, ...]
 
 
-def reverted(
+def find_reverted(
     repository: str, pulls: Sequence[PullRequestFacts], commits: Iterable[CommitFacts]
 ) -> set[int]:
     """Numbers of those of the merged `pulls` that no longer stand.
 
     `commits` are those on their base branches since; `repository` is `owner/name`.
     """
-    changes = [_of_pull(repository, one, one.merged_at) for one in pulls if one.merged_at]
-    changes += [_of_commit(repository, one) for one in commits]
+    changes = [_pull_change(repository, one, one.merged_at) for one in pulls if one.merged_at]
+    changes += [_commit_change(repository, one) for one in commits]
     gone: set[str] = set()
     for change in sorted(changes, key=lambda change: change.at, reverse=True):
         if gone & change.names:
             continue
-        for name in change.takes_back:
+        for name in change.reverts:
             gone |= _all_names(name, changes)
     return {one.number for one in pulls if one.merged_at and f"#{one.number}" in gone}
 
 
-def _of_pull(repository: str, pull: PullRequestFacts, at: datetime) -> _Change:
+def _pull_change(repository: str, pull: PullRequestFacts, at: datetime) -> _Change:
     names = {f"#{pull.number}", pull.head_sha, pull.merge_commit_sha or pull.head_sha}
-    return _Change(at, frozenset(names), _named(repository, pull.body or ""))
+    return _Change(at, frozenset(names), _find_references(repository, pull.body or ""))
 
 
-def _of_commit(repository: str, commit: CommitFacts) -> _Change:
+def _commit_change(repository: str, commit: CommitFacts) -> _Change:
     names = frozenset({commit.sha})
-    return _Change(commit.committed_at, names, _named(repository, commit.message))
+    return _Change(commit.committed_at, names, _find_references(repository, commit.message))
 
 
-def _named(repository: str, text: str) -> tuple[str, ...]:
-    pulls = re.compile(_PULL.format(repository=re.escape(repository)), re.M | re.I)
+def _find_references(repository: str, text: str) -> tuple[str, ...]:
+    pulls = re.compile(_REVERTS_PULL.format(repository=re.escape(repository)), re.M | re.I)
     numbers = (f"#{int(number)}" for number in pulls.findall(text))
-    return (*(sha.lower() for sha in _COMMIT.findall(text)), *numbers)
+    return (*(sha.lower() for sha in _REVERTS_COMMIT.findall(text)), *numbers)
 
 
 def _all_names(name: str, changes: Iterable[_Change]) -> set[str]:

@@ -4,107 +4,109 @@ from __future__ import annotations
 
 from typing import Any
 
-from bot.commands.command import Bench, CarryOutVerb
+from bot.commands.command import CommandContext, CommandHandler
 from bot.comments import replies
-from bot.followup.schedule import begin as begin_tending
-from bot.queue.consumer import Later
+from bot.followup.schedule import schedule_follow_up as schedule_follow_up
+from bot.queue.consumer import RetryLater
 from bot.queue.nudges import Nudges
-from bot.storage.pulls import Records
-from bot.storage.runs import Outcome, Runs
-from bot.triggers.requests import Order, Pace, Start, Tend
-from bot.types import Mode, Place, Stop, StopReason
+from bot.storage.pulls import PullRecords
+from bot.storage.runs import Runs, StartOutcome
+from bot.triggers.requests import CommandRequest, Delay, PullUpdate, RunRequest
+from bot.types import CommentLocation, Mode, Stop, StopReason
 
-WAIT_SECONDS = 0.5
+RETRY_SECONDS = 0.5
 """How often a command that waits for a run looks whether it is over."""
 
 
-def beginning(mode: Mode) -> CarryOutVerb:
+def start_command(mode: Mode) -> CommandHandler:
     """The verb that asks for a run; it never disturbs the one that the issue has, but waits."""
 
-    async def begin(bench: Bench) -> Later | None:
-        order, office = bench.order, bench.office
-        at = await office.runs.stopped_at(order.repo, order.issue)
-        if at is not None and at > order.at:  # it comes late: whoever stopped knew of it
+    async def begin(ctx: CommandContext) -> RetryLater | None:
+        request, queue = ctx.request, ctx.queue
+        at = await queue.runs.get_stop_time(request.repo, request.issue)
+        if at is not None and at > request.at:  # it comes late: whoever stopped knew of it
             return None
-        return await waiting(bench, await begun(order, mode, office.runs, office.nudges))
+        return await wait_for_run(ctx, await start_run(request, mode, queue.runs, queue.nudges))
 
     return begin
 
 
-async def waiting(bench: Bench, outcome: Outcome) -> Later | None:
+async def wait_for_run(ctx: CommandContext, outcome: StartOutcome) -> RetryLater | None:
     """Come up again while the issue has a run; whoever asked is told that once."""
-    if outcome is not Outcome.RUNNING:
+    if outcome is not StartOutcome.RUNNING:
         return None  # the run says the rest
-    if not bench.item.waits:
-        await bench.reply(replies.waits(bench.settings.app_name))
-    return Later(bench.item.model_copy(update={"waits": True}), WAIT_SECONDS)
+    if not ctx.item.is_waiting:
+        await ctx.reply(replies.command_waits(ctx.settings.app_name))
+    return RetryLater(ctx.item.model_copy(update={"is_waiting": True}), RETRY_SECONDS)
 
 
-async def fix(bench: Bench) -> Later | None:
+async def fix(ctx: CommandContext) -> RetryLater | None:
     """A run of the issue; on a pull request of ours the comment is followed like a review."""
-    order = bench.order
-    if order.place is Place.ISSUE:
-        return await beginning(Mode.FIX)(bench)
-    runs = bench.office.runs
-    if await Records(runs.redis, runs.keys).get(order.repo, order.issue) is None:
-        await bench.reply(replies.not_mine())
+    request = ctx.request
+    if request.location is CommentLocation.ISSUE:
+        return await start_command(Mode.FIX)(ctx)
+    runs = ctx.queue.runs
+    if await PullRecords(runs.redis, runs.keys).get(request.repo, request.issue) is None:
+        await ctx.reply(replies.foreign_pull())
         return None
-    wish = Tend(
-        repo=order.repo,
-        about="pull",
-        number=order.issue,
-        pace=Pace.QUIET,
-        by=order.by,
-        delivery=order.id,
+    wanted = PullUpdate(
+        repo=request.repo,
+        target="pull",
+        number=request.issue,
+        delay=Delay.DEBOUNCED,
+        by=request.by,
+        delivery=request.id,
     )
-    return await begin_tending(bench.item, wish, bench.office, bench.settings)
+    return await schedule_follow_up(ctx.item, wanted, ctx.queue, ctx.settings)
 
 
-async def begun(wish: Order | Start, mode: Mode, runs: Runs, nudges: Nudges) -> Outcome:
+async def start_run(
+    request: CommandRequest | RunRequest, mode: Mode, runs: Runs, nudges: Nudges
+) -> StartOutcome:
     """Begin the run that is wanted, unless the issue has one; a worker is told.
 
-    A `Start` is a label that came during another run, with which its delivery was answered.
+    A `RunRequest` is a label that came during another run, with which its delivery was answered.
     """
     fields: dict[str, Any]
-    if isinstance(wish, Order):
-        by = wish.by
-        pulls = tuple(dict.fromkeys(wish.command.numbers)) if mode is Mode.JUDGE else ()
-        fields = {"confirmed": wish.command.anyway, "pulls": pulls}
+    if isinstance(request, CommandRequest):
+        by = request.by
+        pulls = tuple(dict.fromkeys(request.command.numbers)) if mode is Mode.JUDGE else ()
+        fields = {"confirmed": request.command.anyway, "pulls": pulls}
     else:
-        by, fields = wish.asked_by, {"label": wish.label}
-    asked = await runs.create(
-        wish.repo,
-        wish.issue,
+        by, fields = request.asked_by, {"label": request.label}
+    result = await runs.create(
+        request.repo,
+        request.issue,
         asked_by=by,
-        delivery=wish.id,
-        version=wish.version,
+        delivery=request.id,
+        version=request.version,
         join=False,
         mode=mode,
-        asked_at=wish.at,
+        asked_at=request.at,
         **fields,
     )
-    if asked.outcome is Outcome.CREATED:
-        await nudges.send(asked.run_id, 0)
-    return asked.outcome
+    if result.outcome is StartOutcome.CREATED:
+        await nudges.send(result.run_id, 0)
+    return result.outcome
 
 
-async def stop(bench: Bench) -> Later | None:
+async def stop(ctx: CommandContext) -> RetryLater | None:
     """Have the run stopped, of the issue or on our pull request, and forget what waits for its end.
 
     A run that was asked for later is none of those: comments come late and out of order.
     """
-    order, runs = bench.order, bench.office.runs
-    run = await runs.current(order.repo, order.issue)
-    asked = None if run is None else await runs.asked_last(run)
-    if asked is not None and asked > order.at:
+    request, runs = ctx.request, ctx.queue.runs
+    run = await runs.get_current(request.repo, request.issue)
+    result = None if run is None else await runs.get_last_request_time(run)
+    if result is not None and result > request.at:
         return None
-    wish = Stop(by=order.by, why=StopReason.COMMAND, at=order.at)
-    if await runs.ask_stop(order.repo, order.issue, wish) is None:
-        await bench.reply(replies.nothing_runs())
+    wanted = Stop(by=request.by, why=StopReason.COMMAND, at=request.at)
+    if await runs.request_stop(request.repo, request.issue, wanted) is None:
+        await ctx.reply(replies.nothing_to_stop())
     return None
 
 
-async def stopped(wish: Order | Start, runs: Runs) -> bool:
+async def is_stopped_since(request: CommandRequest | RunRequest, runs: Runs) -> bool:
     """Whether people wanted the issue's work to stop since then: that ends what waits, too."""
-    at = await runs.stopped_at(wish.repo, wish.issue)
-    return at is not None and wish.at is not None and at >= wish.at
+    at = await runs.get_stop_time(request.repo, request.issue)
+    return at is not None and request.at is not None and at >= request.at

@@ -10,50 +10,50 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from bot.commands.command import Bench
-from bot.commands.reverts import reverted
+from bot.commands.command import CommandContext
+from bot.commands.reverts import find_reverted
 from bot.comments import stats as replies
-from bot.git.commits import BRANCHES
+from bot.git.commits import BRANCH_PREFIX
 from bot.github.models import CommitFacts, PullRequestFacts
 from bot.github.repository import Identity, Repository
-from bot.queue.consumer import Later
-from bot.storage.history import OUTCOME_DAYS, Ended, known
+from bot.queue.consumer import RetryLater
+from bot.storage.history import HISTORY_DAYS, RunHistoryEntry, load_history
 from bot.types import Mode, now
-from pipeline.concurrency import bounded
+from pipeline.concurrency import gather_bounded
 
-USUAL_DAYS: Final = 90
-MOST_ASKED: Final = 20
+DEFAULT_DAYS: Final = 90
+MAX_LOOKUPS: Final = 20
 """Pull requests that are in our records only are asked for one by one: the latest."""
-MOST_READ: Final = 20
+MAX_READ: Final = 20
 """Of merged pull requests whose commits are read: the latest."""
-MOST_BASES: Final = 2
-AT_ONCE: Final = 5
-"""Questions to GitHub: a command is to be over within `bot.queue.inbox.MINE_SECONDS`."""
+MAX_BASES: Final = 2
+CONCURRENCY: Final = 5
+"""Questions to GitHub: a command is to be over within `bot.queue.inbox.CLAIM_SECONDS`."""
 
 
-async def stats(bench: Bench) -> Later | None:
+async def show_stats(ctx: CommandContext) -> RetryLater | None:
     """Merged, closed and reverted, how runs ended, and what all that cost."""
-    days = _days(bench)
+    days = _parse_days(ctx)
     if days is None:
-        text = replies.how_many_days(bench.settings.app_name, OUTCOME_DAYS)
+        text = replies.how_many_days(ctx.settings.app_name, HISTORY_DAYS)
     else:
-        text = replies.told(await _counted(bench, days))
-    await bench.reply(text)
+        text = replies.render_stats(await _load_stats(ctx, days))
+    await ctx.reply(text)
     return None
 
 
-def _days(bench: Bench) -> int | None:
-    command = bench.order.command
+def _parse_days(ctx: CommandContext) -> int | None:
+    command = ctx.request.command
     if not command.words:
-        return USUAL_DAYS
+        return DEFAULT_DAYS
     days = command.numbers[0] if command.numbers else 0
-    return days if 1 <= days <= OUTCOME_DAYS else None
+    return days if 1 <= days <= HISTORY_DAYS else None
 
 
-async def _counted(bench: Bench, days: int) -> replies.Stats:
-    runs, repo = bench.office.runs, bench.order.repo
+async def _load_stats(ctx: CommandContext, days: int) -> replies.Stats:
+    runs, repo = ctx.queue.runs, ctx.request.repo
     since = now() - timedelta(days=days)
-    ended, begins = await known(runs.redis, runs.keys, repo, since)
+    ended, begins = await load_history(runs.redis, runs.keys, repo, since)
     fixes = [one for one in ended if one.mode in (Mode.FIX, Mode.AUTO)]
     return replies.Stats(
         days=days,
@@ -62,24 +62,28 @@ async def _counted(bench: Bench, days: int) -> replies.Stats:
         runs=Counter(one.status for one in fixes),
         others=len(ended) - len(fixes),
         dollars=sum(one.dollars for one in ended),
-        pulls=await _pulls(bench.repo, ended, since),
+        pulls=await _count_pulls(ctx.repo, ended, since),
     )
 
 
-async def _pulls(repo: Repository, ended: Sequence[Ended], since: datetime) -> replies.Pulls:
-    every, more = await repo.pulls.since(since)
+async def _count_pulls(
+    repo: Repository, ended: Sequence[RunHistoryEntry], since: datetime
+) -> replies.PullCounts:
+    every, more = await repo.pulls.list_since(since)
     if more:
-        every += await _others(repo, ended, {one.number for one in every})
+        every += await _load_unlisted_pulls(repo, ended, {one.number for one in every})
     ours = [one for one in every if _is_ours(one, repo.identity)]
     merged = [one for one in ours if one.merged_at is not None]
     open_ = sum(one.state == "open" for one in ours)
-    commits, too_many = await _after(repo, merged)
-    back = reverted(repo.ref.full_name, every, commits)
+    commits, too_many = await _load_commits(repo, merged)
+    back = find_reverted(repo.ref.full_name, every, commits)
     place = {one.pull: one.candidate for one in ended if one.pull and one.candidate}
     places = [place.get(one.number, 0) for one in merged]
-    read = merged[:MOST_READ]
-    branches = await bounded(AT_ONCE, (repo.pulls.commits(one.number) for one in read))
-    return replies.Pulls(
+    read = merged[:MAX_READ]
+    branches = await gather_bounded(
+        CONCURRENCY, (repo.pulls.list_commits(one.number) for one in read)
+    )
+    return replies.PullCounts(
         open=open_,
         merged=len(merged),
         closed=len(ours) - len(merged) - open_,
@@ -88,23 +92,23 @@ async def _pulls(repo: Repository, ended: Sequence[Ended], since: datetime) -> r
         first_choice=sum(one == 1 for one in places),
         swapped=sum(one > 1 for one in places),
         looked_at=len(read),
-        by_people=sum(_by_people(one, repo.identity) for one in branches),
+        by_people=sum(_has_foreign_commits(one, repo.identity) for one in branches),
         not_all_pulls=more,
         not_all_commits=too_many,
     )
 
 
-async def _others(
-    repo: Repository, ended: Iterable[Ended], seen: set[int]
+async def _load_unlisted_pulls(
+    repo: Repository, ended: Iterable[RunHistoryEntry], seen: set[int]
 ) -> list[PullRequestFacts]:
     """Pull requests that runs opened and that no list reached, newest first."""
     numbers = {one.pull for one in ended if one.pull and one.candidate} - seen
-    latest = sorted(numbers, reverse=True)[:MOST_ASKED]
-    asked = await bounded(AT_ONCE, (repo.pulls.get(number) for number in latest))
+    latest = sorted(numbers, reverse=True)[:MAX_LOOKUPS]
+    asked = await gather_bounded(CONCURRENCY, (repo.pulls.get(number) for number in latest))
     return [one for one in asked if one is not None]
 
 
-async def _after(
+async def _load_commits(
     repo: Repository, merged: Sequence[PullRequestFacts]
 ) -> tuple[list[CommitFacts], bool]:
     """Commits since the first merge, on all branches that were merged into."""
@@ -113,9 +117,9 @@ async def _after(
     for one in merged:
         if one.merged_at is not None:
             bases[one.base_branch] = min(one.merged_at, bases.get(one.base_branch, one.merged_at))
-    too_many = len(bases) > MOST_BASES
-    for base, moment in list(bases.items())[:MOST_BASES]:
-        listed, more = await repo.history(base, moment)
+    too_many = len(bases) > MAX_BASES
+    for base, moment in list(bases.items())[:MAX_BASES]:
+        listed, more = await repo.list_commits(base, moment)
         found += listed
         too_many = too_many or more
     return found, too_many
@@ -124,10 +128,10 @@ async def _after(
 def _is_ours(pull: PullRequestFacts, us: Identity) -> bool:
     """A fix: what proposes a file of settings is none."""
     own = pull.author.lower() == us.login.lower()
-    return own and pull.head_branch.startswith(f"{BRANCHES}issue-")
+    return own and pull.head_branch.startswith(f"{BRANCH_PREFIX}issue-")
 
 
-def _by_people(commits: Iterable[CommitFacts], us: Identity) -> bool:
+def _has_foreign_commits(commits: Iterable[CommitFacts], us: Identity) -> bool:
     """Whether people changed it; bringing the branch up to date with its base is no change."""
     return any(
         len(one.parents) < 2

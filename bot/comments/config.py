@@ -5,39 +5,41 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bot.markdown import code, details, prose
-from bot.repo_config.layers import DEFAULT, Effective, Setting, settings
-from bot.repo_config.model import CANDIDATES, ConfigProblem
+from bot.repo_config.layers import DEFAULT_SOURCE, EffectiveConfig, Setting, list_settings
+from bot.repo_config.model import CONFIG_PATHS, ConfigProblem
 
 
-def as_comment(effective: Effective) -> str:
+def render_config(effective: EffectiveConfig) -> str:
     """The answer to `/capuchin config`: what files set first, the defaults folded."""
-    every = settings(effective)
-    told = [one for one in every if one.source != DEFAULT]
-    usual = [one for one in every if one.source == DEFAULT]
-    if not told:
-        said = f"No file sets anything here. I look for {_places()}, on the default branch."
-        return f"{said}\n\n{details('The defaults', _listed(usual))}\n"
-    parts = [f"This is set here; a key that no file sets has its default.\n\n{_listed(told)}"]
+    every = list_settings(effective)
+    explicit = [one for one in every if one.source != DEFAULT_SOURCE]
+    usual = [one for one in every if one.source == DEFAULT_SOURCE]
+    if not explicit:
+        text = f"No file sets anything here. I look for {_paths_sentence()}, on the default branch."
+        return f"{text}\n\n{details('The defaults', _render_settings(usual))}\n"
+    parts = [
+        f"This is set here; a key that no file sets has its default.\n\n{_render_settings(explicit)}"
+    ]
     if usual:
-        parts.append(details("The defaults of the other keys", _listed(usual)))
+        parts.append(details("The defaults of the other keys", _render_settings(usual)))
     return "\n\n".join(parts) + "\n"
 
 
-def as_lines(effective: Effective) -> str:
+def render_config_lines(effective: EffectiveConfig) -> str:
     """One line a key: what it is, and which file says so."""
-    every = settings(effective)
+    every = list_settings(effective)
     key = max(len(one.key) for one in every)
     return "".join(f"{one.key.ljust(key)}  {one.value}  # {one.source}\n" for one in every)
 
 
-def checked_title(mistakes: int) -> str:
+def check_title(mistakes: int) -> str:
     """Of the check run on a pull request that edits the settings file."""
     if not mistakes:
         return "Valid"
     return "1 mistake" if mistakes == 1 else f"{mistakes} mistakes"
 
 
-def checked(found: Mapping[str, Sequence[ConfigProblem]]) -> str:
+def check_summary(found: Mapping[str, Sequence[ConfigProblem]]) -> str:
     """The check run's text: each file with its mistakes."""
     parts: list[str] = []
     for path, mistakes in found.items():
@@ -49,17 +51,17 @@ def checked(found: Mapping[str, Sequence[ConfigProblem]]) -> str:
     return "\n\n".join(parts)
 
 
-def _listed(some: list[Setting]) -> str:
+def _render_settings(some: list[Setting]) -> str:
     # A list and no table: on a phone a table of three columns is wider than the screen.
     return "\n".join(
         f"- {code(one.key)}: {code(one.value)}"
-        + ("" if one.source == DEFAULT else f", from {code(one.source)}")
+        + ("" if one.source == DEFAULT_SOURCE else f", from {code(one.source)}")
         for one in some
     )
 
 
-def _places() -> str:
-    first, second = (f"`{path}`" for path in CANDIDATES)
+def _paths_sentence() -> str:
+    first, second = (f"`{path}`" for path in CONFIG_PATHS)
     return (
         f"{first}, then {second}, and for the organisation's defaults in its `.github` repository"
     )

@@ -5,20 +5,20 @@ from __future__ import annotations
 import textwrap
 from typing import Any, Final
 
-from bot.repo_config.layers import Effective, settings
-from bot.repo_config.model import CANDIDATES, RepoConfig
-from bot.repo_config.schema import SCHEMA_ROUTE, description, schema
+from bot.repo_config.layers import EffectiveConfig, list_settings
+from bot.repo_config.model import CONFIG_PATHS, RepoConfig
+from bot.repo_config.schema import SCHEMA_ROUTE, json_schema, key_description
 
-PATH: Final = CANDIDATES[0]
+PATH: Final = CONFIG_PATHS[0]
 _WIDTH: Final = 98
 
 
-def file_text(public_url: str) -> str:
+def render_file(public_url: str) -> str:
     """The file: valid as it is, and with each `#key: value` the default once its `#` is taken off.
 
     `public_url` is where `serve` is reached, for the schema; empty: no schema is named.
     """
-    root = schema()
+    root = json_schema()
     address = f"{public_url.rstrip('/')}{SCHEMA_ROUTE}"
     head = [f"# yaml-language-server: $schema={address}"] if public_url else []
     head += [
@@ -28,31 +28,31 @@ def file_text(public_url: str) -> str:
     ]
     mapping = ""
     lines: list[str] = []
-    for one in settings(Effective(RepoConfig(), {})):
+    for one in list_settings(EffectiveConfig(RepoConfig(), {})):
         if one.key == "version":
             continue
         outer, _, inner = one.key.rpartition(".")
         if outer and outer != mapping:
             lines += ["", f"#{outer}:"]
         mapping = outer
-        lines += _said(root, one.key, nested=bool(outer))
+        lines += _comment_lines(root, one.key, nested=bool(outer))
         lines.append(f"#  {inner}: {one.value}" if outer else f"#{one.key}: {one.value}")
     return "\n".join([*head, *lines]) + "\n"
 
 
-def _said(root: dict[str, Any], key: str, *, nested: bool) -> list[str]:
+def _comment_lines(root: dict[str, Any], key: str, *, nested: bool) -> list[str]:
     indent = "# " if not nested else "#   # "
     return ([] if nested else [""]) + textwrap.wrap(
-        description(root, key), _WIDTH, initial_indent=indent, subsequent_indent=indent
+        key_description(root, key), _WIDTH, initial_indent=indent, subsequent_indent=indent
     )
 
 
-def title() -> str:
+def pull_title() -> str:
     """Of the pull request and its commit."""
     return "Add a settings file for Capuchin"
 
 
-def body(login: str, marker: str) -> str:
+def pull_body(login: str, marker: str) -> str:
     """The pull request's text."""
     return (
         f"@{login} asked for a settings file. It names every setting with its default, and sets "
@@ -62,22 +62,22 @@ def body(login: str, marker: str) -> str:
     )
 
 
-def marker_of(order: str) -> str:
+def proposal_marker(request_id: str) -> str:
     """What the pull request that a command asked for is found by."""
-    return f"<!-- capuchin:settings {order} -->"
+    return f"<!-- capuchin:settings {request_id} -->"
 
 
-def proposed(number: int) -> str:
+def proposal_opened(number: int) -> str:
     """To who asked for it."""
     return f"I have proposed a settings file in #{number}. I change nothing in it from now on."
 
 
-def there_already(path: str) -> str:
+def file_exists(path: str) -> str:
     """The repository has a settings file."""
     return f"There is a settings file already: `{path}`. `config` alone tells what is in force."
 
 
-def no_branch() -> str:
+def cannot_propose() -> str:
     """An empty repository, or one whose rules forbid the push."""
     return (
         "I could not propose a settings file: the repository has no commit yet, or its rules do "

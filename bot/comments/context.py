@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pydantic import BaseModel, ConfigDict
 
 from bot.markdown import code, details, prose
-from pipeline.codebase.text import count_of
-from pipeline.types import Account, Context, Findings, Shown
+from pipeline.codebase.text import pluralize
+from pipeline.types import Account, Context, Findings, ShownFile
 
 _STAGES = ("embedding", "relevance", "ranking")
-_MOST_ROWS = 40
+_MAX_ROWS = 40
 """Files in a table; what is left is counted."""
-_WAYS = {
+_METHOD_SENTENCES = {
     "scout": "The scout read every source file.",
     "words, then scout": "The scout read the source files that share most words with the issue.",
     "words": "No scout is set: files were chosen by the words they share with the issue, and "
@@ -21,7 +21,7 @@ _WAYS = {
 }
 
 
-class ContextFound(BaseModel):
+class ContextReport(BaseModel):
     """`context` in `report.json`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -39,37 +39,37 @@ class ContextFound(BaseModel):
     """What an embedding model had to do with it; empty where none was needed."""
     seconds: float
     dollars: float
-    shown: tuple[Shown, ...]
+    shown: tuple[ShownFile, ...]
     dropped: tuple[str, ...]
     not_read: tuple[str, ...]
 
 
-def context_found(
+def build_context_report(
     context: Context | None, accounts: Sequence[Account], seconds: float
-) -> ContextFound | None:
+) -> ContextReport | None:
     """None for a run that found no context."""
     if context is None or context.findings is None:
         return None
     found = context.findings
-    return ContextFound(
+    return ContextReport(
         way=found.way,
         files=found.files,
         read=found.read,
         read_tokens=found.read_tokens,
-        shown_tokens=_tokens(found),
+        shown_tokens=_count_tokens(found),
         compression=round(found.compression, 1),
         unknown=found.unknown,
         invented=found.invented,
         meaning=found.meaning,
         seconds=round(seconds, 3),
-        dollars=_dollars(accounts),
+        dollars=_sum_dollars(accounts),
         shown=found.shown,
         dropped=context.dropped,
         not_read=context.not_read,
     )
 
 
-def context_details(context: Context, accounts: Sequence[Account], seconds: float = 0) -> str:
+def render_context(context: Context, accounts: Sequence[Account], seconds: float = 0) -> str:
     """Folded away: the files with their reasons, tokens, compression, time and price.
 
     Empty for a context of which nothing is known. `seconds` of 0 are not told.
@@ -77,38 +77,40 @@ def context_details(context: Context, accounts: Sequence[Account], seconds: floa
     found = context.findings
     if found is None:
         return ""
-    said = [
-        _WAYS[found.way],
-        f"{_tokens(found):,} of {found.read_tokens:,} tokens are shown, "
-        f"{found.compression:.1f} times fewer; cost ${_dollars(accounts):.4f} at list prices"
+    sentences = [
+        _METHOD_SENTENCES[found.way],
+        f"{_count_tokens(found):,} of {found.read_tokens:,} tokens are shown, "
+        f"{found.compression:.1f} times fewer; cost ${_sum_dollars(accounts):.4f} at list prices"
         + (f", {seconds:.0f} s." if seconds else "."),
     ]
     if found.unknown:
-        said.append(
-            f"On {count_of(found.unknown, 'file')} the scout gave no readable verdict: read last."
+        sentences.append(
+            f"On {pluralize(found.unknown, 'file')} the scout gave no readable verdict: read last."
         )
     if found.invented:
-        said.append(f"Dropped from the rankings: {count_of(found.invented, 'path')} of no file.")
+        sentences.append(
+            f"Dropped from the rankings: {pluralize(found.invented, 'path')} of no file."
+        )
     if found.meaning:
-        said.append(prose(found.meaning, 300))
-    said += [prose(sentence, 300) for sentence in context.not_read]
+        sentences.append(prose(found.meaning, 300))
+    sentences += [prose(sentence, 300) for sentence in context.not_read]
     title = f"Files: {len(found.shown)} of {found.files} were shown to the model"
-    return details(title, f"{' '.join(said)}\n\n{_table(found)}")
+    return details(title, f"{' '.join(sentences)}\n\n{_render_table(found)}")
 
 
-def _table(found: Findings) -> str:
+def _render_table(found: Findings) -> str:
     rows = ["| file | tokens | why |", "|---|--:|---|"]
-    for file in found.shown[:_MOST_ROWS]:
+    for file in found.shown[:_MAX_ROWS]:
         name = code(file.path) + (" (in parts)" if file.partial else "")
         why = prose(" ".join(file.why.split()).replace("|", "¦"), 200)
         rows.append(f"| {name} | {file.tokens:,} | {why} |")
-    left = len(found.shown) - _MOST_ROWS
+    left = len(found.shown) - _MAX_ROWS
     return "\n".join(rows) + (f"\n\nAnd {left} more." if left > 0 else "")
 
 
-def _tokens(found: Findings) -> int:
+def _count_tokens(found: Findings) -> int:
     return sum(file.tokens for file in found.shown)
 
 
-def _dollars(accounts: Sequence[Account]) -> float:
+def _sum_dollars(accounts: Sequence[Account]) -> float:
     return sum(account.dollars for account in accounts if account.stage in _STAGES)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.comments.context import context_details
-from bot.comments.pull_template import Filling, filled
-from bot.comments.status import request_marker
-from bot.comments.vote_table import matrix
+from bot.comments.context import render_context
+from bot.comments.pull_template import TemplateTexts, fill_template
+from bot.comments.status import pull_marker
+from bot.comments.vote_table import render_vote_table
 from bot.markdown import block, code, details, line, prose
 from bot.types import Run
-from pipeline.codebase.text import count_of
+from pipeline.codebase.text import pluralize
 from pipeline.types import Account, Reproduction, Selection
-from pipeline.workflows.blocked_hosts import Blocked, blocked_in
+from pipeline.workflows.blocked_hosts import BlockedHosts, find_blocked_in_selection
 from sandbox.base import Ending, Execution
 
 BODY_CHARACTERS = 65_536
@@ -20,98 +20,101 @@ BODY_CHARACTERS = 65_536
 LOG_CHARACTERS = (12_000, 5_000, 2_000, 600, 100)
 """How much of each log is shown: the first that lets the body fit."""
 RECORDED = "recorded answers"
-HOW_TO_GO_ON = (
+NEXT_STEPS = (
     "Comment on a line or request changes, and I follow. Push to the branch, and it is yours: "
     "I touch it no more. I never approve or merge."
 )
 
 
-def title(selection: Selection, issue: int) -> str:
+def pull_title(selection: Selection, issue: int) -> str:
     """The pull request's title, and the fix commit's first line."""
     return line(selection.evidence.title, 100) or f"Fix issue {issue}"
 
 
-def test_title(issue: int) -> str:
+def reproduction_title(issue: int) -> str:
     """The first line of the commit that adds the failing test."""
     return f"Add a failing test for #{issue}"
 
 
-def take_back_title(login: str) -> str:
+def revert_title(login: str) -> str:
     """The first line of the commit that takes one edit back, so that another can follow."""
     return f"Take back the edit, as @{login} asked"
 
 
-def change(selection: Selection) -> str:
+def commit_body(selection: Selection) -> str:
     """What the commit that holds the edit says beneath its title."""
     return line(selection.evidence.change, 1000)
 
 
-def body(
+def pull_body(
     run: Run,
     selection: Selection,
     accounts: Sequence[Account],
     template: str | None = None,
     *,
-    sent: str = "",
+    destinations: str = "",
 ) -> str:
-    """The pull request's body, at most `BODY_CHARACTERS` long. `sent`: where the code went.
+    """The pull request's body, at most `MAX_BODY_CHARACTERS` long. `destinations`: where the code went.
 
     With a `template`, the repository's own, its sections are filled and the evidence is folded.
     """
     for characters in LOG_CHARACTERS[:-1]:
-        text = _body(run, selection, accounts, characters, template, sent)
+        text = _render_body(run, selection, accounts, characters, template, destinations)
         if len(text) <= BODY_CHARACTERS:
             return text
-    return _body(run, selection, accounts, LOG_CHARACTERS[-1], template, sent)
+    return _render_body(run, selection, accounts, LOG_CHARACTERS[-1], template, destinations)
 
 
-def _body(
+def _render_body(
     run: Run,
     selection: Selection,
     accounts: Sequence[Account],
     characters: int,
     template: str | None,
-    sent: str,
+    destinations: str,
 ) -> str:
-    fixes, proof = f"Fixes #{run.issue}", proof_of(selection, characters)
+    fixes, proof = f"Fixes #{run.issue}", evidence_sections(selection, characters)
     if template is None:
-        above = [*account_of(selection), fixes, *proof]
+        above = [*explanation_sections(selection), fixes, *proof]
     else:
-        said = Filling(
+        text = TemplateTexts(
             cause=prose(selection.evidence.cause, 3000),
             change=prose(selection.evidence.change, 3000),
             issue=fixes,
-            tests=_tested(selection),
+            tests=_test_sentence(selection),
         )
-        above = [filled(template, said), details("Evidence", "\n\n".join(filter(None, proof)))]
+        above = [
+            fill_template(template, text),
+            details("Evidence", "\n\n".join(filter(None, proof))),
+        ]
     sections = [
         *above,
-        answered_by(accounts),
-        sent,
-        context_details(selection.evidence.context, accounts),
-        cost(accounts),
-        run.not_read,
-        HOW_TO_GO_ON,
-        f"<sub>Asked for by @{run.asked_by} · run `{run.id}`</sub>\n{request_marker(run.id)}",
+        models_note(accounts),
+        destinations,
+        render_context(selection.evidence.context, accounts),
+        render_cost(accounts),
+        run.omissions,
+        NEXT_STEPS,
+        f"<sub>Asked for by @{run.asked_by} · run `{run.id}`</sub>\n{pull_marker(run.id)}",
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
-def _tested(selection: Selection) -> str:
+def _test_sentence(selection: Selection) -> str:
     """The evidence in a sentence, for a template's section about tests."""
     test = selection.evidence.reproduction
-    said = (
-        f"{code(test.path)} is new: it {_ended(test.before)} on the code as it was and "
-        f"{_ended(test.after)} with the change. Run it with {code(' '.join(test.command), 500)}."
+    text = (
+        f"{code(test.path)} is new: it {_result_verb(test.before)} on the code as it was and "
+        f"{_result_verb(test.after)} with the change. Run it with {code(' '.join(test.command), 500)}."
     )
     suite = selection.evidence.suite
     if suite is None:
-        return said
+        return text
     broken = len(suite.broken)
-    return f"{said} Of the repository's own tests {broken or 'none'} pass only without the change."
+    return f"{text} Of the repository's own tests {broken or 'none'} pass only without the change."
 
 
-def account_of(selection: Selection) -> tuple[str, ...]:
+def explanation_sections(selection: Selection) -> tuple[str, ...]:
     """What was wrong and what changed: the model's words, made inert."""
     return (
         f"## What was wrong\n\n{prose(selection.evidence.cause, 3000)}",
@@ -119,26 +122,28 @@ def account_of(selection: Selection) -> tuple[str, ...]:
     )
 
 
-def proof_of(selection: Selection, characters: int, *, commits: bool = True) -> tuple[str, ...]:
+def evidence_sections(
+    selection: Selection, characters: int, *, commits: bool = True
+) -> tuple[str, ...]:
     """What was run and what came of it; logs cut to `characters` each.
 
     `commits`: whether the test is a commit of its own, as in a pull request.
     """
-    shown = _reproduction(selection.evidence.reproduction, characters, commits=commits)
+    shown = _reproduction_section(selection.evidence.reproduction, characters, commits=commits)
     return (
         f"## Evidence\n\n{shown}",
-        _votes(selection),
-        _suite(selection, characters),
-        f"## Limits\n\n{_limits(selection)}",
+        _votes_section(selection),
+        _suite_section(selection, characters),
+        f"## Limits\n\n{_limits_section(selection)}",
     )
 
 
-def _reproduction(test: Reproduction, characters: int, *, commits: bool) -> str:
+def _reproduction_section(test: Reproduction, characters: int, *, commits: bool) -> str:
     alone = " The first commit holds the test alone, so that you can see it fail."
     return "\n\n".join(
         [
-            f"{code(test.path)} is new. It {_ended(test.before)} on the code as it was and "
-            f"{_ended(test.after)} with the change; both were run in a sandbox without network."
+            f"{code(test.path)} is new. It {_result_verb(test.before)} on the code as it was and "
+            f"{_result_verb(test.after)} with the change; both were run in a sandbox without network."
             + (alone if commits else ""),
             f"Run it with {code(' '.join(test.command), 500)}.",
             details("Before: it fails", block(test.before.output, characters)),
@@ -147,13 +152,13 @@ def _reproduction(test: Reproduction, characters: int, *, commits: bool) -> str:
     )
 
 
-def _votes(selection: Selection) -> str:
+def _votes_section(selection: Selection) -> str:
     proof = selection.evidence
     table = proof.votes
-    flaky = f" {count_of(len(table.flaky), 'unsteady test')} left out." if table.flaky else ""
-    said = (
-        f"I wrote {count_of(len(table.candidates), 'edit')} and "
-        f"{count_of(len(table.tests), 'test')}, and every test was run on every edit."
+    flaky = f" {pluralize(len(table.flaky), 'unsteady test')} left out." if table.flaky else ""
+    text = (
+        f"I wrote {pluralize(len(table.candidates), 'edit')} and "
+        f"{pluralize(len(table.tests), 'test')}, and every test was run on every edit."
         f"{flaky} {prose(proof.why, 2000)}"
     )
     sure = (
@@ -161,60 +166,64 @@ def _votes(selection: Selection) -> str:
         "that agree are right was measured on public edits; what the executions add is assumed."
     )
     notes = "\n".join(f"- {prose(note, 400)}" for note in proof.notes[:5])
-    folded = details("Edits × tests", matrix(table, selection.candidate, proof.standings))
-    return "\n\n".join(filter(None, [said, sure, notes, folded]))
+    folded = details(
+        "Edits × tests", render_vote_table(table, selection.candidate, proof.standings)
+    )
+    return "\n\n".join(filter(None, [text, sure, notes, folded]))
 
 
-def _suite(selection: Selection, characters: int) -> str:
+def _suite_section(selection: Selection, characters: int) -> str:
     suite = selection.evidence.suite
     if suite is None:
         problem = selection.evidence.suite_problem
-        said = "This repository has no tests of its own that I could find and run."
-        return f"{said} {prose(problem, 500)}".rstrip()
+        text = "This repository has no tests of its own that I could find and run."
+        return f"{text} {prose(problem, 500)}".rstrip()
     before, after = suite.before, suite.after
     rows = (
         "| | passed | failed |\n|---|--:|--:|\n"
         f"| before | {len(before.passed)} | {len(before.failed)} |\n"
         f"| after | {len(after.passed)} | {len(after.failed)} |"
     )
-    said = f"The repository's own tests, {code(' '.join(suite.command), 300)}:\n\n{rows}"
+    text = f"The repository's own tests, {code(' '.join(suite.command), 300)}:\n\n{rows}"
     if suite.chosen:
-        said += f"\n\n{len(before.passed):,} of {suite.whole:,} tests that pass without the change "
-        said += f"were run with it: {suite.chosen}."
+        text += f"\n\n{len(before.passed):,} of {suite.whole:,} tests that pass without the change "
+        text += f"were run with it: {suite.chosen}."
     if suite.broken:
-        said += f"\n\nThese pass without the change and not with it:\n\n{_names(suite.broken)}"
+        text += (
+            f"\n\nThese pass without the change and not with it:\n\n{_render_names(suite.broken)}"
+        )
     if suite.flaky:
-        said += "\n\nThese are left out, as they do not always pass without the change:\n\n"
-        said += _names(suite.flaky)
+        text += "\n\nThese are left out, as they do not always pass without the change:\n\n"
+        text += _render_names(suite.flaky)
     log = block(after.execution.output, characters)
-    return f"{said}\n\n{details('Output with the change', log)}"
+    return f"{text}\n\n{details('Output with the change', log)}"
 
 
-def _names(names: Sequence[str]) -> str:
+def _render_names(names: Sequence[str]) -> str:
     return block("\n".join(names), 2000)
 
 
-def _limits(selection: Selection) -> str:
-    said = [
+def _limits_section(selection: Selection) -> str:
+    text = [
         "A passing test shows that the reported case is fixed, not that nothing else changed; "
         "the test was written by the same kind of model as the edit."
     ]
     if selection.evidence.cut_short:
-        said.append(selection.evidence.cut_short)
+        text.append(selection.evidence.cut_short)
     if selection.evidence.suite is None:
-        said.append("No test of the repository's own was run.")
+        text.append("No test of the repository's own was run.")
     if selection.evidence.context.dropped:
-        files = count_of(len(selection.evidence.context.dropped), "file")
-        said.append(
+        files = pluralize(len(selection.evidence.context.dropped), "file")
+        text.append(
             f"Not shown to the model that wrote the edit: {files} that may matter, but did not "
             "fit, or seemed to matter less."
         )
-    if reached_for := _reached_for(blocked_in(selection)):
-        said.append(reached_for)
-    return "\n".join(f"- {sentence}" for sentence in said)
+    if reached_for := _network_sentence(find_blocked_in_selection(selection)):
+        text.append(reached_for)
+    return "\n".join(f"- {sentence}" for sentence in text)
 
 
-def _reached_for(found: Blocked) -> str:
+def _network_sentence(found: BlockedHosts) -> str:
     """What tests tried to reach, as far as their output tells; empty when it tells of nothing."""
     no_network = "there is no network in the sandbox. Whether it matters for them I cannot tell."
     if found.hosts:
@@ -229,18 +238,18 @@ def _reached_for(found: Blocked) -> str:
     return ""
 
 
-def answered_by(accounts: Sequence[Account]) -> str:
+def models_note(accounts: Sequence[Account]) -> str:
     """Which models wrote this, seen without unfolding anything; empty when nothing was asked."""
     names = dict.fromkeys(model_name(account.model) for account in accounts)
     if not names:
         return ""
-    said = f"Models: {', '.join(names)}."
+    text = f"Models: {', '.join(names)}."
     if RECORDED in names:
-        said += " Recorded answers were written down beforehand; no live model gave them."
-    return said
+        text += " Recorded answers were written down beforehand; no live model gave them."
+    return text
 
 
-def cost(accounts: Sequence[Account]) -> str:
+def render_cost(accounts: Sequence[Account]) -> str:
     """Calls, tokens and money by stage and model; empty when nothing was asked."""
     if not accounts:
         return ""
@@ -271,7 +280,7 @@ def model_name(name: str) -> str:
     return RECORDED if name.startswith("recorded") else code(name, 80)
 
 
-def _ended(run: Execution) -> str:
+def _result_verb(run: Execution) -> str:
     if run.passed:
         return "passes"
     return "fails" if run.ending is Ending.EXIT else f"fails ({run.ending.value})"

@@ -13,7 +13,7 @@ _BOX = re.compile(r"^(\s*[-*+] )\[[xX]\]")
 _CLOSES = re.compile(
     r"\b(close[sd]?|fix(e[sd])?|resolve[sd]?):?\s+#(?!\d)(issue|number|n|x+|_+)?", re.I
 )
-_WANTS: Final[Sequence[tuple[str, re.Pattern[str]]]] = (
+_HEADING_TOPICS: Final[Sequence[tuple[str, re.Pattern[str]]]] = (
     ("tests", re.compile(r"\b(test|tests|tested|testing|verif\w*|qa|reproduc\w*)\b", re.I)),
     (
         "issue",
@@ -30,7 +30,7 @@ _WANTS: Final[Sequence[tuple[str, re.Pattern[str]]]] = (
 """Which of our texts a heading asks for: the first that fits and is not used yet."""
 
 
-class Filling(NamedTuple):
+class TemplateTexts(NamedTuple):
     """What we can say, as Markdown that is safe to post."""
 
     cause: str
@@ -40,13 +40,13 @@ class Filling(NamedTuple):
     tests: str
 
 
-def filled(template: str, said: Filling) -> str:
+def fill_template(template: str, texts: TemplateTexts) -> str:
     """The template with our texts beneath the headings that ask for them.
 
     What no heading asks for comes first; a line that closes an issue yet to be named is ours.
     Boxes are left for people to tick.
     """
-    left = said._asdict()
+    left = texts._asdict()
     lines: list[str] = []
     for line in template.split("\n"):
         if "issue" in left and _CLOSES.search(line):
@@ -55,7 +55,7 @@ def filled(template: str, said: Filling) -> str:
         lines.append(_BOX.sub(r"\1[ ]", _CLOSES.sub(r"\1 …", line)))
         heading = _HEADING.match(line)
         title = (heading["hash"] or heading["bold"] or "") if heading else ""
-        for key, wanted in _WANTS:
+        for key, wanted in _HEADING_TOPICS:
             if heading and key in left and wanted.search(title):
                 lines += ["", left.pop(key), ""]
                 break

@@ -7,13 +7,13 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from bot.types import RunStatus
-from pipeline.codebase.text import count_of
+from pipeline.codebase.text import pluralize
 
-ENOUGH: Final = 10
+MIN_FOR_RATE: Final = 10
 """Of how many a rate is told; one of fewer says little."""
 
 
-class Pulls(NamedTuple):
+class PullCounts(NamedTuple):
     """Our own pull requests that were opened in the time, counted."""
 
     open: int = 0
@@ -54,7 +54,7 @@ class Stats(NamedTuple):
     """Other runs: plans, comparisons, exchanged edits, paid follow-ups."""
     dollars: float
     """Of all of them, at list prices."""
-    pulls: Pulls
+    pulls: PullCounts
 
 
 def how_many_days(name: str, most: int) -> str:
@@ -62,89 +62,89 @@ def how_many_days(name: str, most: int) -> str:
     return f"Please give a number of days from 1 to {most}, as in `/{name} stats 30`."
 
 
-def told(stats: Stats) -> str:
+def render_stats(stats: Stats) -> str:
     """To `stats`."""
-    days = "24 hours" if stats.days == 1 else count_of(stats.days, "day")
-    said = [f"**My work in this repository, the last {days}.** {_reach(stats)}"]
+    days = "24 hours" if stats.days == 1 else pluralize(stats.days, "day")
+    text = [f"**My work in this repository, the last {days}.** {_coverage_sentence(stats)}"]
     if stats.runs:
-        rows = [_ended(status, count) for status, count in _grouped(stats.runs)]
-        said.append(_listed(f"Of {count_of(sum(stats.runs.values()), 'run')} meant to fix "
+        rows = [_outcome_row(status, count) for status, count in _group_outcomes(stats.runs)]
+        text.append(_bullet_list(f"Of {pluralize(sum(stats.runs.values()), 'run')} meant to fix "
                             "an issue:", rows))  # fmt: skip
     if stats.pulls.total:
-        said += _of_pulls(stats.pulls)
+        text += _pull_sections(stats.pulls)
     else:
-        said.append("I opened no pull request here in that time.")
-    said += [_cost(stats), _left_out(stats.pulls)]
-    return "\n\n".join(one for one in said if one)
+        text.append("I opened no pull request here in that time.")
+    text += [_cost_sentence(stats), _omissions_note(stats.pulls)]
+    return "\n\n".join(one for one in text if one)
 
 
-def _reach(stats: Stats) -> str:
+def _coverage_sentence(stats: Stats) -> str:
     if stats.begins is None:
         return "My records hold no run of this repository."
     if stats.begins > stats.since:
         return (
-            f"My records of its runs begin on {_day(stats.begins)}; those before are not counted. "
+            f"My records of its runs begin on {_format_day(stats.begins)}; those before are not counted. "
             "What became of pull requests is as GitHub has it."
         )
     return "Runs are counted by my records; what became of pull requests is as GitHub has it."
 
 
-def _day(moment: datetime) -> str:
+def _format_day(moment: datetime) -> str:
     return f"{moment.day} {moment:%B %Y}"
 
 
-_ENDS: Final = (
+_OUTCOMES: Final = (
     ((RunStatus.OPENED_PULL_REQUEST,), "opened a pull request"),
     ((RunStatus.NO_FIX,), "opened nothing: no fix that I was sure enough of"),
     ((RunStatus.FAILED,), "failed"),
     ((RunStatus.STOPPED,), "stopped by somebody"),
-    ((RunStatus.ASKED_BACK, RunStatus.REFUSED), "not begun: asked back, or refused"),
+    ((RunStatus.NEEDS_CONFIRMATION, RunStatus.REFUSED), "not begun: asked back, or refused"),
 )
 
 
-def _grouped(runs: Mapping[RunStatus, int]) -> list[tuple[str, int]]:
-    counted = [(words, sum(runs.get(one, 0) for one in ends)) for ends, words in _ENDS]
+def _group_outcomes(runs: Mapping[RunStatus, int]) -> list[tuple[str, int]]:
+    counted = [(words, sum(runs.get(one, 0) for one in ends)) for ends, words in _OUTCOMES]
     return [(words, count) for words, count in counted if count]
 
 
-def _ended(words: str, count: int) -> str:
+def _outcome_row(words: str, count: int) -> str:
     return f"{count} {words}"
 
 
-def _of_pulls(pulls: Pulls) -> list[str]:
+def _pull_sections(pulls: PullCounts) -> list[str]:
     merged = f"{pulls.merged} merged"
     if pulls.reverted:
         merged += f", of which {pulls.reverted} reverted since"
     rows = [merged, f"{pulls.closed} closed without a merge", f"{pulls.open} open"]
-    said = [_listed(f"Of {count_of(pulls.total, 'pull request')} of mine:", rows)]
-    return [*said, _rates(pulls), _places(pulls), _by_people(pulls)]
+    text = [_bullet_list(f"Of {pluralize(pulls.total, 'pull request')} of mine:", rows)]
+    return [*text, _rates_sentence(pulls), _candidates_sentence(pulls), _people_sentence(pulls)]
 
 
-def _rates(pulls: Pulls) -> str:
+def _rates_sentence(pulls: PullCounts) -> str:
     decided = pulls.merged + pulls.closed
-    if decided < ENOUGH:
+    if decided < MIN_FOR_RATE:
         return ""
-    said = f"Of the {decided} that are decided, {pulls.merged / decided:.0%} were merged"
-    if pulls.merged >= ENOUGH:
-        said += f", of which {pulls.reverted / pulls.merged:.0%} were reverted"
-    return f"{said}."
+    text = f"Of the {decided} that are decided, {pulls.merged / decided:.0%} were merged"
+    if pulls.merged >= MIN_FOR_RATE:
+        text += f", of which {pulls.reverted / pulls.merged:.0%} were reverted"
+    return f"{text}."
 
 
-def _places(pulls: Pulls) -> str:
+def _candidates_sentence(pulls: PullCounts) -> str:
     if not pulls.merged:
         return ""
-    said: list[str] = []
+    text: list[str] = []
     if pulls.first_choice:
-        said.append(f"{pulls.first_choice} held my first choice")
+        text.append(f"{pulls.first_choice} held my first choice")
     if pulls.swapped:
-        said.append(f"{pulls.swapped} another of my edits (`use`)")
+        text.append(f"{pulls.swapped} another of my edits (`use`)")
     unknown = pulls.merged - pulls.first_choice - pulls.swapped
     if unknown:
-        said.append(f"{unknown} one that my records do not tell")
-    return f"Of the merged, {', '.join(said)}."
+        text.append(f"{unknown} one that my records do not tell")
+    return f"Of the merged, {', '.join(text)}."
 
 
-def _by_people(pulls: Pulls) -> str:
+def _people_sentence(pulls: PullCounts) -> str:
     if not pulls.looked_at:
         return ""
     which = "the" if pulls.looked_at == pulls.merged else "the latest"
@@ -152,27 +152,27 @@ def _by_people(pulls: Pulls) -> str:
     return f"Of {which} {pulls.looked_at} merged, {had} had commits of other people."
 
 
-def _left_out(pulls: Pulls) -> str:
-    said: list[str] = []
+def _omissions_note(pulls: PullCounts) -> str:
+    text: list[str] = []
     if pulls.not_all_pulls:
-        said.append("of the older pull requests I looked only at those in my records")
+        text.append("of the older pull requests I looked only at those in my records")
     if pulls.not_all_commits:
-        said.append("I looked for reverts among the latest commits only")
-    return f"<sub>There was too much to read all: {'; '.join(said)}.</sub>" if said else ""
+        text.append("I looked for reverts among the latest commits only")
+    return f"<sub>There was too much to read all: {'; '.join(text)}.</sub>" if text else ""
 
 
-def _cost(stats: Stats) -> str:
+def _cost_sentence(stats: Stats) -> str:
     if not stats.dollars:
         return ""
     recorded, merged = stats.pulls.recorded, stats.pulls.merged
-    said = f"It cost ${stats.dollars:.2f} at list prices by my records"
+    text = f"It cost ${stats.dollars:.2f} at list prices by my records"
     if stats.others:
-        said += f", {count_of(stats.others, 'other run')} (plans, follow-ups) among it"
+        text += f", {pluralize(stats.others, 'other run')} (plans, follow-ups) among it"
     if recorded:
         which = "merged one" if recorded == merged else f"of the {recorded} merged ones they hold"
-        said += f": ${stats.dollars / recorded:.2f} for each {which}"
-    return f"{said}."
+        text += f": ${stats.dollars / recorded:.2f} for each {which}"
+    return f"{text}."
 
 
-def _listed(head: str, rows: list[str]) -> str:
+def _bullet_list(head: str, rows: list[str]) -> str:
     return "\n".join([head, "", *(f"- {row}" for row in rows)])

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Literal, assert_never, get_args
 
-from bot.comments.stop_reason import why_stopped
+from bot.comments.stop_reason import stop_reason
 from bot.markdown import block, code, details, prose
 from bot.storage.progress import Progress
-from bot.types import Failure, Mode, Run, StopReason, Wait, changed
+from bot.types import Failure, Mode, QueuePosition, Run, StopReason, replace
 from pipeline.types import NoFix, NoFixReason
 
-_LOG = 3000
+_LOG_CHARACTERS = 3000
 LABEL_AGAIN = "put the label on again"
 NOTHING_SPENT = "I had spent nothing."
 NO_FIX_REASONS: tuple[NoFixReason, ...] = get_args(NoFixReason)
 
-Withdrawn = Literal["trust", "disabled"]
+WithdrawalReason = Literal["trust", "disabled"]
 """Why a run that had begun may not go on."""
 
 
@@ -24,60 +24,64 @@ def status_marker(run_id: str) -> str:
     return f"<!-- capuchin:status run={run_id} -->"
 
 
-def request_marker(run_id: str) -> str:
+def pull_marker(run_id: str) -> str:
     """What a run's pull request is found by."""
     return f"<!-- capuchin:run={run_id} -->"
 
 
-def queued(run: Run, wait: Wait) -> str:
+def render_queued(run: Run, wait: QueuePosition) -> str:
     """The status comment of a run that no worker has time for yet."""
-    before = wait.place - 1
+    before = wait.position - 1
     runs = "one run is" if before == 1 else f"{before} runs are"
     turn = f"{runs} before it" if before else "it is next"
-    return in_status(
+    return render_status(
         run,
         f"I will look into this, as @{run.asked_by} asked. It waits its turn: {turn}."
-        + (f" I expect to begin {_about(wait.seconds)}." if wait.seconds is not None else ""),
+        + (
+            f" I expect to begin {_rough_time(wait.expected_seconds)}."
+            if wait.expected_seconds is not None
+            else ""
+        ),
     )
 
 
-def started(run: Run) -> str:
+def render_started(run: Run) -> str:
     """The status comment as it is first written."""
-    return in_status(run, _looking(run))
+    return render_status(run, _work_sentence(run))
 
 
-def working(run: Run, progress: Progress) -> str:
+def render_progress(run: Run, progress: Progress) -> str:
     """The status comment while work goes on."""
     counts = " · ".join(
-        f"{count} {name if count != 1 else name[:-1]}{said}"
-        for count, name, said in (
+        f"{count} {name if count != 1 else name[:-1]}{text}"
+        for count, name, text in (
             (progress.files, "files", " read"),
             (progress.tests, "tests", ""),
             (progress.edits, "edits", ""),
         )
         if count
     )
-    said = "\n\n".join(filter(None, (progress.doing, counts)))
-    return in_status(
-        changed(run, dollars=max(run.dollars, progress.dollars)),
-        f"{_looking(run)}\n\n{said}",
+    text = "\n\n".join(filter(None, (progress.doing, counts)))
+    return render_status(
+        replace(run, dollars=max(run.dollars, progress.dollars)),
+        f"{_work_sentence(run)}\n\n{text}",
     )
 
 
-def waiting(run: Run, reason: Failure) -> str:
+def render_waiting(run: Run, reason: Failure) -> str:
     """The status comment of a run that had begun, while what it needs does not answer."""
     more = "I keep what I have, try again by myself and go on from there."
-    return in_status(run, f"{_looking(run)}\n\n{waits_for(reason)} {more}")
+    return render_status(run, f"{_work_sentence(run)}\n\n{waiting_sentence(reason)} {more}")
 
 
-def waits_for(reason: Failure) -> str:
+def waiting_sentence(reason: Failure) -> str:
     """What a run waits for, in a sentence."""
     model, sandbox = "the language model", "the sandbox that runs the tests"
     what = {Failure.MODEL_UNAVAILABLE: model, Failure.SANDBOX_UNAVAILABLE: sandbox}
     return f"It waits for {what.get(reason, 'GitHub')}, which does not answer now."
 
 
-def _looking(run: Run) -> str:
+def _work_sentence(run: Run) -> str:
     asked = f"as @{run.asked_by} asked."
     match run.mode:
         case Mode.PLAN:
@@ -91,51 +95,51 @@ def _looking(run: Run) -> str:
             return f"I am looking into this, {asked}"
 
 
-def opened(run: Run, number: int, *, draft: bool) -> str:
+def render_opened(run: Run, number: int, *, draft: bool) -> str:
     """The status comment when the pull request is there."""
     please = "It is a draft: please review" if draft else "Please review"
-    return in_status(
+    return render_status(
         run,
         f"I opened #{number} with a test that fails without the change and passes with it. "
         f"{please} it before you merge.",
     )
 
 
-def no_fix(run: Run, answer: NoFix) -> str:
+def render_no_fix(run: Run, result: NoFix) -> str:
     """The status comment after an honest no."""
-    said = f"I did not find a fix that I can stand behind: {no_fix_reason(answer.reason)}"
-    learnt = "\n".join(f"- {prose(sentence, 600)}" for sentence in answer.learnt[:8])
-    if learnt:
-        said += f"\n\nWhat I learnt on the way:\n\n{learnt}"
-    if answer.suspects:
-        paths = "\n".join(f"- {code(path)}" for path in answer.suspects[:10])
-        said += f"\n\nWhere I suspect the cause, by what the edits change:\n\n{paths}"
-    if answer.script:
-        script = block(answer.script, 12_000, "python")
-        said += f"\n\n{details('A script that fails on the code as it is', script)}"
-    return in_status(run, said)
+    text = f"I did not find a fix that I can stand behind: {no_fix_reason(result.reason)}"
+    reasons = "\n".join(f"- {prose(sentence, 600)}" for sentence in result.details[:8])
+    if reasons:
+        text += f"\n\nWhat I learnt on the way:\n\n{reasons}"
+    if result.suspects:
+        paths = "\n".join(f"- {code(path)}" for path in result.suspects[:10])
+        text += f"\n\nWhere I suspect the cause, by what the edits change:\n\n{paths}"
+    if result.script:
+        script = block(result.script, 12_000, "python")
+        text += f"\n\n{details('A script that fails on the code as it is', script)}"
+    return render_status(run, text)
 
 
-def not_judged(run: Run) -> str:
+def render_not_judged(run: Run) -> str:
     """The status comment when pull requests cannot be judged: nothing can be run here."""
-    return in_status(run, f"I cannot judge them: {no_fix_reason('no source files')}")
+    return render_status(run, f"I cannot judge them: {no_fix_reason('no source files')}")
 
 
-def failed(run: Run, failure: Failure, detail: str = "") -> str:
+def render_failed(run: Run, failure: Failure, detail: str = "") -> str:
     """The status comment when the run could not be done; `detail` as in `Run.detail`."""
-    return in_status(run, f"I could not work on this: {failure_reason(failure, detail)}")
+    return render_status(run, f"I could not work on this: {failure_reason(failure, detail)}")
 
 
-def withdrawn(run: Run, why: Withdrawn) -> str:
+def render_withdrawn(run: Run, why: WithdrawalReason) -> str:
     """The status comment of a run that had begun, and may not go on."""
     because = {
         "trust": f"@{run.asked_by} may no longer ask for it",
         "disabled": "I have been switched off in this repository",
     }
-    return in_status(run, f"I stopped working on this: {because[why]}.")
+    return render_status(run, f"I stopped working on this: {because[why]}.")
 
 
-def stopped(run: Run) -> str:
+def render_stopped(run: Run) -> str:
     """The status comment of a run that somebody stopped, with what it had spent."""
     stop = run.stop
     assert stop is not None
@@ -143,33 +147,33 @@ def stopped(run: Run) -> str:
     if stop.why is StopReason.DISABLED:
         again = "take that label off and ask again"
     spent = f"I had spent ${run.dollars:.2f} at list prices." if run.dollars else NOTHING_SPENT
-    return in_status(
-        changed(run, dollars=0.0),
-        f"I stopped, {why_stopped(stop)}. {spent} If it is wanted after all, {again}.",
+    return render_status(
+        replace(run, dollars=0.0),
+        f"I stopped, {stop_reason(stop)}. {spent} If it is wanted after all, {again}.",
     )
 
 
-def stop_came_late(run: Run, number: int) -> str:
+def render_late_stop(run: Run, number: int) -> str:
     """The status comment when the pull request was open before the stop was heard."""
-    return in_status(
+    return render_status(
         run,
         f"I had opened #{number} before I was told to stop. Close it if you do not want it; "
         "I shall not touch it.",
     )
 
 
-def _not_installed(detail: str) -> str:
+def _install_failure(detail: str) -> str:
     """`detail` as `bot.failures.environment_detail` makes it."""
     command, sentence, log = [*detail.split("\n", 2), "", "", ""][:3]
     step = f" {code(command)} failed." if command else ""
     why = f" {prose(sentence, 1000)}" if sentence else ""
-    said = (
+    text = (
         f"the repository could not be installed.{step}{why}\n\nIf it installs for you, say how "
         f"in `.github/capuchin.yml`, then {LABEL_AGAIN}."
     )
     if log.strip():
-        said += "\n\n" + details("The end of the log", block(log, _LOG))
-    return said
+        text += "\n\n" + details("The end of the log", block(log, _LOG_CHARACTERS))
+    return text
 
 
 def failure_reason(failure: Failure, detail: str = "") -> str:  # noqa: C901 - one case a sentence
@@ -193,7 +197,7 @@ def failure_reason(failure: Failure, detail: str = "") -> str:  # noqa: C901 - o
         case Failure.NOT_PYTHON:
             return "I found no Python code here, and Python is all that I can fix."
         case Failure.ENVIRONMENT:
-            return _not_installed(detail)
+            return _install_failure(detail)
         case Failure.MODEL_UNAVAILABLE:
             return f"the language model did not answer for a long time. Later, {LABEL_AGAIN}."
         case Failure.MODEL_MISCONFIGURED:
@@ -278,7 +282,7 @@ def no_fix_reason(reason: NoFixReason, again: str = LABEL_AGAIN) -> str:  # noqa
             assert_never(reason)
 
 
-def _about(seconds: float) -> str:
+def _rough_time(seconds: float) -> str:
     """When that is from now, as roughly as it is known."""
     minutes = round(seconds / 60)
     if minutes < 2:
@@ -288,9 +292,9 @@ def _about(seconds: float) -> str:
     return f"in about {round(minutes / 60)} hours"
 
 
-def in_status(run: Run, said: str) -> str:
-    """The status comment that says `said`, with the run's number, cost, page and marker."""
+def render_status(run: Run, text: str) -> str:
+    """The status comment that says `text`, with the run's number, cost, page and marker."""
     spent = f" · ${run.dollars:.2f} at list prices" if run.dollars else ""
-    page = f" · [its page]({run.page})" if run.page else ""
-    unread = f" · {run.not_read}" if run.not_read else ""
-    return f"{said}\n\n<sub>Run `{run.id}`{spent}{page}{unread}</sub>\n{status_marker(run.id)}\n"
+    page = f" · [its page]({run.page_url})" if run.page_url else ""
+    unread = f" · {run.omissions}" if run.omissions else ""
+    return f"{text}\n\n<sub>Run `{run.id}`{spent}{page}{unread}</sub>\n{status_marker(run.id)}\n"

@@ -6,7 +6,7 @@ from bot.markdown import code
 from bot.types import Stop, StopReason
 
 
-def why_stopped(stop: Stop) -> str:
+def stop_reason(stop: Stop) -> str:
     """As in "I stopped, …", with whoever did it."""
     because = {
         StopReason.COMMAND: "as asked",

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Final
 
-from bot.comments.pull_request import answered_by, cost
-from bot.comments.status import in_status
-from bot.comments.vote_table import matrix
+from bot.comments.pull_request import models_note, render_cost
+from bot.comments.status import render_status
+from bot.comments.vote_table import render_vote_table
 from bot.markdown import code, details, prose
-from bot.runner.types import Chosen
+from bot.runner.types import SelectionOutcome
 from bot.types import Run
-from pipeline.codebase.text import count_of
-from pipeline.selection.verdict import Judged
+from pipeline.codebase.text import pluralize
+from pipeline.selection.verdict import Judgement
 from pipeline.types import NoFix, NoFixReason
 
-LISTED: Final = 20
+MAX_LISTED: Final = 20
 """Edits in the order of preference; the table holds all."""
-_NOTES: Final = 10
-_WHY: Final[dict[NoFixReason, str]] = {
+_MAX_NOTES: Final = 10
+_ABSTENTION_REASONS: Final[dict[NoFixReason, str]] = {
     "empty repository": "The repository has no files.",
     "no source files": "There is no Python code here, and Python tests are all that I can run.",
     "no edit": "No edit can be applied to the code as it is.",
@@ -28,65 +28,68 @@ _WHY: Final[dict[NoFixReason, str]] = {
 }
 
 
-def verdict_of(chosen: Chosen) -> str:
+def render_verdict(chosen: SelectionOutcome) -> str:
     """The verdict, why, and the table of every test on every edit, those that do not apply too."""
     choice = chosen.choice
-    judged, no = choice.judged, choice.no
-    parts = [_refused(no) if no else _taken(judged), _tests(judged, choice.written)]
-    parts.append("\n".join(f"- {prose(note, 400)}" for note in judged.verdict.notes[:_NOTES]))
+    judged, no = choice.judged, choice.no_fix
+    parts = [
+        _abstention_sentence(no) if no else _choice_sentence(judged),
+        _tests_sentence(judged, choice.written),
+    ]
+    parts.append("\n".join(f"- {prose(note, 400)}" for note in judged.verdict.notes[:_MAX_NOTES]))
     if not no:
-        parts.append(_order(judged))
+        parts.append(_ranking(judged))
     table, standings = judged.table, judged.verdict.standings
     if table.candidates or table.rejected:
-        shown = matrix(table, None if no else judged.chosen, standings)
+        shown = render_vote_table(table, None if no else judged.chosen, standings)
         parts.append(details("Edits × tests", shown))
-    parts += [answered_by(chosen.accounts), cost(chosen.accounts)]
+    parts += [models_note(chosen.accounts), render_cost(chosen.accounts)]
     return "\n\n".join(filter(None, parts))
 
 
-def judged_pulls(run: Run, chosen: Chosen) -> str:
+def render_pull_verdict(run: Run, chosen: SelectionOutcome) -> str:
     """The status comment with the verdict on pull requests."""
     pulls = ", ".join(f"#{number}" for number in run.pulls)
     first = f"I judged {pulls}, as @{run.asked_by} asked, and pushed nothing."
-    return in_status(run, f"{first}\n\n{verdict_of(chosen)}")
+    return render_status(run, f"{first}\n\n{render_verdict(chosen)}")
 
 
-def reason_of(no: NoFix) -> str:
+def abstention_reason(no: NoFix) -> str:
     """Why no edit is taken, in a sentence."""
-    return _WHY.get(no.reason, "None of them can be taken.")
+    return _ABSTENTION_REASONS.get(no.reason, "None of them can be taken.")
 
 
-def _taken(judged: Judged) -> str:
+def _choice_sentence(judged: Judgement) -> str:
     verdict, taken = judged.verdict, judged.chosen
     assert taken is not None
     sure = f"I take it to be right with a probability of {verdict.confidence:.0%}."
-    said = f"**I would take {code(taken.name, 80)}.** {prose(verdict.why, 2000)} {sure}"
+    text = f"**I would take {code(taken.name, 80)}.** {prose(verdict.why, 2000)} {sure}"
     if verdict.suite is None:
         problem = prose(verdict.suite_problem, 300)
-        return f"{said}\n\nThe repository's own tests could not be run with it. {problem}".rstrip()
+        return f"{text}\n\nThe repository's own tests could not be run with it. {problem}".rstrip()
     after = len(verdict.suite.after.passed)
     own = f"Of the repository's own tests, {after:,} {'passes' if after == 1 else 'pass'} with it"
-    return f"{said}\n\n{own}, and none fails that passes without it."
+    return f"{text}\n\n{own}, and none fails that passes without it."
 
 
-def _refused(no: NoFix) -> str:
-    first = prose(no.learnt[0], 600) if no.reason == "not sure enough" and no.learnt else ""
-    return f"**I would take none of them.** {reason_of(no)} {first}".rstrip()
+def _abstention_sentence(no: NoFix) -> str:
+    first = prose(no.details[0], 600) if no.reason == "not sure enough" and no.details else ""
+    return f"**I would take none of them.** {abstention_reason(no)} {first}".rstrip()
 
 
-def _tests(judged: Judged, written: int) -> str:
+def _tests_sentence(judged: Judgement, written: int) -> str:
     tests, edits = len(judged.table.tests), len(judged.table.candidates)
     if not tests:
         return "There was no test to run: what the edits have in common decided."
     by = f"{written} of them written by me" if written else "brought by the edits or given"
     return (
-        f"{count_of(tests, 'test')}, {by}: run on each of {count_of(edits, 'edit')} that apply, "
+        f"{pluralize(tests, 'test')}, {by}: run on each of {pluralize(edits, 'edit')} that apply, "
         "and on the code without any."
     )
 
 
-def _order(judged: Judged) -> str:
-    names = [judged.table.candidates[c].name for c in judged.verdict.order[:LISTED]]
+def _ranking(judged: Judgement) -> str:
+    names = [judged.table.candidates[c].name for c in judged.verdict.order[:MAX_LISTED]]
     if len(names) < 2:
         return ""
     rows = "\n".join(f"{place}. {code(name, 80)}" for place, name in enumerate(names, 1))

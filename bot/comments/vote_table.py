@@ -8,29 +8,33 @@ from bot.markdown import code
 from pipeline.types import Candidate, Standing, VoteTable
 from sandbox.base import Ending, Execution
 
-CELLS = 600
+MAX_CELLS = 600
 """The results of a table with more cells than this are summed up instead."""
 
 
-def matrix(table: VoteTable, chosen: Candidate | None, standings: Sequence[Standing] = ()) -> str:
+def render_vote_table(
+    table: VoteTable, chosen: Candidate | None, standings: Sequence[Standing] = ()
+) -> str:
     """Candidates by tests, `chosen` in bold, and those that do not apply under it.
 
     `standings`, one for each candidate, add how many edits are equal, how many of the repository's
     tests break, the reward model's score and the score in log-odds, as far as they are known.
     """
     count = len(table.tests)
-    shown = range(count if (len(table.candidates) + 1) * count <= CELLS else 0)
+    shown = range(count if (len(table.candidates) + 1) * count <= MAX_CELLS else 0)
     columns = _columns(table, standings)
-    heads = ["", *(_test(table, t) for t in shown), "passes", *columns]
+    heads = ["", *(_test_heading(table, t) for t in shown), "passes", *columns]
     rows = [
         f"|{' |'.join(f' {head}'.rstrip() for head in heads)} |",
         "|---|" + ":-:|" * (len(heads) - 1),
-        _row("unedited code", table.base, shown, ["" for _ in columns]),
+        _render_row("unedited code", table.base, shown, ["" for _ in columns]),
     ]
     for c, candidate in enumerate(table.candidates):
-        name = _name(candidate)
+        name = _candidate_name(candidate)
         bold = f"**{name} (chosen)**" if candidate == chosen else name
-        rows.append(_row(bold, table.runs[c], shown, [cells[c] for cells in columns.values()]))
+        rows.append(
+            _render_row(bold, table.runs[c], shown, [cells[c] for cells in columns.values()])
+        )
     rejected = [f"- {code(r.name, 80)} does not apply: {code(r.why, 300)}" for r in table.rejected]
     return "\n".join([*rows, *([""] if rejected else []), *rejected])
 
@@ -40,7 +44,7 @@ def _columns(table: VoteTable, standings: Sequence[Standing]) -> dict[str, list[
 
     def equal(s: Standing) -> str:
         first = table.candidates[s.same_as]
-        return f"{s.support} ({_name(first)})" if s.support > 1 else ""
+        return f"{s.support} ({_candidate_name(first)})" if s.support > 1 else ""
 
     found: dict[str, Callable[[Standing], str]] = {
         "equal edits (first)": equal,
@@ -52,20 +56,20 @@ def _columns(table: VoteTable, standings: Sequence[Standing]) -> dict[str, list[
     return {head: cells for head, cells in columns.items() if any(cells)}
 
 
-def _name(candidate: Candidate) -> str:
+def _candidate_name(candidate: Candidate) -> str:
     return code(candidate.source, 80) if candidate.source else candidate.name
 
 
-def _test(table: VoteTable, test: int) -> str:
+def _test_heading(table: VoteTable, test: int) -> str:
     return f"test {test + 1}{' (unsteady)' if test in table.flaky else ''}"
 
 
-def _row(name: str, runs: Sequence[Execution], shown: range, more: Sequence[str]) -> str:
+def _render_row(name: str, runs: Sequence[Execution], shown: range, more: Sequence[str]) -> str:
     passes = sum(run.passed for run in runs)
-    return f"| {' | '.join([name, *(_mark(runs[t]) for t in shown), str(passes), *more])} |"
+    return f"| {' | '.join([name, *(_cell(runs[t]) for t in shown), str(passes), *more])} |"
 
 
-def _mark(run: Execution) -> str:
+def _cell(run: Execution) -> str:
     if run.passed:
         return "✅"
     if run.ending is Ending.TIMEOUT:

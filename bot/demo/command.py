@@ -9,25 +9,25 @@ import time
 from contextlib import suppress
 from importlib.resources import files as resources
 
-from bot.cli import Commands, port
+from bot.cli import Subparsers, parse_port
 from bot.cli.terminal import printable
 from bot.comments import status
 from bot.demo import summary
-from bot.demo.environment import MAINTAINER, REPORTER, Stage, standing
-from bot.demo.package import LICENSE, REPORTED, DemoFailed, files, source_release
-from bot.demo.watch import followed, outcome_of
-from bot.runner.sandbox import engine_of
+from bot.demo.environment import MAINTAINER, REPORTER, DemoEnvironment, run_environment
+from bot.demo.package import ISSUE_URL, LICENSE, DemoFailed, fetch_release, unpack
+from bot.demo.watch import load_outcome, watch_run
+from bot.runner.sandbox import build_engine
 from bot.settings import Settings
 from bot.types import Run, RunStatus
 from pipeline.types import NoFix, Selection
 from sandbox.base import SandboxError
 from sandbox.scratch import scratch_folder
 
-PATIENCE_SECONDS = 1800
+TIMEOUT_SECONDS = 1800
 """A demo that takes longer than this is not going to end."""
 
 
-def register(subparsers: Commands) -> None:
+def register(subparsers: Subparsers) -> None:
     """Adds the command to `capuchin`."""
     parser = subparsers.add_parser(
         "demo",
@@ -36,62 +36,64 @@ def register(subparsers: Commands) -> None:
         "are recorded unless ANTHROPIC_API_KEY is set; it says which.",
     )
     parser.add_argument("--keep", action="store_true", help="stay up afterwards, for a browser")
-    parser.add_argument("--port", type=port, default=0, help="where the demo's GitHub listens")
+    parser.add_argument(
+        "--port", type=parse_port, default=0, help="where the demo's GitHub listens"
+    )
     parser.set_defaults(run=_run)
 
 
 def _run(args: argparse.Namespace) -> int:
-    return asyncio.run(_demo(args.keep, args.port))
+    return asyncio.run(_run_demo(args.keep, args.port))
 
 
-async def _demo(keep: bool, number: int) -> int:
+async def _run_demo(keep: bool, number: int) -> int:
     began = time.monotonic()
     settings = Settings.from_env()
     try:
-        await engine_of(settings).check()
-        package = files(source_release(settings.data_dir / "cache"))
+        await build_engine(settings).check()
+        package = unpack(fetch_release(settings.data_dir / "cache"))
         with scratch_folder("demo") as folder:
-            async with standing(folder, settings, package, number) as stage:
-                _introduce(stage)
-                run = await _labelled(stage)
-                code = await _conclude(stage, run, began)
+            async with run_environment(folder, settings, package, number) as env:
+                _introduce(env)
+                run = await _label_issue(env)
+                code = await _conclude(env, run, began)
                 if keep:
-                    await _kept(stage)
+                    await _stay_up(env)
                 return code
     except (DemoFailed, SandboxError) as error:
-        _say(str(error))
+        _print(str(error))
         return 1
     except OSError as error:
-        _say(f"The demo could not start: {error.strerror or 'the port is taken'}.")
+        _print(f"The demo could not start: {error.strerror or 'the port is taken'}.")
         return 1
 
 
-def _introduce(stage: Stage) -> None:
-    _say(f"The package: marshmallow 3.0.0, its source release from PyPI ({LICENSE}).")
-    _say(f"The bug: once reported as {REPORTED}; the issue is in our words.")
-    if stage.recorded:
-        _say(f"The model: recorded. {stage.recorded.recording.note}\n"
+def _introduce(env: DemoEnvironment) -> None:
+    _print(f"The package: marshmallow 3.0.0, its source release from PyPI ({LICENSE}).")
+    _print(f"The bug: once reported as {ISSUE_URL}; the issue is in our words.")
+    if env.recorded:
+        _print(f"The model: recorded. {env.recorded.recording.note}\n"
              "Set ANTHROPIC_API_KEY to ask the real service instead.")  # fmt: skip
     else:
-        _say(f"The model: {stage.settings.solver_model}, asked for real; this costs money.")
+        _print(f"The model: {env.settings.solver_model}, asked for real; this costs money.")
 
 
-async def _labelled(stage: Stage) -> Run:
+async def _label_issue(env: DemoEnvironment) -> Run:
     text = (resources("bot.demo") / "issue.md").read_text(encoding="utf-8")
     title, _, body = text.partition("\n")
-    issue = await stage.hub.open_issue(stage.repo, title, body, author=REPORTER)
-    _say(f"The issue: {stage.hub.url}/{issue.html_path}")
-    _say(f"@{MAINTAINER} puts the label {stage.settings.label!r} on it …")
-    await stage.hub.add_label(issue, stage.settings.label, by=MAINTAINER)
+    issue = await env.hub.open_issue(env.repo, title, body, author=REPORTER)
+    _print(f"The issue: {env.hub.url}/{issue.html_path}")
+    _print(f"@{MAINTAINER} puts the label {env.settings.label!r} on it …")
+    await env.hub.add_label(issue, env.settings.label, by=MAINTAINER)
     try:
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            return await followed(stage, issue, _say)
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            return await watch_run(env, issue, _print)
     except TimeoutError:
         raise DemoFailed("The run did not end in half an hour; something is stuck.") from None
 
 
-async def _conclude(stage: Stage, run: Run, began: float) -> int:
-    outcome, accounts = await outcome_of(stage, run)
+async def _conclude(env: DemoEnvironment, run: Run, began: float) -> int:
+    outcome, accounts = await load_outcome(env, run)
 
     def out(text: str) -> None:
         sys.stdout.write(printable(text))
@@ -99,15 +101,15 @@ async def _conclude(stage: Stage, run: Run, began: float) -> int:
     match outcome and outcome.result:
         case Selection() as chosen:
             out("\nCandidates × tests (exit 0: the test passes; 2: the issue is still there)\n\n")
-            out(summary.votes(chosen.evidence.votes, chosen.candidate) + "\n\n")
-            out(summary.decided(chosen) + "\n")
+            out(summary.render_votes(chosen.evidence.votes, chosen.candidate) + "\n\n")
+            out(summary.render_decision(chosen) + "\n")
         case NoFix() as honest:
             out(f"\nNo fix: {status.no_fix_reason(honest.reason)}\n")
         case None:
             out(f"\nThe run ended: {status.failure_reason(run.failure, run.detail)}\n"
                 if run.failure else f"\nThe run ended: {run.status.value}.\n")  # fmt: skip
-    out(f"\n{summary.spending(accounts)}\n\n")
-    recorded = " of recorded answers; nothing was paid" if stage.recorded else ""
+    out(f"\n{summary.render_spending(accounts)}\n\n")
+    recorded = " of recorded answers; nothing was paid" if env.recorded else ""
     out(f"Price at list prices: ${run.dollars:.4f}{recorded}.\n")
     out(f"Wall time: {time.monotonic() - began:.1f} s.\n")
     if run.status is RunStatus.OPENED_PULL_REQUEST:
@@ -116,11 +118,11 @@ async def _conclude(stage: Stage, run: Run, began: float) -> int:
     return 1
 
 
-async def _kept(stage: Stage) -> None:
-    _say(f"\nLook at {stage.hub.url}/{stage.repo.full_name} in a browser; Ctrl-C ends the demo.")
+async def _stay_up(env: DemoEnvironment) -> None:
+    _print(f"\nLook at {env.hub.url}/{env.repo.full_name} in a browser; Ctrl-C ends the demo.")
     with suppress(asyncio.CancelledError):
         await asyncio.Event().wait()
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     sys.stderr.write(printable(text) + "\n")

@@ -13,9 +13,9 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from bot.bootstrap import build_worker
-from bot.demo.redis_server import own_redis
+from bot.demo.redis_server import run_redis
 from bot.localhub import LocalHub, Repo, generate_app
-from bot.localhub.serve import serving
+from bot.localhub.serve import serve_app
 from bot.recorded.recording import Recording
 from bot.recorded.server import RecordedServer
 from bot.server.app import create_app
@@ -35,7 +35,7 @@ RECORDED_SCOUT = "recorded-qwen2.5-coder-32b-instruct"
 
 
 @dataclass(frozen=True)
-class Stage:
+class DemoEnvironment:
     hub: LocalHub
     repo: Repo
     settings: Settings
@@ -44,9 +44,9 @@ class Stage:
 
 
 @asynccontextmanager
-async def standing(
-    folder: Path, given: Settings, package: dict[str, bytes], port: int = 0
-) -> AsyncGenerator[Stage, None]:
+async def run_environment(
+    folder: Path, base_settings: Settings, package: dict[str, bytes], port: int = 0
+) -> AsyncGenerator[DemoEnvironment, None]:
     """The whole, running; gone when the block is left. `folder` is for its files; `port` the hub's.
 
     Raises:
@@ -55,10 +55,10 @@ async def standing(
     secret = secrets.token_hex(16)
     app = generate_app(slug="capuchin")
     async with AsyncExitStack() as stack:
-        redis_url = await stack.enter_async_context(own_redis(folder))
+        redis_url = await stack.enter_async_context(run_redis(folder))
         hub = LocalHub(folder / "hub", secret, app)
         await stack.enter_async_context(hub.serve(port))
-        settings = given.model_copy(
+        settings = base_settings.model_copy(
             update={
                 "webhook_secret": SecretStr(secret),
                 "github_url": hub.url,
@@ -70,24 +70,24 @@ async def standing(
         )
         recorded = None
         if not settings.anthropic_api_key.get_secret_value():
-            recorded = RecordedServer(recording())
+            recorded = RecordedServer(load_recording())
             url = await stack.enter_async_context(recorded.serve())
-            settings = answered_by_recording(settings, url)
-        server = await stack.enter_async_context(serving(create_app(settings), "127.0.0.1", 0))
+            settings = with_recorded_models(settings, url)
+        server = await stack.enter_async_context(serve_app(create_app(settings), "127.0.0.1", 0))
         hub.webhook_url = f"{server}/webhook"
         repo = hub.add_repo(REPOSITORY, files={**package, ".github/capuchin.yml": CONFIG})
         repo.grant(MAINTAINER, "maintain")
-        await stack.enter_async_context(_working(settings))
-        yield Stage(hub, repo, settings, recorded)
+        await stack.enter_async_context(_run_worker(settings))
+        yield DemoEnvironment(hub, repo, settings, recorded)
 
 
-def recording() -> Recording:
+def load_recording() -> Recording:
     """The demo's recorded answers."""
     with as_file(files("bot.demo") / "recording.yml") as path:
         return Recording.load(path)
 
 
-def answered_by_recording(settings: Settings, url: str) -> Settings:
+def with_recorded_models(settings: Settings, url: str) -> Settings:
     """`settings` with both roles answered by the recorded service at `url`."""
     return settings.model_copy(
         update={
@@ -100,7 +100,7 @@ def answered_by_recording(settings: Settings, url: str) -> Settings:
 
 
 @asynccontextmanager
-async def _working(settings: Settings) -> AsyncGenerator[None, None]:
+async def _run_worker(settings: Settings) -> AsyncGenerator[None, None]:
     async with build_worker(settings) as worker:
         task = asyncio.create_task(worker.run())
         try:

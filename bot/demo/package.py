@@ -16,7 +16,7 @@ URL = (
 )
 SHA256 = "fa2d8a4b61d09b0e161a14acc5ad8ab7aaaf1477f3dd52819ddd6c6c8275733a"
 LICENSE = "MIT"
-REPORTED = "https://github.com/marshmallow-code/marshmallow/issues/1357"
+ISSUE_URL = "https://github.com/marshmallow-code/marshmallow/issues/1357"
 """Where the bug was once reported and mended."""
 
 _SECONDS = 60
@@ -26,14 +26,14 @@ class DemoFailed(Exception):
     """The demo cannot go on; `str(error)` says what to do."""
 
 
-def source_release(cache: Path) -> bytes:
+def fetch_release(cache: Path) -> bytes:
     """The archive itself, from `cache` or PyPI, its hash checked either way.
 
     Raises:
         DemoFailed: it can neither be found nor fetched, or is not the file that was published.
     """
     kept = cache / FILE
-    if kept.exists() and _is_it(data := kept.read_bytes()):
+    if kept.exists() and _is_genuine(data := kept.read_bytes()):
         return data
     try:
         with urllib.request.urlopen(URL, timeout=_SECONDS) as response:  # noqa: S310  constant https
@@ -42,14 +42,14 @@ def source_release(cache: Path) -> bytes:
         raise DemoFailed(
             f"{FILE} could not be fetched from PyPI; check the network, or put the file at {kept}."
         ) from error
-    if not _is_it(data):
+    if not _is_genuine(data):
         raise DemoFailed(f"What came for {FILE} is not the file that PyPI published; not used.")
     cache.mkdir(parents=True, exist_ok=True)
     kept.write_bytes(data)
     return data
 
 
-def files(archive: bytes) -> dict[str, bytes]:
+def unpack(archive: bytes) -> dict[str, bytes]:
     """Path to content of every regular file, without the archive's top folder."""
     found: dict[str, bytes] = {}
     with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as tar:
@@ -62,5 +62,5 @@ def files(archive: bytes) -> dict[str, bytes]:
     return found
 
 
-def _is_it(data: bytes) -> bool:
+def _is_genuine(data: bytes) -> bool:
     return hashlib.sha256(data).hexdigest() == SHA256

@@ -14,13 +14,13 @@ _START_SECONDS = 10.0
 
 
 @asynccontextmanager
-async def own_redis(folder: Path) -> AsyncGenerator[str, None]:
+async def run_redis(folder: Path) -> AsyncGenerator[str, None]:
     """Start `redis-server` with its files in `folder`; yields its `redis://` address.
 
     Raises:
         DemoFailed: it is not installed or does not start.
     """
-    port = free_port()
+    port = find_free_port()
     argv = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "",
             "--appendonly", "no", "--dir", str(folder)]  # fmt: skip
     try:
@@ -28,7 +28,7 @@ async def own_redis(folder: Path) -> AsyncGenerator[str, None]:
     except FileNotFoundError:
         raise DemoFailed("redis-server is not installed; `make demo` installs it.") from None
     try:
-        await _up(process, port)
+        await _wait_until_up(process, port)
         yield f"redis://127.0.0.1:{port}/0"
     finally:
         if process.returncode is None:
@@ -36,14 +36,14 @@ async def own_redis(folder: Path) -> AsyncGenerator[str, None]:
         await process.wait()
 
 
-def free_port() -> int:
+def find_free_port() -> int:
     """A port that nothing listens on at this moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
-async def _up(process: asyncio.subprocess.Process, port: int) -> None:
+async def _wait_until_up(process: asyncio.subprocess.Process, port: int) -> None:
     try:
         async with asyncio.timeout(_START_SECONDS):
             while process.returncode is None:

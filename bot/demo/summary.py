@@ -8,7 +8,7 @@ from pipeline.types import Account, Candidate, Selection, Usage, VoteTable
 from sandbox.base import Execution
 
 
-def votes(table: VoteTable, chosen: Candidate | None) -> str:
+def render_votes(table: VoteTable, chosen: Candidate | None) -> str:
     """Rows are the unedited code and each candidate; a cell is how the test ended there."""
     head = ["", *(f"test {t}" for t in range(len(table.tests))), "passed"]
     rows = [head, ["unedited", *map(_cell, table.base), ""]]
@@ -17,27 +17,29 @@ def votes(table: VoteTable, chosen: Candidate | None) -> str:
         if chosen is not None and candidate.patch == chosen.patch:
             name += " (chosen)"
         rows.append([name, *map(_cell, table.runs[c]), str(table.votes(c))])
-    return _aligned(rows)
+    return _align(rows)
 
 
-def spending(accounts: Sequence[Account]) -> str:
+def render_spending(accounts: Sequence[Account]) -> str:
     """One row a stage and model, and the sum."""
     rows = [["stage", "model", "calls", "input", "cache read", "cache write", "output", "dollars"]]
     total, calls, dollars = Usage(), 0, 0.0
     for account in accounts:
         rows.append(
-            _spent(account.stage, account.model, account.calls, account.usage, account.dollars)
+            _spending_row(
+                account.stage, account.model, account.calls, account.usage, account.dollars
+            )
         )
         total, calls, dollars = (
             total + account.usage,
             calls + account.calls,
             dollars + account.dollars,
         )
-    rows.append(_spent("in all", "", calls, total, dollars))
-    return _aligned(rows)
+    rows.append(_spending_row("in all", "", calls, total, dollars))
+    return _align(rows)
 
 
-def _spent(stage: str, model: str, calls: int, usage: Usage, dollars: float) -> list[str]:
+def _spending_row(stage: str, model: str, calls: int, usage: Usage, dollars: float) -> list[str]:
     tokens = (usage.input, usage.cache_read, usage.cache_write, usage.output)
     return [stage, model, str(calls), *map(str, tokens), f"{dollars:.4f}"]
 
@@ -46,13 +48,13 @@ def _cell(run: Execution) -> str:
     return f"exit {run.exit_code}" if run.exit_code is not None else run.ending.value
 
 
-def _aligned(rows: list[list[str]]) -> str:
+def _align(rows: list[list[str]]) -> str:
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = ("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) for row in rows)
     return "\n".join(f"  {line.rstrip()}" for line in lines)
 
 
-def decided(chosen: Selection) -> str:
+def render_decision(chosen: Selection) -> str:
     """Who chose, and what the repository's own tests and the new test say of the edit."""
     by = {
         "only one": "it was the only one",

@@ -13,55 +13,55 @@ from typing import Final
 from bot.events import checks, comments, issues, pulls, pushes
 from bot.events.base import (
     Event,
-    Happened,
     Ignored,
-    Malformed,
+    MalformedPayload,
     Reader,
-    checked_delivery,
+    RepositoryEvent,
+    check_delivery,
     read_action,
 )
-from bot.events.checks import CheckAgain, ChecksEnded, StatusSet
-from bot.events.comments import Commented
+from bot.events.checks import CheckRerequested, ChecksCompleted, CommitStatusChanged
+from bot.events.comments import CommentCreated
 from bot.events.issues import IssueAssigned, IssueClosed, IssueGone, IssueLabeled, IssueUnlabeled
-from bot.events.pulls import PullChanged, PullLabeled, PullPushed, Reviewed
-from bot.events.pushes import BaseMoved
-from bot.events.signature import LARGEST_BYTES, NotSigned, check_signature
+from bot.events.pulls import PullChanged, PullLabeled, PullPushed, ReviewSubmitted
+from bot.events.pushes import DefaultBranchPushed
+from bot.events.signature import MAX_BODY_BYTES, InvalidSignature, check_signature
 
 __all__ = [
-    "LARGEST_BYTES",
-    "BaseMoved",
-    "CheckAgain",
-    "ChecksEnded",
-    "Commented",
+    "MAX_BODY_BYTES",
+    "CheckRerequested",
+    "ChecksCompleted",
+    "CommentCreated",
+    "CommitStatusChanged",
+    "DefaultBranchPushed",
     "Event",
-    "Happened",
     "Ignored",
+    "InvalidSignature",
     "IssueAssigned",
     "IssueClosed",
     "IssueGone",
     "IssueLabeled",
     "IssueUnlabeled",
-    "Malformed",
-    "NotSigned",
+    "MalformedPayload",
     "PullChanged",
     "PullLabeled",
     "PullPushed",
-    "Reviewed",
-    "StatusSet",
+    "RepositoryEvent",
+    "ReviewSubmitted",
     "check_signature",
     "parse",
 ]
 
 READERS: Final[Mapping[str, Mapping[str, Reader]]] = {
     "issues": issues.READERS,
-    "issue_comment": comments.ON_ISSUES,
+    "issue_comment": comments.ISSUE_COMMENT_READERS,
     "pull_request": pulls.READERS,
-    "pull_request_review": pulls.REVIEWS,
-    "pull_request_review_comment": comments.IN_REVIEWS,
-    "check_suite": checks.SUITES,
-    "check_run": checks.RUNS,
-    "push": {"": pushes.pushed},
-    "status": {"": checks.status_set},
+    "pull_request_review": pulls.REVIEW_READERS,
+    "pull_request_review_comment": comments.REVIEW_COMMENT_READERS,
+    "check_suite": checks.SUITE_READERS,
+    "check_run": checks.CHECK_RUN_READERS,
+    "push": {"": pushes.read_push},
+    "status": {"": checks.read_status},
 }
 """By `X-GitHub-Event`, then by the payload's action: what reads it. Everything else is ignored.
 
@@ -80,6 +80,6 @@ def parse(name: str, delivery: str, body: bytes) -> Event:
     readers = READERS.get(name)
     if readers is None:
         return Ignored(reason=f"event {name[:50]}")
-    checked_delivery(delivery)
+    check_delivery(delivery)
     reader = readers.get("") or readers.get(read_action(name, body))
     return Ignored(reason="action") if reader is None else reader(delivery, body)

@@ -12,15 +12,15 @@ from bot.types import Frozen, RepoRef
 
 M = TypeVar("M", bound=BaseModel)
 
-_DELIVERY: Final = re.compile(r"[0-9A-Za-z-]{1,64}")
-_NAME: Final = r"^[A-Za-z0-9._-]+$"
+_DELIVERY_ID: Final = re.compile(r"[0-9A-Za-z-]{1,64}")
+_NAME_PATTERN: Final = r"^[A-Za-z0-9._-]+$"
 
 
-class Malformed(Exception):
+class MalformedPayload(Exception):
     """An event that we handle is not as GitHub documents it; `str(error)` is a sentence."""
 
 
-class Happened(Frozen):
+class RepositoryEvent(Frozen):
     """Somebody did something in a repository."""
 
     repo: RepoRef
@@ -32,8 +32,8 @@ class Happened(Frozen):
     """X-GitHub-Delivery: the same for every delivery of this event."""
 
 
-class Who(TypedDict):
-    """What every `Happened` has, as keyword arguments."""
+class EventFields(TypedDict):
+    """What every `RepositoryEvent` has, as keyword arguments."""
 
     repo: RepoRef
     actor: str
@@ -47,26 +47,26 @@ class Ignored(Frozen):
     reason: str
 
 
-Event = Happened | Ignored
+Event = RepositoryEvent | Ignored
 
 Reader = Callable[[str, bytes], Event]
 """Reads a delivery's id and raw body. Raises Malformed."""
 
 
-class Owner(BaseModel):
-    login: str = Field(pattern=_NAME)
+class OwnerPayload(BaseModel):
+    login: str = Field(pattern=_NAME_PATTERN)
 
 
-class Repository(BaseModel):
-    name: str = Field(pattern=_NAME)
-    owner: Owner
+class RepositoryPayload(BaseModel):
+    name: str = Field(pattern=_NAME_PATTERN)
+    owner: OwnerPayload
 
 
-class Installation(BaseModel):
+class InstallationPayload(BaseModel):
     id: int
 
 
-class Account(BaseModel):
+class AccountPayload(BaseModel):
     login: str
     type: str = "User"
 
@@ -78,9 +78,9 @@ class Account(BaseModel):
 class Payload(BaseModel):
     """What every payload about a repository has."""
 
-    repository: Repository
-    installation: Installation
-    sender: Account
+    repository: RepositoryPayload
+    installation: InstallationPayload
+    sender: AccountPayload
 
     @property
     def repo(self) -> RepoRef:
@@ -90,9 +90,9 @@ class Payload(BaseModel):
             installation=self.installation.id,
         )
 
-    def who(self, delivery: str) -> Who:
-        """The fields of a `Happened`."""
-        return Who(
+    def event_fields(self, delivery: str) -> EventFields:
+        """The fields of a `RepositoryEvent`."""
+        return EventFields(
             repo=self.repo,
             actor=self.sender.login,
             by_bot=self.sender.is_bot,
@@ -104,18 +104,18 @@ class _Label(BaseModel):
     name: str
 
 
-class AboutLabel(Payload):
+class LabelPayload(Payload):
     """What is put on, or taken off."""
 
     label: _Label | None = None
     """GitHub's schema lets it be left out, as of a label that is gone meanwhile."""
 
 
-class _Action(BaseModel):
+class _ActionPayload(BaseModel):
     action: str
 
 
-def read(kind: type[M], name: str, body: bytes) -> M:
+def read_payload(kind: type[M], name: str, body: bytes) -> M:
     """The payload of an event `name`.
 
     Raises:
@@ -128,15 +128,17 @@ def read(kind: type[M], name: str, body: bytes) -> M:
         where = ".".join(str(part) for part in fault["loc"])
         what = f"{where}: {fault['msg']}" if where else fault["msg"]
         article = "an" if name[:1] in "aeiou" else "a"
-        raise Malformed(f"Not {article} {name} event as GitHub documents it: {what}.") from None
+        raise MalformedPayload(
+            f"Not {article} {name} event as GitHub documents it: {what}."
+        ) from None
 
 
 def read_action(name: str, body: bytes) -> str:
     """The payload's `action`. Raises Malformed."""
-    return read(_Action, name, body).action
+    return read_payload(_ActionPayload, name, body).action
 
 
-def checked_delivery(delivery: str) -> None:
+def check_delivery(delivery: str) -> None:
     """Raises Malformed for what is no id of a delivery."""
-    if not _DELIVERY.fullmatch(delivery):
-        raise Malformed("X-GitHub-Delivery is missing or not an id.")
+    if not _DELIVERY_ID.fullmatch(delivery):
+        raise MalformedPayload("X-GitHub-Delivery is missing or not an id.")

@@ -8,19 +8,29 @@ from typing import Final
 
 from pydantic import BaseModel, Field
 
-from bot.events.base import Event, Happened, Ignored, Payload, Reader, Who, read
+from bot.events.base import (
+    Event,
+    EventFields,
+    Ignored,
+    Payload,
+    Reader,
+    RepositoryEvent,
+    read_payload,
+)
 
-INSPECTED: Final = re.compile(r"config-[^ ]+-(\d{1,9})-[0-9a-f]{40,64}(?:-again-[0-9A-Za-z-]+)?")
-"""An external id as `bot.triggers.requests.Inspect` makes it; its pull request."""
+CONFIG_CHECK_ID: Final = re.compile(
+    r"config-[^ ]+-(\d{1,9})-[0-9a-f]{40,64}(?:-again-[0-9A-Za-z-]+)?"
+)
+"""An external id as `bot.triggers.requests.ConfigCheckRequest` makes it; its pull request."""
 
 
-class ChecksEnded(Happened):
+class ChecksCompleted(RepositoryEvent):
     """All checks of one App on the head of a pull request have ended."""
 
     pull: int
 
 
-class CheckAgain(Happened):
+class CheckRerequested(RepositoryEvent):
     """Somebody asks for a check of ours, or all of them, to be made again."""
 
     pull: int
@@ -30,96 +40,96 @@ class CheckAgain(Happened):
     """Its name; empty for all."""
 
 
-class StatusSet(Happened):
+class CommitStatusChanged(RepositoryEvent):
     """What CI without check runs says of a commit has changed, and is final."""
 
     branches: tuple[str, ...]
     """Those that hold the commit; GitHub names ten at most."""
 
 
-class _Pull(BaseModel):
+class _CheckPull(BaseModel):
     number: int = Field(gt=0)
 
 
-class _Of(BaseModel):
+class _WithPulls(BaseModel):
     """The suite of a run: GitHub's schema lets all of it be left out."""
 
-    pull_requests: tuple[_Pull, ...] = ()
+    pull_requests: tuple[_CheckPull, ...] = ()
 
 
-class _Suite(_Of):
+class _CheckSuite(_WithPulls):
     head_sha: str = Field(pattern=r"^[0-9a-f]{40,64}$")
 
 
-class _Run(BaseModel):
+class _CheckRun(BaseModel):
     name: str
     head_sha: str = Field(pattern=r"^[0-9a-f]{40,64}$")
     external_id: str | None = None
-    check_suite: _Of
-    pull_requests: tuple[_Pull, ...] = ()
+    check_suite: _WithPulls
+    pull_requests: tuple[_CheckPull, ...] = ()
 
 
-class _AboutSuite(Payload):
-    check_suite: _Suite
+class _SuitePayload(Payload):
+    check_suite: _CheckSuite
 
 
-class _Branch(BaseModel):
+class _StatusBranch(BaseModel):
     name: str
 
 
-class _AboutStatus(Payload):
+class _StatusPayload(Payload):
     state: str
-    branches: tuple[_Branch, ...] = ()
+    branches: tuple[_StatusBranch, ...] = ()
 
 
-class _AboutRun(Payload):
-    check_run: _Run
+class _CheckRunPayload(Payload):
+    check_run: _CheckRun
 
 
-def _of_suite(make: Callable[[Who, int, str], Happened]) -> Reader:
+def _suite_reader(make: Callable[[EventFields, int, str], RepositoryEvent]) -> Reader:
     """Reads what happens to a suite: `make` is given who, the pull request and its head."""
 
     def reader(delivery: str, body: bytes) -> Event:
-        facts = read(_AboutSuite, "check_suite", body)
+        facts = read_payload(_SuitePayload, "check_suite", body)
         suite = facts.check_suite
         if not suite.pull_requests:
             return Ignored(reason="no pull request's checks")
-        return make(facts.who(delivery), suite.pull_requests[0].number, suite.head_sha)
+        return make(facts.event_fields(delivery), suite.pull_requests[0].number, suite.head_sha)
 
     return reader
 
 
-def _again(delivery: str, body: bytes) -> Event:
-    facts = read(_AboutRun, "check_run", body)
+def _read_rerequest(delivery: str, body: bytes) -> Event:
+    facts = read_payload(_CheckRunPayload, "check_run", body)
     run = facts.check_run
     pulls = run.pull_requests or run.check_suite.pull_requests
     # GitHub names no pull requests that come from forks; what we wrote on the check does.
-    inspected = INSPECTED.fullmatch(run.external_id or "")
+    inspected = CONFIG_CHECK_ID.fullmatch(run.external_id or "")
     if not pulls and inspected is None:
         return Ignored(reason="no pull request's check")
-    return CheckAgain(
-        **facts.who(delivery),
+    return CheckRerequested(
+        **facts.event_fields(delivery),
         pull=int(inspected[1]) if inspected else pulls[0].number,
         head=run.head_sha,
         check=run.name,
     )
 
 
-def status_set(delivery: str, body: bytes) -> Event:
+def read_status(delivery: str, body: bytes) -> Event:
     """Raises Malformed."""
-    facts = read(_AboutStatus, "status", body)
+    facts = read_payload(_StatusPayload, "status", body)
     if facts.state == "pending" or not facts.branches:
         return Ignored(reason="not final, or on no branch")
-    return StatusSet(
-        **facts.who(delivery),
+    return CommitStatusChanged(
+        **facts.event_fields(delivery),
         branches=tuple(branch.name for branch in facts.branches),
     )
 
 
-SUITES: Final[Mapping[str, Reader]] = {
-    "completed": _of_suite(lambda who, pull, _: ChecksEnded(**who, pull=pull)),
-    "rerequested": _of_suite(
-        lambda who, pull, head: CheckAgain(**who, pull=pull, head=head, check="")
+SUITE_READERS: Final[Mapping[str, Reader]] = {
+    "completed": _suite_reader(lambda who, pull, _: ChecksCompleted(**who, pull=pull)),
+    "rerequested": _suite_reader(
+        lambda who, pull, head: CheckRerequested(**who, pull=pull, head=head, check="")
     ),
 }
-RUNS: Final[Mapping[str, Reader]] = {"rerequested": _again}
+CHECK_RUN_READERS: Final[Mapping[str, Reader]] = {"rerequested": _read_rerequest}

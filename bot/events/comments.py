@@ -11,17 +11,17 @@ from typing import Any, Final
 
 from pydantic import BaseModel, Field
 
-from bot.events.base import Account, Event, Happened, Payload, Reader, read
+from bot.events.base import AccountPayload, Event, Payload, Reader, RepositoryEvent, read_payload
 from bot.events.issues import IssuePart
-from bot.types import IssueVersion, Place
+from bot.types import CommentLocation, IssueVersion
 
 
-class Commented(Happened):
+class CommentCreated(RepositoryEvent):
     """Somebody wrote a comment; `actor` is its author."""
 
     issue: int
     """Number of the issue or pull request."""
-    place: Place
+    location: CommentLocation
     comment: int
     """The comment's id; those of ISSUE and PULL are of one kind, those of REVIEW of another."""
     text: str
@@ -31,73 +31,73 @@ class Commented(Happened):
     """The issue's text at that moment; None for a pull request."""
 
 
-class _Comment(BaseModel):
+class _CommentPart(BaseModel):
     id: int
     body: str | None = None
     created_at: datetime
-    user: Account | None = None
+    user: AccountPayload | None = None
 
 
-class _Issue(IssuePart):
+class _IssueOrPull(IssuePart):
     pull_request: dict[str, Any] | None = None
 
 
-class _OnIssue(Payload):
-    issue: _Issue
-    comment: _Comment
+class _IssueCommentPayload(Payload):
+    issue: _IssueOrPull
+    comment: _CommentPart
 
 
-class _Pull(BaseModel):
+class _ReviewPull(BaseModel):
     number: int = Field(gt=0)
 
 
-class _InReview(Payload):
-    pull_request: _Pull
-    comment: _Comment
+class _ReviewCommentPayload(Payload):
+    pull_request: _ReviewPull
+    comment: _CommentPart
 
 
-def _on_issue(delivery: str, body: bytes) -> Event:
-    facts = read(_OnIssue, "issue_comment", body)
+def _read_issue_comment(delivery: str, body: bytes) -> Event:
+    facts = read_payload(_IssueCommentPayload, "issue_comment", body)
     pull = facts.issue.pull_request is not None
-    return _commented(
+    return _comment_created(
         facts,
         facts.comment,
         delivery,
         issue=facts.issue.number,
-        place=Place.PULL if pull else Place.ISSUE,
+        location=CommentLocation.PULL if pull else CommentLocation.ISSUE,
         version=None if pull else facts.issue.version,
     )
 
 
-def _in_review(delivery: str, body: bytes) -> Event:
-    facts = read(_InReview, "pull_request_review_comment", body)
-    return _commented(
+def _read_review_comment(delivery: str, body: bytes) -> Event:
+    facts = read_payload(_ReviewCommentPayload, "pull_request_review_comment", body)
+    return _comment_created(
         facts,
         facts.comment,
         delivery,
         issue=facts.pull_request.number,
-        place=Place.REVIEW,
+        location=CommentLocation.REVIEW,
         version=None,
     )
 
 
-def _commented(
+def _comment_created(
     facts: Payload,
-    comment: _Comment,
+    comment: _CommentPart,
     delivery: str,
     *,
     issue: int,
-    place: Place,
+    location: CommentLocation,
     version: IssueVersion | None,
-) -> Commented:
+) -> CommentCreated:
     author = comment.user or facts.sender
-    return Commented(
+    return CommentCreated(
         repo=facts.repo,
         actor=author.login,
         by_bot=author.is_bot or facts.sender.is_bot,
         delivery=delivery,
         issue=issue,
-        place=place,
+        location=location,
         comment=comment.id,
         text=comment.body or "",
         at=comment.created_at,
@@ -105,5 +105,5 @@ def _commented(
     )
 
 
-ON_ISSUES: Final[Mapping[str, Reader]] = {"created": _on_issue}
-IN_REVIEWS: Final[Mapping[str, Reader]] = {"created": _in_review}
+ISSUE_COMMENT_READERS: Final[Mapping[str, Reader]] = {"created": _read_issue_comment}
+REVIEW_COMMENT_READERS: Final[Mapping[str, Reader]] = {"created": _read_review_comment}

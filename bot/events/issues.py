@@ -8,13 +8,22 @@ from typing import Final
 
 from pydantic import BaseModel, Field
 
-from bot.events.base import AboutLabel, Account, Event, Happened, Ignored, Payload, Reader, read
+from bot.events.base import (
+    AccountPayload,
+    Event,
+    Ignored,
+    LabelPayload,
+    Payload,
+    Reader,
+    RepositoryEvent,
+    read_payload,
+)
 from bot.types import IssueVersion
 
-NAME: Final = "issues"
+EVENT_NAME: Final = "issues"
 
 
-class IssueLabeled(Happened):
+class IssueLabeled(RepositoryEvent):
     """Somebody put a label on an issue."""
 
     issue: int
@@ -23,7 +32,7 @@ class IssueLabeled(Happened):
     """The issue's text at that moment, which is what the actor had read."""
 
 
-class IssueUnlabeled(Happened):
+class IssueUnlabeled(RepositoryEvent):
     """Somebody took a label off an issue."""
 
     issue: int
@@ -32,19 +41,19 @@ class IssueUnlabeled(Happened):
     """When, by GitHub's clock."""
 
 
-class IssueClosed(Happened):
+class IssueClosed(RepositoryEvent):
     issue: int
     at: datetime | None
 
 
-class IssueGone(Happened):
+class IssueGone(RepositoryEvent):
     """Deleted, or transferred to another repository."""
 
     issue: int
     at: datetime | None
 
 
-class IssueAssigned(Happened):
+class IssueAssigned(RepositoryEvent):
     """Somebody assigned somebody."""
 
     issue: int
@@ -65,71 +74,71 @@ class IssuePart(BaseModel):
         return IssueVersion(title=self.title, body=self.body or "", at=self.updated_at)
 
 
-class _AboutIssue(Payload):
+class _IssuePayload(Payload):
     issue: IssuePart
 
 
-class _AboutLabel(AboutLabel, _AboutIssue):
+class _IssueLabelPayload(LabelPayload, _IssuePayload):
     pass
 
 
-class _AboutAssignee(_AboutIssue):
-    assignee: Account | None = None
+class _AssigneePayload(_IssuePayload):
+    assignee: AccountPayload | None = None
 
 
-def _labeled(delivery: str, body: bytes) -> Event:
-    facts = read(_AboutLabel, NAME, body)
+def _read_labeled(delivery: str, body: bytes) -> Event:
+    facts = read_payload(_IssueLabelPayload, EVENT_NAME, body)
     if facts.label is None:
         return Ignored(reason="no label")
     return IssueLabeled(
-        **facts.who(delivery),
+        **facts.event_fields(delivery),
         issue=facts.issue.number,
         label=facts.label.name,
         version=facts.issue.version,
     )
 
 
-def _unlabeled(delivery: str, body: bytes) -> Event:
-    facts = read(_AboutLabel, NAME, body)
+def _read_unlabeled(delivery: str, body: bytes) -> Event:
+    facts = read_payload(_IssueLabelPayload, EVENT_NAME, body)
     if facts.label is None:
         return Ignored(reason="no label")
     return IssueUnlabeled(
-        **facts.who(delivery),
+        **facts.event_fields(delivery),
         issue=facts.issue.number,
         label=facts.label.name,
         at=facts.issue.updated_at,
     )
 
 
-def _assigned(delivery: str, body: bytes) -> Event:
-    facts = read(_AboutAssignee, NAME, body)
+def _read_assigned(delivery: str, body: bytes) -> Event:
+    facts = read_payload(_AssigneePayload, EVENT_NAME, body)
     if facts.assignee is None:
         return Ignored(reason="no assignee")
     return IssueAssigned(
-        **facts.who(delivery),
+        **facts.event_fields(delivery),
         issue=facts.issue.number,
         assignee=facts.assignee.login,
         version=facts.issue.version,
     )
 
 
-def _ended(kind: type[IssueClosed | IssueGone]) -> Reader:
-    def ended(delivery: str, body: bytes) -> Event:
-        facts = read(_AboutIssue, NAME, body)
+def _end_reader(kind: type[IssueClosed | IssueGone]) -> Reader:
+    def read_end(delivery: str, body: bytes) -> Event:
+        facts = read_payload(_IssuePayload, EVENT_NAME, body)
         return kind(
-            **facts.who(delivery),
+            **facts.event_fields(delivery),
             issue=facts.issue.number,
             at=facts.issue.updated_at,
         )
 
-    return ended
+    return read_end
 
 
 READERS: Final[Mapping[str, Reader]] = {
-    "labeled": _labeled,
-    "unlabeled": _unlabeled,
-    "assigned": _assigned,
-    "closed": _ended(IssueClosed),
-    "deleted": _ended(IssueGone),
-    "transferred": _ended(IssueGone),
+    "labeled": _read_labeled,
+    "unlabeled": _read_unlabeled,
+    "assigned": _read_assigned,
+    "closed": _end_reader(IssueClosed),
+    "deleted": _end_reader(IssueGone),
+    "transferred": _end_reader(IssueGone),
 }

@@ -7,12 +7,20 @@ from typing import Final
 
 from pydantic import BaseModel, Field
 
-from bot.events.base import AboutLabel, Event, Happened, Ignored, Payload, Reader, read
+from bot.events.base import (
+    Event,
+    Ignored,
+    LabelPayload,
+    Payload,
+    Reader,
+    RepositoryEvent,
+    read_payload,
+)
 
-NAME: Final = "pull_request"
+EVENT_NAME: Final = "pull_request"
 
 
-class PullPushed(Happened):
+class PullPushed(RepositoryEvent):
     """A pull request has a head that it did not have before, or is open again."""
 
     pull: int
@@ -21,84 +29,84 @@ class PullPushed(Happened):
     """Full SHA; of a fork, too, for GitHub keeps those commits with the base's."""
 
 
-class PullChanged(Happened):
+class PullChanged(RepositoryEvent):
     """A pull request was closed, or made ready for review."""
 
     pull: int
 
 
-class PullLabeled(Happened):
+class PullLabeled(RepositoryEvent):
     """Somebody put a label on a pull request."""
 
     pull: int
     label: str
 
 
-class Reviewed(Happened):
+class ReviewSubmitted(RepositoryEvent):
     """Somebody reviewed a pull request."""
 
     pull: int
 
 
-class _Head(BaseModel):
+class _PullHead(BaseModel):
     sha: str = Field(pattern=r"^[0-9a-f]{40,64}$")
 
 
-class _Pull(BaseModel):
+class _PullPart(BaseModel):
     number: int = Field(gt=0)
-    head: _Head
+    head: _PullHead
 
 
-class _AboutPull(Payload):
-    pull_request: _Pull
+class _PullPayload(Payload):
+    pull_request: _PullPart
 
 
-class _AboutLabel(AboutLabel, _AboutPull):
+class _PullLabelPayload(LabelPayload, _PullPayload):
     pass
 
 
-def _pushed(delivery: str, body: bytes) -> Event:
-    facts = read(_AboutPull, NAME, body)
+def _read_pushed(delivery: str, body: bytes) -> Event:
+    facts = read_payload(_PullPayload, EVENT_NAME, body)
     return PullPushed(
-        **facts.who(delivery),
+        **facts.event_fields(delivery),
         pull=facts.pull_request.number,
         head=facts.pull_request.head.sha,
     )
 
 
-def _changed(delivery: str, body: bytes) -> Event:
-    facts = read(_AboutPull, NAME, body)
+def _read_changed(delivery: str, body: bytes) -> Event:
+    facts = read_payload(_PullPayload, EVENT_NAME, body)
     return PullChanged(
-        **facts.who(delivery),
+        **facts.event_fields(delivery),
         pull=facts.pull_request.number,
     )
 
 
-def _labeled(delivery: str, body: bytes) -> Event:
-    facts = read(_AboutLabel, NAME, body)
+def _read_labeled(delivery: str, body: bytes) -> Event:
+    facts = read_payload(_PullLabelPayload, EVENT_NAME, body)
     if facts.label is None:
         return Ignored(reason="no label")
     return PullLabeled(
-        **facts.who(delivery),
+        **facts.event_fields(delivery),
         pull=facts.pull_request.number,
         label=facts.label.name,
     )
 
 
-def _reviewed(delivery: str, body: bytes) -> Event:
-    facts = read(_AboutPull, "pull_request_review", body)
-    return Reviewed(
-        **facts.who(delivery),
+def _read_review(delivery: str, body: bytes) -> Event:
+    facts = read_payload(_PullPayload, "pull_request_review", body)
+    return ReviewSubmitted(
+        **facts.event_fields(delivery),
         pull=facts.pull_request.number,
     )
 
 
 READERS: Final[Mapping[str, Reader]] = {
-    "opened": _pushed,
-    "reopened": _pushed,
-    "synchronize": _pushed,
-    "closed": _changed,
-    "converted_to_draft": _changed,
-    "labeled": _labeled,
+    "opened": _read_pushed,
+    "reopened": _read_pushed,
+    "synchronize": _read_pushed,
+    "closed": _read_changed,
+    "converted_to_draft": _read_changed,
+    "labeled": _read_labeled,
 }
-REVIEWS: Final[Mapping[str, Reader]] = {"submitted": _reviewed}
+REVIEW_READERS: Final[Mapping[str, Reader]] = {"submitted": _read_review}

@@ -4,31 +4,39 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from bot.events.base import Account, Event, Happened, Ignored, Payload, Repository, read
+from bot.events.base import (
+    AccountPayload,
+    Event,
+    Ignored,
+    Payload,
+    RepositoryEvent,
+    RepositoryPayload,
+    read_payload,
+)
 
-NAME = "push"
+EVENT_NAME = "push"
 
 
-class BaseMoved(Happened):
+class DefaultBranchPushed(RepositoryEvent):
     """The default branch has a new head."""
 
 
-class _Repository(Repository):
+class _PushRepository(RepositoryPayload):
     default_branch: str = Field(min_length=1)
 
 
-class _Push(Payload):
-    repository: _Repository  # pyright: ignore[reportIncompatibleVariableOverride] - frozen enough
+class _PushPayload(Payload):
+    repository: _PushRepository  # pyright: ignore[reportIncompatibleVariableOverride] - frozen enough
     ref: str
-    sender: Account = Account(login="ghost")
+    sender: AccountPayload = AccountPayload(login="ghost")
     """GitHub's schema lets it be left out."""
 
 
-def pushed(delivery: str, body: bytes) -> Event:
+def read_push(delivery: str, body: bytes) -> Event:
     """Raises Malformed."""
-    facts = read(_Push, NAME, body)
+    facts = read_payload(_PushPayload, EVENT_NAME, body)
     if facts.ref != f"refs/heads/{facts.repository.default_branch}":
         return Ignored(reason="another branch")
-    return BaseMoved(
-        **facts.who(delivery),
+    return DefaultBranchPushed(
+        **facts.event_fields(delivery),
     )

@@ -7,12 +7,12 @@ import hmac
 import re
 from typing import Final
 
-LARGEST_BYTES: Final = 25 * 1024 * 1024  # GitHub sends no larger payload
+MAX_BODY_BYTES: Final = 25 * 1024 * 1024  # GitHub sends no larger payload
 
 _SIGNATURE: Final = re.compile(rb"sha256=[0-9a-f]{64}")
 
 
-class NotSigned(Exception):
+class InvalidSignature(Exception):
     """The signature is missing, of another kind, or not made with our secret over this body."""
 
 
@@ -23,7 +23,7 @@ def check_signature(secret: str, body: bytes, signature: bytes | None) -> None:
         NotSigned: they differ, or `signature` is None or not of that form.
     """
     if signature is None or not _SIGNATURE.fullmatch(signature):
-        raise NotSigned
+        raise InvalidSignature
     ours = "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
     if not hmac.compare_digest(ours.encode(), signature):
-        raise NotSigned
+        raise InvalidSignature

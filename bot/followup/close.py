@@ -5,49 +5,49 @@ from __future__ import annotations
 from datetime import timedelta
 
 from bot.comments import followup
-from bot.followup.context import Care
+from bot.followup.context import PullContext
 from bot.github.errors import Forbidden, NotFound
 from bot.types import now
 
 
-async def over(care: Care) -> bool:
+async def close_if_obsolete(ctx: PullContext) -> bool:
     """Whether there is nothing left to look after; what is not needed is closed, with thanks."""
-    if care.pull.state != "open":
-        await _cleared(care)
-        await care.forgotten()
+    if ctx.pull.state != "open":
+        await _delete_own_branch(ctx)
+        await ctx.drop_record()
         return True
-    told = _not_needed(care)
-    if not told:
+    note = _closing_note(ctx)
+    if not note:
         return False
-    marker = followup.note_marker("closed", str(care.pull.number))
-    await care.say_once(marker, told)
-    await care.lease.require()
-    await care.repo.pulls.close(care.pull.number)
-    await _cleared(care)
-    await care.forgotten()
+    marker = followup.note_marker("closed", str(ctx.pull.number))
+    await ctx.comment_once(marker, note)
+    await ctx.lease.require()
+    await ctx.repo.pulls.close(ctx.pull.number)
+    await _delete_own_branch(ctx)
+    await ctx.drop_record()
     return True
 
 
-def _not_needed(care: Care) -> str:
+def _closing_note(ctx: PullContext) -> str:
     """The last word, or nothing while it is still needed."""
-    if care.issue is not None and care.issue.state != "open":
-        return followup.closed_with_issue(care.record.issue, care.pull.number)
-    days, touched = care.config.stale_days, care.pull.updated_at
+    if ctx.issue is not None and ctx.issue.state != "open":
+        return followup.issue_closed_note(ctx.record.issue, ctx.pull.number)
+    days, touched = ctx.config.stale_days, ctx.pull.updated_at
     if days and touched is not None and now() - touched > timedelta(days=days):
-        return followup.retired(days, care.pull.number)
+        return followup.stale_note(days, ctx.pull.number)
     return ""
 
 
-async def _cleared(care: Care) -> None:
+async def _delete_own_branch(ctx: PullContext) -> None:
     """Delete the branch of what we closed ourselves, if it is as we left it."""
-    marker = followup.note_marker("closed", str(care.pull.number))
-    if await care.repo.issues.find_comment(care.pull.number, marker) is None:
+    marker = followup.note_marker("closed", str(ctx.pull.number))
+    if await ctx.repo.issues.find_comment(ctx.pull.number, marker) is None:
         return
-    head = await care.repo.branch_head(care.record.branch)
-    if head is None or not care.record.ours(head):
+    head = await ctx.repo.get_branch_head(ctx.record.branch)
+    if head is None or not ctx.record.is_ours(head):
         return
-    await care.lease.require()
+    await ctx.lease.require()
     try:
-        await care.repo.delete_branch(care.record.branch)
+        await ctx.repo.delete_branch(ctx.record.branch)
     except (Forbidden, NotFound):  # nothing we may do about it
         return

@@ -10,21 +10,21 @@ from bot.git.remote import Remote
 from bot.github.models import IssueFacts, PullRequestFacts, RepositoryFacts
 from bot.github.repository import Repository
 from bot.repo_config.model import RepoConfig
-from bot.runner.runner import Workshop
+from bot.runner.runner import PipelineRunner
 from bot.runner.types import Job
-from bot.runs.job import job_of
+from bot.runs.job import build_job
 from bot.settings import Settings
 from bot.storage.checkpoints import RedisStore
-from bot.storage.client import patiently
+from bot.storage.client import retry_until_available
 from bot.storage.lease import Lease
-from bot.storage.pulls import PullRecord, Records
+from bot.storage.pulls import PullRecord, PullRecords
 from bot.types import Run
 from pipeline.codebase.commit import Codebase
 from pipeline.types import Issue
 
 
 @dataclass(frozen=True)
-class Care:
+class PullContext:
     """Every effect asks for the lease first, and finds what an earlier try did."""
 
     run: Run
@@ -38,46 +38,50 @@ class Care:
     config: RepoConfig
     settings: Settings
     mirrors: Mirrors
-    workshop: Workshop
+    runner: PipelineRunner
 
     @property
     def store(self) -> RedisStore:
-        return RedisStore.of(self.lease)
+        return RedisStore.for_run(self.lease)
 
     @property
     def remote(self) -> Remote:
         root = self.settings.github_url.rstrip("/")
-        return Remote(f"{root}/{self.facts.full_name}.git", self.repo.token)
+        return Remote(f"{root}/{self.facts.full_name}.git", self.repo.get_token)
 
-    async def fetched(self, commit: str = "") -> Checkout:
+    async def fetch(self, commit: str = "") -> Checkout:
         """The base branch's head, or another commit, with all its files."""
         return await self.mirrors.checkout(
             self.remote, self.facts.full_name, self.pull.base_branch, base=commit
         )
 
-    async def noted(self, **fields: Any) -> Care:
+    async def update_record(self, **fields: Any) -> PullContext:
         """With some fields of the record replaced, and kept so; what others changed stays.
 
         Raises:
             LeaseLost: nothing was written.
         """
         await self.lease.require()
-        records = Records(self.lease.redis, self.lease.keys)
+        records = PullRecords(self.lease.redis, self.lease.keys)
         old, seconds = self.record, self.settings.tend_seconds
-        kept = await patiently(lambda: records.change(old.repo, old.pull, fields, look_in=seconds))
+        kept = await retry_until_available(
+            lambda: records.change(old.repo, old.pull, fields, due_in=seconds)
+        )
         return replace(self, record=kept or old.model_copy(update=fields))
 
-    async def forgotten(self) -> None:
+    async def drop_record(self) -> None:
         """No more to be looked after."""
         await self.lease.require()
-        records = Records(self.lease.redis, self.lease.keys)
-        await patiently(lambda: records.drop(self.record.repo, self.record.pull))
+        records = PullRecords(self.lease.redis, self.lease.keys)
+        await retry_until_available(lambda: records.drop(self.record.repo, self.record.pull))
 
-    async def say_once(self, marker: str, body: str) -> None:
+    async def comment_once(self, marker: str, body: str) -> None:
         """A comment in the pull request's conversation that holds `marker`."""
         await self.lease.require()
         await self.repo.issues.comment_once(self.pull.number, marker, body)
 
-    async def job(self, codebase: Codebase, issue: Issue) -> Job:
+    async def build_job(self, codebase: Codebase, issue: Issue) -> Job:
         """What is done in a sandbox that holds `codebase`."""
-        return await job_of(self.lease, self.settings, self.config, codebase=codebase, issue=issue)
+        return await build_job(
+            self.lease, self.settings, self.config, codebase=codebase, issue=issue
+        )

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from bot.admission.trust import trusted
-from bot.followup.context import Care
+from bot.admission.trust import is_trusted
+from bot.followup.context import PullContext
 from bot.github.models import LineCommentFacts, ReviewFacts
-from bot.triggers.command_text import parse
+from bot.triggers.command_text import parse_command
 from bot.types import Frozen
-from bot.visible_text import shown
+from bot.visible_text import visible_text
 
 WRITERS = ("write",)
 """Whose words are followed, whatever the configuration says of who may start a run."""
-LONGEST = 8_000
-MOST = 40
+MAX_CHARACTERS = 8_000
+MAX_REMARKS = 40
 """Followed at a time; the rest come next."""
-LOGS = 5
+MAX_LOGS = 5
 
 
-class Said(Frozen):
+class Remark(Frozen):
     """One comment or review."""
 
     id: str
@@ -31,113 +31,119 @@ class Said(Frozen):
     thread: int | None = None
     """The comment whose thread the answer belongs into; None: the conversation."""
 
-    def told(self) -> str:
+    def to_prompt(self) -> str:
         """For the model."""
         where = f" on {self.path}" if self.path else ""
         where += f", line {self.line}" if self.path and self.line else ""
-        return f"{self.by}{where}: {self.text[:LONGEST]}"
+        return f"{self.by}{where}: {self.text[:MAX_CHARACTERS]}"
 
 
-class Batch(Frozen):
+class FeedbackBatch(Frozen):
     """What is followed in one go. Saved, so that who goes on after a crash follows the same."""
 
     head: str
     """Full SHA that it was said of."""
-    said: tuple[Said, ...]
+    remarks: tuple[Remark, ...]
     logs: tuple[str, ...] = ()
-    strangers: int = 0
+    untrusted: int = 0
     """How many comments of people who may not push were left out."""
     done: bool = False
     """It is pushed and answered."""
 
 
-class Listener:
-    """Asks GitHub about each author once. Raises as `Wire.send` does."""
+class FeedbackReader:
+    """Asks GitHub about each author once. Raises as `GitHubClient.send` does."""
 
-    def __init__(self, care: Care) -> None:
-        self._care = care
+    def __init__(self, ctx: PullContext) -> None:
+        self._ctx = ctx
         self._known: dict[str, bool] = {}
-        self._strangers = 0
+        self._untrusted = 0
 
-    async def batch(self) -> Batch:
+    async def read(self) -> FeedbackBatch:
         """Everything that is new, oldest kind first; no logs when nobody said anything."""
-        care = self._care
-        said = [*await self._reviews(), *await self._lines(), *await self._commands()]
-        logs = await failing(care) if said else ()
-        return Batch(
-            head=care.pull.head_sha,
-            said=tuple(said[:MOST]),
+        ctx = self._ctx
+        remark = [
+            *await self._read_reviews(),
+            *await self._read_line_comments(),
+            *await self._read_commands(),
+        ]
+        logs = await read_failing_checks(ctx) if remark else ()
+        return FeedbackBatch(
+            head=ctx.pull.head_sha,
+            remarks=tuple(remark[:MAX_REMARKS]),
             logs=logs,
-            strangers=self._strangers,
+            untrusted=self._untrusted,
         )
 
-    async def _reviews(self) -> list[Said]:
-        found: list[Said] = []
-        async for review in self._care.repo.pulls.reviews(self._care.pull.number):
+    async def _read_reviews(self) -> list[Remark]:
+        found: list[Remark] = []
+        async for review in self._ctx.repo.pulls.list_reviews(self._ctx.pull.number):
             asks = review.state.upper() == "CHANGES_REQUESTED"
-            said = Said(id=f"review-{review.id}", by=review.author, text=shown(review.body or ""))
-            if asks and await self._counts(said, review):
-                found.append(said)
+            remark = Remark(
+                id=f"review-{review.id}", by=review.author, text=visible_text(review.body or "")
+            )
+            if asks and await self._is_relevant(remark, review):
+                found.append(remark)
         return found
 
-    async def _lines(self) -> list[Said]:
-        found: list[Said] = []
-        async for comment in self._care.repo.pulls.line_comments(self._care.pull.number):
-            said = Said(
+    async def _read_line_comments(self) -> list[Remark]:
+        found: list[Remark] = []
+        async for comment in self._ctx.repo.pulls.list_line_comments(self._ctx.pull.number):
+            remark = Remark(
                 id=f"line-{comment.id}",
                 by=comment.author,
-                text=shown(comment.body or ""),
+                text=visible_text(comment.body or ""),
                 path=comment.path,
                 line=comment.line,
                 comment=comment.id,
                 thread=comment.thread,
             )
-            if await self._counts(said, comment):
-                found.append(said)
+            if await self._is_relevant(remark, comment):
+                found.append(remark)
         return found
 
-    async def _commands(self) -> list[Said]:
+    async def _read_commands(self) -> list[Remark]:
         """In the conversation people talk to each other: only what is said to us counts."""
-        found: list[Said] = []
-        name = self._care.settings.app_name
-        async for comment in self._care.repo.issues.comments(self._care.pull.number):
-            text = shown(comment.body or "")
-            command = parse(text, name)
-            said = Said(id=f"comment-{comment.id}", by=comment.author, text=text)
-            if command and command.verb == "fix" and await self._counts(said, None):
-                found.append(said)
+        found: list[Remark] = []
+        name = self._ctx.settings.app_name
+        async for comment in self._ctx.repo.issues.list_comments(self._ctx.pull.number):
+            text = visible_text(comment.body or "")
+            command = parse_command(text, name)
+            remark = Remark(id=f"comment-{comment.id}", by=comment.author, text=text)
+            if command and command.verb == "fix" and await self._is_relevant(remark, None):
+                found.append(remark)
         return found
 
-    async def _counts(self, said: Said, of: ReviewFacts | LineCommentFacts | None) -> bool:
-        care = self._care
+    async def _is_relevant(self, remark: Remark, of: ReviewFacts | LineCommentFacts | None) -> bool:
+        ctx = self._ctx
         bot = of is not None and of.author_type == "Bot"
-        if bot or not said.text or said.id in care.record.answered:
+        if bot or not remark.text or remark.id in ctx.record.answered_ids:
             return False
-        if care.repo.issues.is_own(said.by):
+        if ctx.repo.issues.is_own(remark.by):
             return False
-        name = said.by.casefold()
+        name = remark.by.casefold()
         if name not in self._known:
-            self._known[name] = await trusted(care.repo, said.by, WRITERS)
-        self._strangers += not self._known[name]
+            self._known[name] = await is_trusted(ctx.repo, remark.by, WRITERS)
+        self._untrusted += not self._known[name]
         return self._known[name]
 
 
-async def failing(care: Care) -> tuple[str, ...]:
-    """What failing checks of others and failing statuses say. Raises as `Wire.send` does."""
+async def read_failing_checks(ctx: PullContext) -> tuple[str, ...]:
+    """What failing checks of others and failing statuses say. Raises as `GitHubClient.send` does."""
     logs: list[str] = []
-    slug = care.repo.identity.login.removesuffix("[bot]")
-    for run in await care.repo.checks.of_others(care.pull.head_sha, slug):
-        if run.conclusion not in ("failure", "timed_out") or len(logs) >= LOGS:
+    slug = ctx.repo.identity.login.removesuffix("[bot]")
+    for run in await ctx.repo.checks.list_by_others(ctx.pull.head_sha, slug):
+        if run.conclusion not in ("failure", "timed_out") or len(logs) >= MAX_LOGS:
             continue
         notes = [
             f"{note.path}:{note.start_line}: {note.message or ''}"
-            for note in await care.repo.checks.annotations(run.id)
+            for note in await ctx.repo.checks.list_annotations(run.id)
         ]
-        told = [run.name, run.title or "", run.summary or "", run.text or "", *notes]
-        logs.append("\n".join(part for part in told if part)[:LONGEST])
+        parts = [run.name, run.title or "", run.summary or "", run.text or "", *notes]
+        logs.append("\n".join(part for part in parts if part)[:MAX_CHARACTERS])
     logs += [
-        f"{status.context}: {status.description or status.state}"[:LONGEST]
-        for status in await care.repo.checks.statuses(care.pull.head_sha)
+        f"{status.context}: {status.description or status.state}"[:MAX_CHARACTERS]
+        for status in await ctx.repo.checks.list_statuses(ctx.pull.head_sha)
         if status.state in ("error", "failure")
-    ][: LOGS - len(logs)]
+    ][: MAX_LOGS - len(logs)]
     return tuple(logs)

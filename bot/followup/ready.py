@@ -6,41 +6,41 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
-from bot.followup.context import Care
+from bot.followup.context import PullContext
 from bot.github.errors import Forbidden
 from bot.github.models import CheckRunFacts, StatusFacts
 from bot.types import now
 
-NO_CHECKS: Final = timedelta(hours=1)
+NO_CHECKS_GRACE: Final = timedelta(hours=1)
 """A head that has no check of anybody's after so long is one that nobody checks."""
-FINE: Final = frozenset({"success", "neutral", "skipped"})
+PASSING: Final = frozenset({"success", "neutral", "skipped"})
 
 
-async def made_ready(care: Care) -> Care:
+async def mark_ready(ctx: PullContext) -> PullContext:
     """No draft any more, if it is to be one only until then; never undone, nor done twice."""
-    record = care.record
-    if not record.ready_when_green or not care.pull.draft:
-        return await care.noted(ready_when_green=False) if record.ready_when_green else care
-    slug = care.repo.identity.login.removesuffix("[bot]")
-    checks = await care.repo.checks.of_others(care.pull.head_sha, slug)
-    statuses = await care.repo.checks.statuses(care.pull.head_sha)
-    opened = care.pull.created_at or now()
-    if not record.shown or not green(checks, statuses, waited=now() - opened):
-        return care
-    await care.lease.require()
+    record = ctx.record
+    if not record.ready_when_green or not ctx.pull.draft:
+        return await ctx.update_record(ready_when_green=False) if record.ready_when_green else ctx
+    slug = ctx.repo.identity.login.removesuffix("[bot]")
+    checks = await ctx.repo.checks.list_by_others(ctx.pull.head_sha, slug)
+    statuses = await ctx.repo.checks.list_statuses(ctx.pull.head_sha)
+    opened = ctx.pull.created_at or now()
+    if not record.evidence_confirmed or not is_green(checks, statuses, waited=now() - opened):
+        return ctx
+    await ctx.lease.require()
     try:
-        await care.repo.pulls.mark_ready(care.pull.node_id)
+        await ctx.repo.pulls.mark_ready(ctx.pull.node_id)
     except Forbidden:  # it stays a draft; a person can still say so
-        return care
-    return await care.noted(ready_when_green=False)
+        return ctx
+    return await ctx.update_record(ready_when_green=False)
 
 
-def green(
+def is_green(
     checks: Sequence[CheckRunFacts], statuses: Sequence[StatusFacts], *, waited: timedelta
 ) -> bool:
     """Whether all of them have ended well. None at all count as that only after a while."""
     if not checks and not statuses:
-        return waited >= NO_CHECKS
+        return waited >= NO_CHECKS_GRACE
     if any(status.state != "success" for status in statuses):
         return False
-    return all(check.status == "completed" and check.conclusion in FINE for check in checks)
+    return all(check.status == "completed" and check.conclusion in PASSING for check in checks)

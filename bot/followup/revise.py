@@ -5,32 +5,32 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bot.comments import followup
-from bot.comments.pull_request import test_title
+from bot.comments.pull_request import reproduction_title
 from bot.errors import PublishRefused, PushRejected, UnfitDiff
-from bot.followup.context import Care
-from bot.followup.feedback import Batch, Listener
-from bot.followup.limits import affords, of_the_day, pause, paused, served
-from bot.followup.respond import answered, seen
-from bot.git.commits import commit, push
-from bot.git.merge import changes, merged
+from bot.followup.context import PullContext
+from bot.followup.feedback import FeedbackBatch, FeedbackReader
+from bot.followup.limits import apply_quota, claim_rebase, is_daily_ceiling, is_paused, pause
+from bot.followup.respond import acknowledge, answer_reviews
+from bot.git.commits import create_commit, push
+from bot.git.merge import merge_commits, read_changes
 from bot.git.mirrors import Checkout
 from bot.markdown import line
-from bot.settings import host_of
-from bot.storage.pulls import MOST_ANSWERED
+from bot.settings import github_host
+from bot.storage.pulls import MAX_ANSWERED
 from bot.types import Frozen, Run
 from pipeline.codebase.commit import Codebase
-from pipeline.edits.patches import patch_of
-from pipeline.workflows.revise import Revised, Task
+from pipeline.edits.patches import create_patch
+from pipeline.workflows.revise import Revision, RevisionTask
 
 BATCH_KEY = "feedback"
-CLASH_KEY = "clash"
+CONFLICT_KEY = "clash"
 
 
 class Superseded(Exception):
     """The pull request was closed, or we put another edit into it: another run does the rest."""
 
 
-class Clash(Frozen):
+class Conflict(Frozen):
     """What is mended. Saved, so that who goes on after a crash mends the same."""
 
     tip: str
@@ -39,196 +39,200 @@ class Clash(Frozen):
     """It is mended, or told of."""
 
 
-async def followed(care: Care) -> Care:
+async def address_reviews(ctx: PullContext) -> PullContext:
     """New commits for what is new in reviews, and an answer to each, in its thread."""
-    batch = await care.store.load(BATCH_KEY, Batch)
-    if batch is None and not paused(care):
-        batch = await served(care, await Listener(care).batch())
-    if batch is None or not batch.said or batch.done:
-        return care
-    await care.store.save(BATCH_KEY, batch)
-    await seen(care, batch)
-    head = await care.fetched(batch.head)
+    batch = await ctx.store.load(BATCH_KEY, FeedbackBatch)
+    if batch is None and not is_paused(ctx):
+        batch = await apply_quota(ctx, await FeedbackReader(ctx).read())
+    if batch is None or not batch.remarks or batch.done:
+        return ctx
+    await ctx.store.save(BATCH_KEY, batch)
+    await acknowledge(ctx, batch)
+    head = await ctx.fetch(batch.head)
     code = await Codebase.open(head.git_dir, head.base)
-    revised = await _revised(care, code, await _task(care, batch, code))
-    if of_the_day(revised.spent):
-        return await pause(care, revised.spent, tell=True)
+    revised = await _revise(ctx, code, await _review_task(ctx, batch, code))
+    if is_daily_ceiling(revised.spent_ceiling):
+        return await pause(ctx, revised.spent_ceiling, notify=True)
     sha = ""
     if revised.patch is not None:
-        title = care.record.manners.titled("fix", followup.follow_title())
+        title = ctx.record.commit_style.format_title("fix", followup.review_commit_title())
         try:
-            sha = await _commit(care, head, head.base, revised.patch.diff, title, revised.answer)
+            sha = await _commit(ctx, head, head.base, revised.patch.diff, title, revised.answer)
         except UnfitDiff:
-            revised = Revised(patch=None, answer="")
+            revised = Revision(patch=None, answer="")
     if sha:
-        care = await _pushed(care, head, sha, expected=batch.head)
-    await answered(care, batch, revised, sha)
-    care = await settled(care, batch)
-    await care.store.save(BATCH_KEY, batch.model_copy(update={"done": True}))
-    return care
+        ctx = await _push(ctx, head, sha, expected=batch.head)
+    await answer_reviews(ctx, batch, revised, sha)
+    ctx = await mark_answered(ctx, batch)
+    await ctx.store.save(BATCH_KEY, batch.model_copy(update={"done": True}))
+    return ctx
 
 
-async def unfinished(care: Care) -> bool:
+async def is_rebase_unfinished(ctx: PullContext) -> bool:
     """Whether mending was begun, and broke off: until it is done the head is in between."""
-    clash = await care.store.load(CLASH_KEY, Clash)
+    clash = await ctx.store.load(CONFLICT_KEY, Conflict)
     return clash is not None and not clash.done
 
 
-async def settled(care: Care, batch: Batch) -> Care:
+async def mark_answered(ctx: PullContext, batch: FeedbackBatch) -> PullContext:
     """Nothing of the batch is to be followed again."""
-    ids = dict.fromkeys((*care.record.answered, *(said.id for said in batch.said)))
-    return await care.noted(answered=tuple(ids)[-MOST_ANSWERED:])
+    ids = dict.fromkeys((*ctx.record.answered_ids, *(remark.id for remark in batch.remarks)))
+    return await ctx.update_record(answered_ids=tuple(ids)[-MAX_ANSWERED:])
 
 
-async def stopped(care: Care, run: Run) -> None:
+async def report_stop(ctx: PullContext, run: Run) -> None:
     """Somebody wanted it: told, with what was spent; nothing that was said until then is left."""
     marker = followup.note_marker("stopped", run.id)
-    await care.say_once(marker, followup.stopped(run, marker))
-    await settled(care, await Listener(care).batch())
+    await ctx.comment_once(marker, followup.stop_note(run, marker))
+    await mark_answered(ctx, await FeedbackReader(ctx).read())
 
 
-async def mended(care: Care, tip: Checkout) -> Care:
+async def rebase_on_conflict(ctx: PullContext, tip: Checkout) -> PullContext:
     """The change written anew upon the base branch's head, if the two clash; or why it is not."""
-    clash = await care.store.load(CLASH_KEY, Clash)
+    clash = await ctx.store.load(CONFLICT_KEY, Conflict)
     if clash is not None and clash.done:
-        return care
+        return ctx
     if clash is None:
-        known = care.record.refused == care.pull.head_sha or paused(care)
-        if known or await _fits(care, tip) or not await affords(care):
-            return care
-        clash = Clash(tip=tip.base, head=care.pull.head_sha)
-        await care.store.save(CLASH_KEY, clash)
-    care = await _anew_upon(care, clash, tip.branch)
-    if paused(care):
-        return care
-    await care.store.save(CLASH_KEY, clash.model_copy(update={"done": True}))
-    return care
+        known = ctx.record.unresolved_head == ctx.pull.head_sha or is_paused(ctx)
+        if known or await _merges_cleanly(ctx, tip) or not await claim_rebase(ctx):
+            return ctx
+        clash = Conflict(tip=tip.base, head=ctx.pull.head_sha)
+        await ctx.store.save(CONFLICT_KEY, clash)
+    ctx = await _rewrite_on_base(ctx, clash, tip.branch)
+    if is_paused(ctx):
+        return ctx
+    await ctx.store.save(CONFLICT_KEY, clash.model_copy(update={"done": True}))
+    return ctx
 
 
-async def _anew_upon(care: Care, clash: Clash, branch: str) -> Care:
-    base = await care.fetched(clash.tip)
+async def _rewrite_on_base(ctx: PullContext, clash: Conflict, branch: str) -> PullContext:
+    base = await ctx.fetch(clash.tip)
     code = await Codebase.open(base.git_dir, base.base)
-    task = await _anew(care, clash, code)
-    revised = await _revised(care, code, task)
-    if of_the_day(revised.spent):
-        return await pause(care, revised.spent, tell=False)
+    task = await _rebase_task(ctx, clash, code)
+    revised = await _revise(ctx, code, task)
+    if is_daily_ceiling(revised.spent_ceiling):
+        return await pause(ctx, revised.spent_ceiling, notify=False)
     if revised.patch is None:
         marker = followup.note_marker("conflict", clash.head)
-        await care.say_once(marker, followup.conflict(branch, marker))
-        return await care.noted(refused=clash.head)
-    manners = care.record.manners
-    issue = care.record.issue
+        await ctx.comment_once(marker, followup.conflict_note(branch, marker))
+        return await ctx.update_record(unresolved_head=clash.head)
+    style = ctx.record.commit_style
+    issue = ctx.record.issue
     red = await _commit(
-        care, base, base.base, task.test_diff,
-        manners.titled("test", test_title(issue)), "",
+        ctx, base, base.base, task.test_diff,
+        style.format_title("test", reproduction_title(issue)), "",
     ) if task.test_diff else base.base  # fmt: skip
-    title = manners.titled("fix", line(care.pull.title, 100) or f"Fix issue {issue}")
-    sha = await _commit(care, base, red, revised.patch.diff, title, revised.answer)
-    care = await _pushed(care, base, sha, expected=clash.head)
-    if care.record.handed_over:
-        return care
-    care = await care.noted(base=base.base)
+    title = style.format_title("fix", line(ctx.pull.title, 100) or f"Fix issue {issue}")
+    sha = await _commit(ctx, base, red, revised.patch.diff, title, revised.answer)
+    ctx = await _push(ctx, base, sha, expected=clash.head)
+    if ctx.record.handed_over:
+        return ctx
+    ctx = await ctx.update_record(base=base.base)
     marker = followup.note_marker("rebased", sha)
-    await care.say_once(marker, followup.rebased(sha[:7], marker))
-    return care
+    await ctx.comment_once(marker, followup.rebase_note(sha[:7], marker))
+    return ctx
 
 
-async def _fits(care: Care, tip: Checkout) -> bool:
-    await care.fetched(care.pull.head_sha)
-    await care.fetched(care.record.base)
-    both = await merged(
+async def _merges_cleanly(ctx: PullContext, tip: Checkout) -> bool:
+    await ctx.fetch(ctx.pull.head_sha)
+    await ctx.fetch(ctx.record.base)
+    both = await merge_commits(
         tip.git_dir,
-        base=care.record.base,
-        ours=care.pull.head_sha,
+        base=ctx.record.base,
+        ours=ctx.pull.head_sha,
         theirs=tip.base,
-        identity=care.repo.identity,
+        identity=ctx.repo.identity,
     )
     return both is not None
 
 
-async def _task(care: Care, batch: Batch, code: Codebase) -> Task:
-    base = await care.fetched(care.record.base)
+async def _review_task(ctx: PullContext, batch: FeedbackBatch, code: Codebase) -> RevisionTask:
+    base = await ctx.fetch(ctx.record.base)
     before = await Codebase.open(base.git_dir, base.base)
-    changed = await changes(before, code)
-    return Task(
-        issue=care.record.about,
-        diff=(await patch_of(before, changed)).diff,
-        feedback=tuple(said.told() for said in batch.said),
+    changed = await read_changes(before, code)
+    return RevisionTask(
+        issue=ctx.record.source_issue,
+        diff=(await create_patch(before, changed)).diff,
+        feedback=tuple(remark.to_prompt() for remark in batch.remarks),
         logs=batch.logs,
-        files=(*changed, *(said.path for said in batch.said if said.path)),
-        test=care.record.test_path,
-        command=care.record.command,
+        files=(*changed, *(remark.path for remark in batch.remarks if remark.path)),
+        test=ctx.record.test_path,
+        command=ctx.record.command,
     )
 
 
-async def _anew(care: Care, clash: Clash, code: Codebase) -> Task:
-    head = await care.fetched(clash.head)
-    base = await care.fetched(care.record.base)
+async def _rebase_task(ctx: PullContext, clash: Conflict, code: Codebase) -> RevisionTask:
+    head = await ctx.fetch(clash.head)
+    base = await ctx.fetch(ctx.record.base)
     before = await Codebase.open(base.git_dir, base.base)
     after = await Codebase.open(head.git_dir, head.base)
-    changed = await changes(before, after)
-    test = care.record.test_path
+    changed = await read_changes(before, after)
+    test = ctx.record.test_path
     added = {test: changed[test]} if test in changed else {}
-    return Task(
-        issue=care.record.about,
-        diff=(await patch_of(before, changed)).diff,
-        clashes=True,
+    return RevisionTask(
+        issue=ctx.record.source_issue,
+        diff=(await create_patch(before, changed)).diff,
+        conflicts=True,
         files=tuple(changed),
         test=test,
-        test_diff=(await patch_of(code, added)).diff if added else "",
-        command=care.record.command,
+        test_diff=(await create_patch(code, added)).diff if added else "",
+        command=ctx.record.command,
     )
 
 
-async def _revised(care: Care, code: Codebase, task: Task) -> Revised:
-    return await care.workshop.revise(
-        await care.job(code, task.issue),
+async def _revise(ctx: PullContext, code: Codebase, task: RevisionTask) -> Revision:
+    return await ctx.runner.revise(
+        await ctx.build_job(code, task.issue),
         task,
-        care.store,
-        steps=care.lease.steps,
-        say=lambda _: None,
+        ctx.store,
+        in_flight=ctx.lease.in_flight,
+        on_progress=lambda _: None,
     )
 
 
-async def _commit(care: Care, at: Checkout, parent: str, diff: str, title: str, body: str) -> str:
+async def _commit(
+    ctx: PullContext, at: Checkout, parent: str, diff: str, title: str, body: str
+) -> str:
     """Dated by the run: each try makes the same commit."""
-    record, host = care.record, host_of(care.settings)
-    identity = care.repo.identity
-    return await commit(
+    record, host = ctx.record, github_host(ctx.settings)
+    identity = ctx.repo.identity
+    return await create_commit(
         at.git_dir,
         parent=parent,
         diff=diff,
-        message=record.manners.message(title, line(body, 1000), identity, record.asked_by, host),
+        message=record.commit_style.format_message(
+            title, line(body, 1000), identity, record.asked_by, host
+        ),
         author=identity,
-        at=care.run.created_at,
+        at=ctx.run.created_at,
     )
 
 
-async def _pushed(care: Care, at: Checkout, sha: str, *, expected: str) -> Care:
+async def _push(ctx: PullContext, at: Checkout, sha: str, *, expected: str) -> PullContext:
     """The branch at `sha`, unless a person was faster: then it is theirs. Raises Superseded."""
-    if care.pull.head_sha != sha:
-        now = await care.repo.pulls.get(care.pull.number)
+    if ctx.pull.head_sha != sha:
+        now = await ctx.repo.pulls.get(ctx.pull.number)
         if now is None or now.state != "open":
             raise Superseded
-        care = await care.noted(about_to_push=sha)
+        ctx = await ctx.update_record(pending_head=sha)
         try:
-            await push(at.git_dir, care.remote, sha=sha, branch=care.record.branch,
+            await push(at.git_dir, ctx.remote, sha=sha, branch=ctx.record.branch,
                        expected=expected)  # fmt: skip
         except PushRejected:
-            there = await care.repo.branch_head(care.record.branch)
+            there = await ctx.repo.get_branch_head(ctx.record.branch)
             if there == expected:
                 raise PublishRefused("the repository's rules forbid the push") from None
-            care = await care.noted(about_to_push="")
-            if there is not None and care.record.ours(there):  # another edit, by `use`
+            ctx = await ctx.update_record(pending_head="")
+            if there is not None and ctx.record.is_ours(there):  # another edit, by `use`
                 raise Superseded from None
-            return await handed_over(care)
-    care = replace(care, pull=care.pull.model_copy(update={"head_sha": sha}))
-    return await care.noted(head=sha, about_to_push="")
+            return await hand_over(ctx)
+    ctx = replace(ctx, pull=ctx.pull.model_copy(update={"head_sha": sha}))
+    return await ctx.update_record(head=sha, pending_head="")
 
 
-async def handed_over(care: Care) -> Care:
+async def hand_over(ctx: PullContext) -> PullContext:
     """The branch is a person's from now on; said once."""
-    number = care.pull.number
-    body = followup.handed_over(number)
-    await care.say_once(followup.note_marker("handed-over", str(number)), body)
-    return await care.noted(handed_over=True, about_to_push="")
+    number = ctx.pull.number
+    body = followup.handover_note(number)
+    await ctx.comment_once(followup.note_marker("handed-over", str(number)), body)
+    return await ctx.update_record(handed_over=True, pending_head="")

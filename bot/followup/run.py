@@ -5,52 +5,52 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from bot.admission.check import configured
+from bot.admission.check import load_repo_config
 from bot.comments import followup
-from bot.errors import Ended, TryLater
-from bot.failures import judged
-from bot.followup.close import over
-from bot.followup.context import Care
-from bot.followup.feedback import Batch
-from bot.followup.ready import made_ready
+from bot.errors import RunFailed, TryLater
+from bot.failures import translate_errors
+from bot.followup.close import close_if_obsolete
+from bot.followup.context import PullContext
+from bot.followup.feedback import FeedbackBatch
+from bot.followup.ready import mark_ready
 from bot.followup.revise import (
     BATCH_KEY,
     Superseded,
-    followed,
-    handed_over,
-    mended,
-    settled,
-    stopped,
-    unfinished,
+    address_reviews,
+    hand_over,
+    is_rebase_unfinished,
+    mark_answered,
+    rebase_on_conflict,
+    report_stop,
 )
-from bot.followup.verify import gathered, let_go
+from bot.followup.verify import complete_stale_check, verify_evidence
 from bot.git.mirrors import Checkout, Mirrors
 from bot.github.app import GitHubApp
 from bot.github.errors import GitHubError, GitHubUnavailable
 from bot.github.repository import Repository
-from bot.queue.attempt import Work
+from bot.queue.attempt import HandleRun
 from bot.repo_config.model import RepoConfig
-from bot.runner.runner import Workshop
+from bot.runner.runner import PipelineRunner
 from bot.settings import Settings
 from bot.storage.checkpoints import RedisStore
-from bot.storage.client import patiently
+from bot.storage.client import retry_until_available
 from bot.storage.lease import Lease
-from bot.storage.pulls import Records
+from bot.storage.pulls import PullRecords
 from bot.triggers.labels import OPT_OUT
-from bot.types import Failure, Run, RunStatus, StopReason, changed
+from bot.types import Failure, Run, RunStatus, StopReason, replace
 from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class TendPull:
+class FollowUpRun:
     """Every effect asks for the lease, and finds what an earlier start did."""
 
     settings: Settings
     github: GitHubApp
     mirrors: Mirrors
-    workshop: Workshop
+    runner: PipelineRunner
 
     async def __call__(self, run: Run, lease: Lease) -> Run:
         """The run as it ended.
@@ -59,66 +59,66 @@ class TendPull:
             TryLater: what it needs does not answer. LeaseLost: another worker goes on.
         """
         try:
-            with judged():
-                async with self.github.repository(run.repo) as repo:
-                    await self._tended(repo, run, lease)
-        except Ended as ended:
-            failed = changed(lease.run, failure=ended.failure, detail=ended.detail)
+            with translate_errors():
+                async with self.github.open_repository(run.repo) as repo:
+                    await self._follow_up(repo, run, lease)
+        except RunFailed as ended:
+            failed = replace(lease.run, failure=ended.failure, detail=ended.detail)
             return await self.give_up(failed, lease)
-        return await _ended(lease, changed(lease.run, status=RunStatus.TENDED))
+        return await _with_spending(lease, replace(lease.run, status=RunStatus.FOLLOWED_UP))
 
     async def give_up(self, run: Run, lease: Lease) -> Run:
-        """Tell those who wait for an answer; nobody else is disturbed. Raises as `GiveUp`.
+        """Tell those who wait for an answer; nobody else is disturbed. Raises as `EndRun`.
 
         Of a run that somebody stopped, too: what was said until then is not followed any more.
         """
-        run = changed(run, status=RunStatus.STOPPED if run.stop else RunStatus.FAILED)
+        run = replace(run, status=RunStatus.STOPPED if run.stop else RunStatus.FAILED)
         try:
-            async with self.github.repository(run.repo) as repo:
-                care = await self._care(repo, run, lease)
-                batch = await RedisStore.of(lease).load(BATCH_KEY, Batch)
-                if care is not None:
-                    await let_go(care, ended=True)
-                if care is not None and run.stop is not None:
-                    if run.stop.why is not StopReason.DISABLED or await _at_work(care, batch):
-                        await stopped(care, await _ended(lease, run))
-                elif care is not None and batch is not None and run.failure is not None:
+            async with self.github.open_repository(run.repo) as repo:
+                ctx = await self._load_context(repo, run, lease)
+                batch = await RedisStore.for_run(lease).load(BATCH_KEY, FeedbackBatch)
+                if ctx is not None:
+                    await complete_stale_check(ctx, run_ended=True)
+                if ctx is not None and run.stop is not None:
+                    if run.stop.why is not StopReason.DISABLED or await _is_at_work(ctx, batch):
+                        await report_stop(ctx, await _with_spending(lease, run))
+                elif ctx is not None and batch is not None and run.failure is not None:
                     marker = followup.note_marker("failed", run.id)
-                    told = followup.failed(run.failure, run.detail, marker)
-                    await care.say_once(marker, told)
-                    await settled(care, batch)
+                    text = followup.failure_note(run.failure, run.detail, marker)
+                    await ctx.comment_once(marker, text)
+                    await mark_answered(ctx, batch)
         except GitHubUnavailable as error:
             raise TryLater(Failure.GITHUB_UNAVAILABLE, error.retry_after or 30) from error
         except GitHubError:  # the repository is gone
-            records = Records(lease.redis, lease.keys)
-            await patiently(lambda: records.drop(run.repo, run.issue))
-        return await _ended(lease, run)
+            records = PullRecords(lease.redis, lease.keys)
+            await retry_until_available(lambda: records.drop(run.repo, run.issue))
+        return await _with_spending(lease, run)
 
-    async def _tended(self, repo: Repository, run: Run, lease: Lease) -> None:
-        care = await self._care(repo, run, lease)
-        if care is None:
+    async def _follow_up(self, repo: Repository, run: Run, lease: Lease) -> None:
+        ctx = await self._load_context(repo, run, lease)
+        if ctx is None:
             return
-        await let_go(care)
-        if await over(care):
+        await complete_stale_check(ctx)
+        if await close_if_obsolete(ctx):
             return
-        if not care.record.handed_over and not care.record.ours(care.pull.head_sha):
-            care = await handed_over(care)
-        tip = await care.fetched()
-        if care.config.follow_up:
+        if not ctx.record.handed_over and not ctx.record.is_ours(ctx.pull.head_sha):
+            ctx = await hand_over(ctx)
+        tip = await ctx.fetch()
+        if ctx.config.follow_up:
             try:
-                care = await _followed(care, tip)
+                ctx = await _revise(ctx, tip)
             except Superseded:
                 return
-        care = await gathered(care, tip)
-        await made_ready(care)
+        ctx = await verify_evidence(ctx, tip)
+        await mark_ready(ctx)
 
-    async def _care(self, repo: Repository, run: Run, lease: Lease) -> Care | None:
+    async def _load_context(self, repo: Repository, run: Run, lease: Lease) -> PullContext | None:
         """None when there is nothing to look after, or we are not to."""
-        records = Records(lease.redis, lease.keys)
-        record = await patiently(lambda: records.get(run.repo, run.issue))
-        facts = await repo.facts()
+        records = PullRecords(lease.redis, lease.keys)
+        record = await retry_until_available(lambda: records.get(run.repo, run.issue))
+        facts = await repo.get_facts()
         pull = await repo.pulls.get(run.issue)
-        config = await configured(repo)
+        config = await load_repo_config(repo)
         if record is None or facts is None or pull is None:
             return None
         kept_away = (self.settings.label + OPT_OUT).casefold()
@@ -127,7 +127,7 @@ class TendPull:
             return None
         if not isinstance(config, RepoConfig) or not config.enabled:
             return None
-        return Care(
+        return PullContext(
             run=run,
             lease=lease,
             repo=repo,
@@ -138,32 +138,32 @@ class TendPull:
             config=config,
             settings=self.settings,
             mirrors=self.mirrors,
-            workshop=self.workshop,
+            runner=self.runner,
         )
 
 
-async def _at_work(care: Care, batch: Batch | None) -> bool:
+async def _is_at_work(ctx: PullContext, batch: FeedbackBatch | None) -> bool:
     """Whether there is anything to tell the end of, where a label asks for silence."""
-    return (batch is not None and not batch.done) or await unfinished(care)
+    return (batch is not None and not batch.done) or await is_rebase_unfinished(ctx)
 
 
-async def _followed(care: Care, tip: Checkout) -> Care:
-    if not care.record.handed_over and await unfinished(care):
-        care = await mended(care, tip)
-    if not care.record.handed_over:
-        care = await followed(care)
-    return care if care.record.handed_over else await mended(care, tip)
+async def _revise(ctx: PullContext, tip: Checkout) -> PullContext:
+    if not ctx.record.handed_over and await is_rebase_unfinished(ctx):
+        ctx = await rebase_on_conflict(ctx, tip)
+    if not ctx.record.handed_over:
+        ctx = await address_reviews(ctx)
+    return ctx if ctx.record.handed_over else await rebase_on_conflict(ctx, tip)
 
 
-async def _ended(lease: Lease, run: Run) -> Run:
-    spent = await RedisStore.of(lease).load(LEDGER_KEY, Ledger)
-    return changed(run, dollars=spent.dollars if spent else run.dollars)
+async def _with_spending(lease: Lease, run: Run) -> Run:
+    spent = await RedisStore.for_run(lease).load(LEDGER_KEY, Ledger)
+    return replace(run, dollars=spent.dollars if spent else run.dollars)
 
 
-def by_mode(of_issues: Work, of_pulls: Work) -> Work:
+def dispatch_by_mode(of_issues: HandleRun, of_pulls: HandleRun) -> HandleRun:
     """Issues are solved, pull requests of ours looked after."""
 
     async def work(run: Run, lease: Lease) -> Run:
-        return await (of_pulls if run.mode.tends else of_issues)(run, lease)
+        return await (of_pulls if run.mode.is_follow_up else of_issues)(run, lease)
 
     return work

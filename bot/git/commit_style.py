@@ -15,36 +15,42 @@ if TYPE_CHECKING:
     from bot.github.repository import Identity, Repository
     from pipeline.codebase.commit import Codebase
 
-MOST: Final = 0.5
+HABIT_SHARE: Final = 0.5
 """A habit is what more than this share of the latest commits do."""
-FEWEST: Final = 4
+MIN_COMMITS: Final = 4
 """From fewer commits than this no habit is told."""
 DCO_FILES: Final = (".github/dco.yml", "dco", "dco.txt", ".dco")
 GUIDES: Final = ("contributing.md", ".github/contributing.md", "docs/contributing.md",
                  "contributing.rst", "contributing.txt", "contributing")  # fmt: skip
-_DEMANDS = re.compile(
+_SIGN_OFF_DEMAND = re.compile(
     r"developer certificate of origin|\bDCO\b|signed-off-by|sign(ed)?[ -]off|git commit -s", re.I
 )
-_SIGNED = re.compile(r"^Signed-off-by: ", re.M)
+_SIGN_OFF_TRAILER = re.compile(r"^Signed-off-by: ", re.M)
 _CONVENTIONAL = re.compile(
     r"(build|chore|ci|docs|feat|fix|perf|refactor|revert|style|test)(\([^)\n]{1,40}\))?!?: \S"
 )
-_MERGE = re.compile(r"Merge (pull request|branch|remote-tracking|tag|commit)\b")
+_MERGE_COMMIT = re.compile(r"Merge (pull request|branch|remote-tracking|tag|commit)\b")
 
 
-class Manners(Frozen):
+class CommitStyle(Frozen):
     """What our commits do because others here do it."""
 
     signed_off: bool = False
     conventional: bool = False
 
-    def titled(self, kind: str, title: str) -> str:
+    def format_title(self, kind: str, title: str) -> str:
         """`title`, or `kind: title` where that is the custom; a model's own prefix is kept."""
         if not self.conventional or _CONVENTIONAL.match(title):
             return title
-        return f"{kind}: {title[:1].lower()}{title[1:]}" if _is_plain(title) else f"{kind}: {title}"
+        return (
+            f"{kind}: {title[:1].lower()}{title[1:]}"
+            if _starts_with_plain_word(title)
+            else f"{kind}: {title}"
+        )
 
-    def message(self, title: str, body: str, identity: Identity, asked_by: str, host: str) -> str:
+    def format_message(
+        self, title: str, body: str, identity: Identity, asked_by: str, host: str
+    ) -> str:
         """A whole commit message with its trailers."""
         trailers = [f"Co-authored-by: {asked_by} <{asked_by}@users.noreply.{host}>"]
         if self.signed_off:
@@ -53,42 +59,47 @@ class Manners(Frozen):
         return "\n\n".join(part for part in parts if part) + "\n"
 
 
-async def manners_of(repo: Repository, codebase: Codebase) -> Manners:
-    """By the repository's files and the messages of its latest commits. Raises as `Wire.send`."""
-    messages = [message for message in await repo.recent_messages() if not _MERGE.match(message)]
-    return Manners(
-        signed_off=await _demands(codebase) or _mostly(messages, _SIGNED.search),
-        conventional=_mostly(messages, _CONVENTIONAL.match),
+async def detect_commit_style(repo: Repository, codebase: Codebase) -> CommitStyle:
+    """By the repository's files and the messages of its latest commits. Raises as `GitHubClient.send`."""
+    messages = [
+        message for message in await repo.list_recent_messages() if not _MERGE_COMMIT.match(message)
+    ]
+    return CommitStyle(
+        signed_off=await _demands_sign_off(codebase)
+        or _is_habit(messages, _SIGN_OFF_TRAILER.search),
+        conventional=_is_habit(messages, _CONVENTIONAL.match),
     )
 
 
-async def habits_of(repo: Repository) -> Manners:
-    """As `manners_of`, without a checkout at hand."""
-    messages = [message for message in await repo.recent_messages() if not _MERGE.match(message)]
-    demanded = await repo.file_text(*DCO_FILES[0].split("/")) is not None
-    return Manners(
-        signed_off=demanded or _mostly(messages, _SIGNED.search),
-        conventional=_mostly(messages, _CONVENTIONAL.match),
+async def detect_commit_style_from_history(repo: Repository) -> CommitStyle:
+    """As `detect_commit_style`, without a checkout at hand."""
+    messages = [
+        message for message in await repo.list_recent_messages() if not _MERGE_COMMIT.match(message)
+    ]
+    demanded = await repo.read_file(*DCO_FILES[0].split("/")) is not None
+    return CommitStyle(
+        signed_off=demanded or _is_habit(messages, _SIGN_OFF_TRAILER.search),
+        conventional=_is_habit(messages, _CONVENTIONAL.match),
     )
 
 
-async def _demands(codebase: Codebase) -> bool:
+async def _demands_sign_off(codebase: Codebase) -> bool:
     by_name = {path.lower(): path for path in codebase.files}
     if any(name in by_name for name in DCO_FILES):
         return True
     for name in GUIDES:
-        text = await codebase.text(by_name[name]) if name in by_name else None
-        if text and _DEMANDS.search(text):
+        text = await codebase.read_text(by_name[name]) if name in by_name else None
+        if text and _SIGN_OFF_DEMAND.search(text):
             return True
     return False
 
 
-def _mostly(messages: Sequence[str], does: Callable[[str], object]) -> bool:
+def _is_habit(messages: Sequence[str], does: Callable[[str], object]) -> bool:
     matches = [bool(does(message)) for message in messages]
-    return len(matches) >= FEWEST and sum(matches) > MOST * len(matches)
+    return len(matches) >= MIN_COMMITS and sum(matches) > HABIT_SHARE * len(matches)
 
 
-def _is_plain(title: str) -> bool:
+def _starts_with_plain_word(title: str) -> bool:
     """Whether the first word is no name or acronym, so that it may be written small."""
     word = title.split(" ", 1)[0]
     return word.isalpha() and word[1:].islower()

@@ -14,13 +14,13 @@ from bot.github.repository import Identity
 from pipeline.codebase.git import GitFailed, git
 from sandbox.scratch import scratch_folder
 
-BRANCHES = "capuchin/"
+BRANCH_PREFIX = "capuchin/"
 """How the name of each branch of ours begins."""
-SLUG_CHARACTERS = 40
+MAX_SLUG_CHARACTERS = 40
 _FORBIDDEN = re.compile(rb"(^|/)\.git(/|$)|^\.github/", re.I)
 
 
-_UNFIT = re.compile(
+_UNFIT_DIFF = re.compile(
     r"invalid path|does not apply|in index|in working dir|corrupt patch|no valid patch"
 )
 
@@ -29,13 +29,13 @@ def branch_name(issue: int, title: str, attempt: int = 1) -> str:
     """`capuchin/issue-N-slug`, ASCII whatever the title; `-2` and so on for a later attempt."""
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
     slug = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")
-    if len(slug) > SLUG_CHARACTERS:
-        slug = slug[: SLUG_CHARACTERS + 1].rpartition("-")[0] or slug[:SLUG_CHARACTERS]
-    words = [f"{BRANCHES}issue-{issue}", slug, str(attempt) if attempt > 1 else ""]
+    if len(slug) > MAX_SLUG_CHARACTERS:
+        slug = slug[: MAX_SLUG_CHARACTERS + 1].rpartition("-")[0] or slug[:MAX_SLUG_CHARACTERS]
+    words = [f"{BRANCH_PREFIX}issue-{issue}", slug, str(attempt) if attempt > 1 else ""]
     return "-".join(word for word in words if word)
 
 
-async def commit(
+async def create_commit(
     git_dir: Path, *, parent: str, diff: str, message: str, author: Identity, at: datetime
 ) -> str:
     """The SHA of a commit of `diff` upon `parent`; the same arguments make the same SHA.
@@ -47,23 +47,23 @@ async def commit(
     with scratch_folder("index") as folder:
         index = {"GIT_INDEX_FILE": str(folder / "index")}
         await git(git_dir, "read-tree", parent, env=index)
-        await _apply(git_dir, diff, index)
+        await _apply_diff(git_dir, diff, index)
         tree = (await git(git_dir, "write-tree", env=index)).decode().strip()
     changed = await git(
         git_dir, "diff-tree", "-r", "-z", "--no-renames", "--name-only", parent, tree
     )
     if any(_FORBIDDEN.search(path) for path in changed.split(b"\0")):
         raise UnfitDiff("it changes a path that no edit may")
-    return await _made(git_dir, tree, parent, message, signature(author, at))
+    return await _commit_tree(git_dir, tree, parent, message, signature_env(author, at))
 
 
-async def retake(
-    git_dir: Path, *, parent: str, like: str, message: str, author: Identity, at: datetime
+async def copy_commit(
+    git_dir: Path, *, parent: str, source: str, message: str, author: Identity, at: datetime
 ) -> str:
-    """The SHA of a commit upon `parent` with the files of the commit `like`. Raises GitFailed."""
-    found = await git(git_dir, "rev-parse", "--verify", "--end-of-options", f"{like}^{{tree}}")
+    """The SHA of a commit upon `parent` with the files of the commit `source`. Raises GitFailed."""
+    found = await git(git_dir, "rev-parse", "--verify", "--end-of-options", f"{source}^{{tree}}")
     tree = found.decode().split()[-1]
-    return await _made(git_dir, tree, parent, message, signature(author, at))
+    return await _commit_tree(git_dir, tree, parent, message, signature_env(author, at))
 
 
 async def push(git_dir: Path, remote: Remote, *, sha: str, branch: str, expected: str) -> None:
@@ -81,28 +81,28 @@ async def push(git_dir: Path, remote: Remote, *, sha: str, branch: str, expected
     )  # fmt: skip
 
 
-async def _made(
-    git_dir: Path, tree: str, parent: str, message: str, signature: Mapping[str, str]
+async def _commit_tree(
+    git_dir: Path, tree: str, parent: str, message: str, signature_env: Mapping[str, str]
 ) -> str:
     made = await git(
-        git_dir, "commit-tree", tree, "-p", parent, input=message.encode(), env=signature
+        git_dir, "commit-tree", tree, "-p", parent, input=message.encode(), env=signature_env
     )
     return made.decode().strip()
 
 
-async def _apply(git_dir: Path, diff: str, index: Mapping[str, str]) -> None:
+async def _apply_diff(git_dir: Path, diff: str, index: Mapping[str, str]) -> None:
     try:
         await git(
             git_dir, "apply", "--cached", "--whitespace=nowarn", "-",
             input=diff.encode(), env=index,
         )  # fmt: skip
     except GitFailed as failure:
-        if _UNFIT.search(failure.words):
+        if _UNFIT_DIFF.search(failure.words):
             raise UnfitDiff("it does not apply") from failure
         raise
 
 
-def signature(author: Identity, at: datetime) -> dict[str, str]:
+def signature_env(author: Identity, at: datetime) -> dict[str, str]:
     """For `git commit-tree`: who made the commit, and when."""
     when = f"{int(at.astimezone(UTC).timestamp())} +0000"
     return {

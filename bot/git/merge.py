@@ -9,23 +9,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from bot.git.commits import signature
+from bot.git.commits import signature_env
 from bot.github.repository import Identity
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import GitFailed, git
 
-_ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)
+_FIXED_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 
 
-class Merged(NamedTuple):
+class MergeResult(NamedTuple):
     """`commit` has no parent: only its files matter."""
 
     commit: str
 
 
-async def merged(
+async def merge_commits(
     git_dir: Path, *, base: str, ours: str, theirs: str, identity: Identity
-) -> Merged | None:
+) -> MergeResult | None:
     """The files of `theirs` with what `ours` changes upon `base`; None where the two clash.
 
     As GitHub merges (git-merge-tree(1)); all three commits are in the repository.
@@ -34,10 +34,10 @@ async def merged(
         GitFailed: the repository is damaged.
     """
     if theirs == base:
-        return Merged(ours)
-    root = await _alone(git_dir, base, identity)
-    left = await _alone(git_dir, theirs, identity, root)
-    right = await _alone(git_dir, ours, identity, root)
+        return MergeResult(ours)
+    root = await _commit_copy(git_dir, base, identity)
+    left = await _commit_copy(git_dir, theirs, identity, root)
+    right = await _commit_copy(git_dir, ours, identity, root)
     try:
         found = await git(git_dir, "merge-tree", "--write-tree", left, right)
     except GitFailed as failure:
@@ -45,10 +45,10 @@ async def merged(
             return None
         raise
     tree = found.decode().split("\n", 1)[0].strip()
-    return Merged(await _commit(git_dir, tree, identity))
+    return MergeResult(await _commit_tree(git_dir, tree, identity))
 
 
-async def changes(before: Codebase, after: Codebase) -> dict[str, bytes | None]:
+async def read_changes(before: Codebase, after: Codebase) -> dict[str, bytes | None]:
     """What is in other words in `after`, was added or is gone, by path; None for what is gone."""
     ours = {path: (file.blob, file.mode) for path, file in after.files.items() if file.regular}
     olds = {path: (file.blob, file.mode) for path, file in before.files.items() if file.regular}
@@ -57,14 +57,14 @@ async def changes(before: Codebase, after: Codebase) -> dict[str, bytes | None]:
     return {**await after.read_all(new), **gone}
 
 
-async def _alone(git_dir: Path, commit: str, identity: Identity, *parents: str) -> str:
-    return await _commit(git_dir, f"{commit}^{{tree}}", identity, *parents)
+async def _commit_copy(git_dir: Path, commit: str, identity: Identity, *parents: str) -> str:
+    return await _commit_tree(git_dir, f"{commit}^{{tree}}", identity, *parents)
 
 
-async def _commit(git_dir: Path, tree: str, identity: Identity, *parents: str) -> str:
+async def _commit_tree(git_dir: Path, tree: str, identity: Identity, *parents: str) -> str:
     name = (await git(git_dir, "rev-parse", "--verify", tree)).decode().strip()
     given = [word for parent in parents for word in ("-p", parent)]
     made = await git(
-        git_dir, "commit-tree", name, *given, input=b"", env=signature(identity, _ANY_TIME)
+        git_dir, "commit-tree", name, *given, input=b"", env=signature_env(identity, _FIXED_TIME)
     )
     return made.decode().strip()

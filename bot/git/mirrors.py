@@ -18,11 +18,11 @@ from bot.errors import RepositoryGone
 from bot.git.remote import Remote
 from pipeline.codebase.git import GitFailed, git
 
-_OWNER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
-_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
-_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-_HEAD = "refs/capuchin/head"
-_PACKS = 50
+_OWNER_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
+_NAME_PATTERN = re.compile(r"[A-Za-z0-9._-]{1,100}")
+_COMMIT_PATTERN = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_HEAD_REF = "refs/capuchin/head"
+_MAX_PACKS = 50
 """A mirror with more packs than this is repacked: each fetch adds one."""
 _LOCK_POLL_SECONDS = 0.05
 
@@ -44,14 +44,18 @@ class Mirrors:
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    def place(self, remote: Remote, full_name: str) -> Path:
+    def path_of(self, remote: Remote, full_name: str) -> Path:
         """Where the mirror of `owner/name` lies.
 
         Raises:
             RepositoryGone: a name that GitHub cannot have; it never becomes a path.
         """
         owner, _, name = full_name.partition("/")
-        if not _OWNER.fullmatch(owner) or not _NAME.fullmatch(name) or name in (".", ".."):
+        if (
+            not _OWNER_PATTERN.fullmatch(owner)
+            or not _NAME_PATTERN.fullmatch(name)
+            or name in (".", "..")
+        ):
             raise RepositoryGone("a name that GitHub cannot have")
         host = re.sub(r"[^A-Za-z0-9.-]", "_", urlsplit(remote.url).netloc or "local")
         return self._root / "mirrors" / host / owner.lower() / f"{name.lower()}.git"
@@ -69,51 +73,51 @@ class Mirrors:
             GitHubUnavailable: the remote does not answer.
             GitFailed: git cannot work even in a fresh mirror.
         """
-        place = self.place(remote, full_name)
-        async with _locked(place):
+        place = self.path_of(remote, full_name)
+        async with _lock(place):
             try:
-                commit = await self._fetched(place, remote, branch, base)
+                commit = await self._fetch(place, remote, branch, base)
             except (GitFailed, OSError):
-                await asyncio.to_thread(_throw_away, place)
-                commit = await self._fetched(place, remote, branch, base)
+                await asyncio.to_thread(_discard, place)
+                commit = await self._fetch(place, remote, branch, base)
         return Checkout(git_dir=place, base=commit, branch=branch)
 
     async def discard(self, remote: Remote, full_name: str) -> None:
         """Throw a mirror away that turned out to be damaged."""
-        place = self.place(remote, full_name)
-        async with _locked(place):
-            await asyncio.to_thread(_throw_away, place)
+        place = self.path_of(remote, full_name)
+        async with _lock(place):
+            await asyncio.to_thread(_discard, place)
 
-    async def _fetched(self, place: Path, remote: Remote, branch: str, base: str) -> str:
+    async def _fetch(self, place: Path, remote: Remote, branch: str, base: str) -> str:
         if not await asyncio.to_thread(place.exists):
-            await _made(place)
-        elif await asyncio.to_thread(_packs, place) > _PACKS:
+            await _create(place)
+        elif await asyncio.to_thread(_count_packs, place) > _MAX_PACKS:
             await git(place, "gc", "--quiet", "--prune=2.weeks.ago")
-        if base and await _has(place, base):
+        if base and await _has_commit(place, base):
             return base
-        what = base if base else f"+refs/heads/{branch}:{_HEAD}"
-        if base and not _COMMIT.fullmatch(base):
+        what = base if base else f"+refs/heads/{branch}:{_HEAD_REF}"
+        if base and not _COMMIT_PATTERN.fullmatch(base):
             raise RepositoryGone("not a commit")
         await remote.git(
             place, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--force",
             "--depth=1", "--no-recurse-submodules", "--end-of-options", remote.url, what,
         )  # fmt: skip
         if not base:
-            found = await git(place, "rev-parse", "--verify", f"{_HEAD}^{{commit}}")
+            found = await git(place, "rev-parse", "--verify", f"{_HEAD_REF}^{{commit}}")
             base = found.decode().strip()
-        if not await _has(place, base):
+        if not await _has_commit(place, base):
             raise GitFailed("fetch", 0, "the commit did not arrive whole")
         return base
 
 
-async def _made(place: Path) -> None:
-    """An empty bare repository at `place`, whole or not at all."""
+async def _create(place: Path) -> None:
+    """An empty bare repository at `path_of`, whole or not at all."""
     scratch = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix=".new-", dir=place.parent))
     await git(None, "init", "--quiet", "--bare", "--template=", str(scratch))
     await asyncio.to_thread(scratch.rename, place)
 
 
-async def _has(place: Path, commit: str) -> bool:
+async def _has_commit(place: Path, commit: str) -> bool:
     """Whether the commit and all its folders are there and readable."""
     try:
         await git(place, "ls-tree", "-r", "--name-only", "-z", f"{commit}^{{commit}}")
@@ -122,11 +126,11 @@ async def _has(place: Path, commit: str) -> bool:
     return True
 
 
-def _packs(place: Path) -> int:
+def _count_packs(place: Path) -> int:
     return sum(1 for _ in (place / "objects" / "pack").glob("*.pack"))
 
 
-def _throw_away(place: Path) -> None:
+def _discard(place: Path) -> None:
     """Moved aside first, so that a crash half way leaves no half mirror."""
     if not place.exists():
         return
@@ -136,7 +140,7 @@ def _throw_away(place: Path) -> None:
 
 
 @asynccontextmanager
-async def _locked(place: Path) -> AsyncGenerator[None, None]:
+async def _lock(place: Path) -> AsyncGenerator[None, None]:
     """One fetch at a time into a mirror, over all processes; a dead process's lock is gone."""
     await asyncio.to_thread(place.parent.mkdir, parents=True, exist_ok=True, mode=0o700)
     fd = os.open(place.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

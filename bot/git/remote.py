@@ -18,9 +18,9 @@ from bot.errors import PushRejected, RepositoryEmpty, RepositoryGone
 from bot.github.errors import GitHubUnavailable
 from pipeline.codebase.git import GitFailed, git
 
-SECONDS = 15 * 60.0
+TIMEOUT_SECONDS = 15 * 60.0
 """A fetch or push that takes longer is given up and tried later."""
-_STALLED = ("http.lowSpeedLimit=1000", "http.lowSpeedTime=60")
+_STALL_OPTIONS = ("http.lowSpeedLimit=1000", "http.lowSpeedTime=60")
 _GONE = re.compile(r"repository .* not found|returned error: 4(04|10)|not appear to be a git", re.I)
 _NO_BRANCH = re.compile(r"couldn't find remote ref", re.I)
 _NO_COMMIT = re.compile(r"not our ref|unadvertised object|remote did not send all", re.I)
@@ -28,7 +28,7 @@ _REJECTED = re.compile(
     r"\[(remote )?rejected\]|stale info|fetch first|non-fast-forward|failed to push", re.I
 )
 _FORBIDDEN = re.compile(r"returned error: 403", re.I)
-_LATER = re.compile(
+_TRANSIENT = re.compile(
     r"returned error: (401|403|408|429|5\d\d)|authentication failed"
     r"|could not read (username|password)"
     r"|could not resolve|failed to connect|connection (refused|reset|timed out)|rpc failed"
@@ -59,12 +59,12 @@ class Remote:
             if token is not None:
                 os.write(fd, f"username=x-access-token\npassword={token}\n".encode())
             config = self._config(fd if token is not None else None)
-            async with asyncio.timeout(SECONDS):
+            async with asyncio.timeout(TIMEOUT_SECONDS):
                 return await git(git_dir, *args, config=config, pass_fds=(fd,))
         except TimeoutError:
-            raise GitHubUnavailable(f"git {args[0]}: no end in {SECONDS:.0f} s") from None
+            raise GitHubUnavailable(f"git {args[0]}: no end in {TIMEOUT_SECONDS:.0f} s") from None
         except GitFailed as failure:
-            raise _translated(failure) from None
+            raise _translate_failure(failure) from None
         finally:
             os.close(fd)
 
@@ -74,7 +74,7 @@ class Remote:
             "protocol.allow=never",
             f"protocol.{parts.scheme}.allow=always",
             "http.followRedirects=false",
-            *_STALLED,
+            *_STALL_OPTIONS,
         ]
         if fd is not None:
             host = f"{parts.scheme}://{parts.netloc}"
@@ -84,14 +84,14 @@ class Remote:
         return config
 
 
-def _translated(failure: GitFailed) -> Exception:
-    words, said = failure.words, f"git {failure.command}"
+def _translate_failure(failure: GitFailed) -> Exception:
+    words, message = failure.words, f"git {failure.command}"
     if _NO_BRANCH.search(words):
-        return RepositoryEmpty(said)
+        return RepositoryEmpty(message)
     if _NO_COMMIT.search(words) or _GONE.search(words):
-        return RepositoryGone(said)
+        return RepositoryGone(message)
     if _REJECTED.search(words) or (failure.command == "push" and _FORBIDDEN.search(words)):
-        return PushRejected(said)
-    if _LATER.search(words):
-        return GitHubUnavailable(said)
+        return PushRejected(message)
+    if _TRANSIENT.search(words):
+        return GitHubUnavailable(message)
     return failure

@@ -17,21 +17,21 @@ from bot.github.errors import (
     GitHubUnavailable,
     NotFound,
 )
-from bot.github.http import Wire, is_github_com, path
+from bot.github.http import GitHubClient, api_path, is_github_com
 from bot.github.repository import DEFAULTS_REPOSITORY, Identity, Repository
-from bot.github.repository_api import Scope
+from bot.github.repository_api import RepositoryApi
 from bot.github.tokens import (
     PERMISSIONS,
-    READING,
+    READ_PERMISSIONS,
     AppCredential,
     InstallationCredential,
-    mint,
+    mint_token,
 )
 from bot.settings import Settings
 from bot.types import RepoRef
 
-Key = tuple[int, str, str, str]
-TOKENS_KEPT = 256
+CredentialKey = tuple[int, str, str, str]
+MAX_CREDENTIALS = 256
 """Credentials remembered; the oldest is made anew when its repository comes up again."""
 
 
@@ -55,13 +55,13 @@ class GitHubApp:
         self._clock = clock
         self._pause = pause
         self._transport = transport
-        self._credentials: dict[Key, InstallationCredential] = {}
+        self._credentials: dict[CredentialKey, InstallationCredential] = {}
         self._signer: AppCredential | None = None
         self._identity: Identity | None = None
         self._identity_lock = asyncio.Lock()
 
     @asynccontextmanager
-    async def repository(self, ref: RepoRef) -> AsyncGenerator[Repository, None]:
+    async def open_repository(self, ref: RepoRef) -> AsyncGenerator[Repository, None]:
         """The repository `ref` for the length of the block, over one pool of connections.
 
         Entering asks who we are, once in the life of this object.
@@ -71,41 +71,49 @@ class GitHubApp:
             GitHubUnavailable: GitHub does not answer.
             NotFound: the App is not installed there.
         """
-        async with self._wire() as wire:
-            credential = self._credential(ref)
-            await credential.token()
-            identity = await self._who(wire, credential)
-            defaults = Scope(wire, self._reader(ref), ref.owner, DEFAULTS_REPOSITORY)
-            scope = Scope(wire, credential, ref.owner, ref.name)
-            yield Repository(scope, ref, identity, defaults=defaults)
+        async with self._open_client() as client:
+            credential = self._run_credential(ref)
+            await credential.get_token()
+            identity = await self._load_identity(client, credential)
+            defaults = RepositoryApi(
+                client, self._defaults_credential(ref), ref.owner, DEFAULTS_REPOSITORY
+            )
+            api = RepositoryApi(client, credential, ref.owner, ref.name)
+            yield Repository(api, ref, identity, defaults=defaults)
 
-    async def repositories(self) -> AsyncIterator[RepoRef]:
+    async def list_repositories(self) -> AsyncIterator[RepoRef]:
         """Every repository the App is installed on; a suspended installation is passed over."""
-        async with self._wire() as wire:
-            listed = wire.pages(path("app", "installations"), self._app(), limit=100)
+        async with self._open_client() as client:
+            listed = client.paginate(
+                api_path("app", "installations"), self._app_credential(), limit=100
+            )
             async for installation in listed:
                 if installation.get("suspended_at"):
                     continue
-                async for ref in self._installed(wire, int(installation["id"])):
+                async for ref in self._list_installation(client, int(installation["id"])):
                     yield ref
 
-    async def reader(self, owner: str, name: str) -> InstallationCredential | None:
+    async def find_reading_credential(self, owner: str, name: str) -> InstallationCredential | None:
         """What reads one repository's code and issues; None where the App is not installed.
 
-        Raises as `Wire.send`, and GitHubMisconfigured.
+        Raises as `GitHubClient.send`, and GitHubMisconfigured.
         """
-        async with self._wire() as wire:
-            where = path("repos", owner, name, "installation")
+        async with self._open_client() as client:
+            where = api_path("repos", owner, name, "installation")
             try:
-                found = await wire.send("GET", where, self._app())
+                found = await client.send("GET", where, self._app_credential())
             except NotFound:
                 return None
-        return self._minted(int(found.data["id"]), name, {**READING, "issues": "read"})
+        return self._new_credential(
+            int(found.data["id"]), name, {**READ_PERMISSIONS, "issues": "read"}
+        )
 
-    async def _installed(self, wire: Wire, installation: int) -> AsyncIterator[RepoRef]:
-        credential = self._kept(installation, "", None)
-        pages = wire.pages(
-            path("installation", "repositories"), credential, limit=100, items="repositories"
+    async def _list_installation(
+        self, client: GitHubClient, installation: int
+    ) -> AsyncIterator[RepoRef]:
+        credential = self._find_credential(installation, "", None)
+        pages = client.paginate(
+            api_path("installation", "repositories"), credential, limit=100, items="repositories"
         )
         try:
             async for item in pages:
@@ -116,65 +124,71 @@ class GitHubApp:
         except GitHubError:  # uninstalled while we were listing
             return
 
-    async def _who(self, wire: Wire, credential: InstallationCredential) -> Identity:
+    async def _load_identity(
+        self, client: GitHubClient, credential: InstallationCredential
+    ) -> Identity:
         async with self._identity_lock:
             if self._identity is None:
                 try:
-                    app = await wire.send("GET", path("app"), self._app())
+                    app = await client.send("GET", api_path("app"), self._app_credential())
                 except (Forbidden, NotFound):
                     raise GitHubMisconfigured("GitHub does not accept the App's key") from None
                 login = f"{app.data['slug']}[bot]"
                 self._identity = Identity(
-                    login=login, email=await self._email(wire, credential, login)
+                    login=login, email=await self._fetch_email(client, credential, login)
                 )
             return self._identity
 
-    async def _email(self, wire: Wire, credential: InstallationCredential, login: str) -> str:
+    async def _fetch_email(
+        self, client: GitHubClient, credential: InstallationCredential, login: str
+    ) -> str:
         """GitHub knows a commit as the App's by the number before its login."""
         host = "github.com" if is_github_com(self._url) else urlsplit(self._url).hostname
         try:
-            user = await wire.send("GET", path("users", login), credential)
+            user = await client.send("GET", api_path("users", login), credential)
         except NotFound:
             return f"{login}@users.noreply.{host}"
         return f"{user.data['id']}+{login}@users.noreply.{host}"
 
-    def _app(self) -> AppCredential:
-        key = self._settings.private_key()
+    def _app_credential(self) -> AppCredential:
+        key = self._settings.read_private_key()
         if self._signer is None or self._signer.private_key != key:
             self._signer = AppCredential(self._settings.github_app_id, key)
         return self._signer
 
-    def _wire(self) -> Wire:
-        return Wire(self._url, pause=self._pause, transport=self._transport)
+    def _open_client(self) -> GitHubClient:
+        return GitHubClient(self._url, pause=self._pause, transport=self._transport)
 
-    def _credential(self, ref: RepoRef) -> InstallationCredential:
-        return self._kept(ref.installation, ref.owner, ref.name)
+    def _run_credential(self, ref: RepoRef) -> InstallationCredential:
+        return self._find_credential(ref.installation, ref.owner, ref.name)
 
-    def _reader(self, ref: RepoRef) -> InstallationCredential:
+    def _defaults_credential(self, ref: RepoRef) -> InstallationCredential:
         """Reads the settings that the owner has for all repositories, and can do no more."""
-        return self._kept(ref.installation, ref.owner, DEFAULTS_REPOSITORY, reading=True)
+        return self._find_credential(ref.installation, ref.owner, DEFAULTS_REPOSITORY, reading=True)
 
-    def _kept(
+    def _find_credential(
         self, installation: int, owner: str, name: str | None, *, reading: bool = False
     ) -> InstallationCredential:
         """One credential for each purpose: GitHub counts what asks for a token."""
         key = (installation, owner.lower(), (name or "").lower(), "read" if reading else "")
         if key not in self._credentials:
-            while len(self._credentials) >= TOKENS_KEPT:
+            while len(self._credentials) >= MAX_CREDENTIALS:
                 del self._credentials[next(iter(self._credentials))]
-            permissions = READING if reading else PERMISSIONS
-            self._credentials[key] = self._minted(installation, name, permissions)
+            permissions = READ_PERMISSIONS if reading else PERMISSIONS
+            self._credentials[key] = self._new_credential(installation, name, permissions)
         return self._credentials[key]
 
-    def _minted(
+    def _new_credential(
         self,
         installation: int,
         repository: str | None,
         permissions: Mapping[str, str] = PERMISSIONS,
     ) -> InstallationCredential:
-        async def fresh() -> tuple[str, float]:
+        async def mint_fresh() -> tuple[str, float]:
             # A connection of its own: the one that asks may close while others still wait.
-            async with self._wire() as wire:
-                return await mint(wire, self._app(), installation, repository, permissions)
+            async with self._open_client() as client:
+                return await mint_token(
+                    client, self._app_credential(), installation, repository, permissions
+                )
 
-        return InstallationCredential(fresh, self._clock)
+        return InstallationCredential(mint_fresh, self._clock)

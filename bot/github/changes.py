@@ -7,30 +7,30 @@ from typing import Final, TypeVar
 
 from bot.github.http import PER_PAGE
 from bot.github.models import CommentFacts, IssueFacts
-from bot.github.repository_api import Scope
+from bot.github.repository_api import RepositoryApi
 
-PAGES: Final = 10
+MAX_PAGES: Final = 10
 Found = TypeVar("Found", IssueFacts, CommentFacts)
 
 
-async def touched(
-    scope: Scope, kind: type[Found], since: datetime, etag: str, *what: str, **query: str
+async def list_changed(
+    api: RepositoryApi, kind: type[Found], since: datetime, etag: str, *what: str, **query: str
 ) -> tuple[list[Found], datetime, str]:
     """Those last touched since, the longest ago first; with which moment and ETag to go on.
 
-    Raises as `Wire.send` does.
+    Raises as `GitHubClient.send` does.
     """
     query |= {
         "sort": "updated",
         "direction": "asc",
         "since": since.strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
-    first = await scope.if_changed(etag, *what, **query, per_page=PER_PAGE, page=1)
-    if first.unchanged:
+    first = await api.get_if_changed(etag, *what, **query, per_page=PER_PAGE, page=1)
+    if first.is_unchanged:
         return [], since, etag
     found = [kind.model_validate(item) for item in first.data]
-    if first.more:
-        more = scope.pages(*what, first=2, limit=PAGES, **query)
+    if first.has_more:
+        more = api.paginate(*what, first=2, limit=MAX_PAGES, **query)
         found += [kind.model_validate(item) async for item in more]
     latest = max((one.updated_at for one in found if one.updated_at), default=since)
     # The ETag is of this very question: with another `since` it names nothing.

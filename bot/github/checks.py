@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from bot.github.models import AnnotationFacts, CheckRunFacts, StatusFacts
-from bot.github.repository_api import Scope
+from bot.github.repository_api import RepositoryApi
 
 TEXT_CHARACTERS: Final = 65_535
 """GitHub's limit for each text of a check run (docs.github.com/rest/checks/runs)."""
 TITLE_CHARACTERS: Final = 255
 MESSAGE_CHARACTERS: Final = 4_000
 """An annotation may hold 64 KB; nobody reads that at a line."""
-BATCH: Final = 50
+ANNOTATIONS_PER_REQUEST: Final = 50
 """Annotations in one request; more are added by further ones (docs.github.com/rest/checks/runs)."""
 
 Conclusion = Literal["success", "failure", "neutral", "action_required", "cancelled"]
@@ -32,9 +32,9 @@ class Annotation:
     """From 1."""
     level: Literal["notice", "warning", "failure"] = "failure"
 
-    def json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """As GitHub wants it."""
-        said: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "path": self.path,
             "start_line": self.line,
             "end_line": self.line,
@@ -42,12 +42,12 @@ class Annotation:
             "message": self.message[:MESSAGE_CHARACTERS],
         }
         if self.column is not None:
-            said |= {"start_column": self.column, "end_column": self.column}
-        return said
+            fields |= {"start_column": self.column, "end_column": self.column}
+        return fields
 
 
 @dataclass(frozen=True)
-class Check:
+class CompletedCheck:
     """A completed check run. Its `external_id` is found again on the same commit."""
 
     name: str
@@ -63,8 +63,8 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Beginning:
-    """A check run as it is first seen, in progress. Found again as `Check` is."""
+class PendingCheck:
+    """A check run as it is first seen, in progress. Found again as `HealthCheck` is."""
 
     name: str
     head_sha: str
@@ -75,16 +75,18 @@ class Beginning:
 
 
 class Checks:
-    """Raises as `Wire.send` does."""
+    """Raises as `GitHubClient.send` does."""
 
-    def __init__(self, scope: Scope) -> None:
-        self._scope = scope
+    def __init__(self, api: RepositoryApi) -> None:
+        self._api = api
 
-    async def begin(self, asked: Beginning) -> CheckRunFacts:
+    async def begin(self, check: PendingCheck) -> CheckRunFacts:
         """The check run, made in progress when there is none with this external id."""
-        return await self._made(asked, {"status": "in_progress", "output": _heading(asked)})
+        return await self._find_or_create(
+            check, {"status": "in_progress", "output": _heading(check)}
+        )
 
-    async def once(self, check: Check) -> CheckRunFacts:
+    async def complete(self, check: CompletedCheck) -> CheckRunFacts:
         """The check run, made when there is none with this external id, with all its notes.
 
         One that is in progress is completed. A first try that broke off is found again, and the
@@ -95,12 +97,12 @@ class Checks:
             "conclusion": check.conclusion,
             "output": _output(check, 0),
         }
-        made = await self._made(check, end)
+        made = await self._find_or_create(check, end)
         if made.status != "completed":
-            made = await self._sent("PATCH", "check-runs", made.id, json=end)
+            made = await self._send("PATCH", "check-runs", made.id, json=end)
         while made.annotations < len(check.annotations):
             more = {"output": _output(check, made.annotations)}
-            after = await self._sent("PATCH", "check-runs", made.id, json=more)
+            after = await self._send("PATCH", "check-runs", made.id, json=more)
             if after.annotations <= made.annotations:  # GitHub would not take them
                 break
             made = after
@@ -108,7 +110,7 @@ class Checks:
 
     async def find(self, name: str, head_sha: str, external_id: str) -> CheckRunFacts | None:
         """The latest check run of that name on a commit, if it is the one we mean."""
-        listed = self._scope.pages(
+        listed = self._api.paginate(
             "commits", head_sha, "check-runs", items="check_runs", check_name=name
         )
         async for item in listed:
@@ -117,23 +119,25 @@ class Checks:
                 return found
         return None
 
-    async def of_others(self, sha: str, own_slug: str) -> list[CheckRunFacts]:
+    async def list_by_others(self, sha: str, own_slug: str) -> list[CheckRunFacts]:
         """The latest check runs on a commit that other Apps made, such as the repository's CI."""
-        listed = self._scope.pages("commits", sha, "check-runs", items="check_runs", limit=5)
+        listed = self._api.paginate("commits", sha, "check-runs", items="check_runs", limit=5)
         found = [CheckRunFacts.model_validate(item) async for item in listed]
         return [run for run in found if run.app != own_slug]
 
-    async def statuses(self, sha: str) -> list[StatusFacts]:
+    async def list_statuses(self, sha: str) -> list[StatusFacts]:
         """What CI that makes no check runs says of a commit: the latest of each context."""
-        listed = self._scope.pages("commits", sha, "status", items="statuses", limit=5)
+        listed = self._api.paginate("commits", sha, "status", items="statuses", limit=5)
         return [StatusFacts.model_validate(item) async for item in listed]
 
-    async def annotations(self, run: int) -> list[AnnotationFacts]:
+    async def list_annotations(self, run: int) -> list[AnnotationFacts]:
         """The first hundred notes of a check run."""
-        listed = self._scope.pages("check-runs", run, "annotations", limit=1)
+        listed = self._api.paginate("check-runs", run, "annotations", limit=1)
         return [AnnotationFacts.model_validate(item) async for item in listed]
 
-    async def _made(self, check: Check | Beginning, state: dict[str, Any]) -> CheckRunFacts:
+    async def _find_or_create(
+        self, check: CompletedCheck | PendingCheck, state: dict[str, Any]
+    ) -> CheckRunFacts:
         """The check run as it is found; made in `state` when there is none."""
 
         async def find() -> CheckRunFacts | None:
@@ -146,25 +150,25 @@ class Checks:
                 "external_id": check.external_id,
                 **state,
             }
-            return await self._sent("POST", "check-runs", json=body)
+            return await self._send("POST", "check-runs", json=body)
 
-        return await self._scope.once(find, create)
+        return await self._api.find_or_create(find, create)
 
-    async def _sent(self, method: str, *segments: str | int, json: dict[str, Any]) -> CheckRunFacts:
-        return CheckRunFacts.model_validate(await self._scope.send(method, *segments, json=json))
+    async def _send(self, method: str, *segments: str | int, json: dict[str, Any]) -> CheckRunFacts:
+        return CheckRunFacts.model_validate(await self._api.send(method, *segments, json=json))
 
 
-def _heading(check: Check | Beginning) -> dict[str, Any]:
+def _heading(check: CompletedCheck | PendingCheck) -> dict[str, Any]:
     return {
         "title": check.title[:TITLE_CHARACTERS],
         "summary": check.summary[:TEXT_CHARACTERS],
     }
 
 
-def _output(check: Check, sent: int) -> dict[str, Any]:
+def _output(check: CompletedCheck, sent: int) -> dict[str, Any]:
     output = _heading(check)
     if check.text:
         output["text"] = check.text[:TEXT_CHARACTERS]
-    if batch := check.annotations[sent : sent + BATCH]:
-        output["annotations"] = [annotation.json() for annotation in batch]
+    if batch := check.annotations[sent : sent + ANNOTATIONS_PER_REQUEST]:
+        output["annotations"] = [annotation.to_json() for annotation in batch]
     return output

@@ -32,9 +32,9 @@ from bot.github.errors import (
 
 T = TypeVar("T")
 TIMEOUT_SECONDS = 30.0
-PATIENCE_SECONDS = 20.0
+MAX_WAIT_SECONDS = 20.0
 """A wait that GitHub asks for up to this long is waited here; a longer one is the sweep's."""
-TRIES = 4
+MAX_TRIES = 4
 SAFE_TO_REPEAT = frozenset({"GET", "PUT", "PATCH", "DELETE"})
 """Methods whose second sending changes nothing. POST is repeated by nobody: it would duplicate."""
 PER_PAGE = 100
@@ -43,16 +43,16 @@ PER_PAGE = 100
 class Credential(Protocol):
     """What a request is signed with."""
 
-    async def value(self) -> str:
+    async def get_header(self) -> str:
         """The Authorization header's value; empty to send none."""
         ...
 
-    def rejected(self, value: str) -> bool:
-        """GitHub answered 401 to `value`; True when another one may be tried."""
+    def discard(self, value: str) -> bool:
+        """GitHub answered 401 to `get_header`; True when another one may be tried."""
         ...
 
 
-def path(*segments: str | int) -> str:
+def api_path(*segments: str | int) -> str:
     """A URL path of quoted segments, so that no name can climb out of its place.
 
     Raises:
@@ -82,27 +82,27 @@ def is_github_com(github_url: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ApiResponse:
     """A response: parsed JSON (None when there is no body) and whether another page follows."""
 
     status: int
     data: Any
-    more: bool
+    has_more: bool
     etag: str = ""
     """Names what was answered, for asking again only if it has changed."""
 
     @property
-    def unchanged(self) -> bool:
+    def is_unchanged(self) -> bool:
         return self.status == 304
 
 
 @cache
-def _trusted() -> ssl.SSLContext:
-    """The system's authorities, read once: that takes longer than all else in making a `Wire`."""
+def _ssl_context() -> ssl.SSLContext:
+    """The system's authorities, read once: that takes longer than all else in making a `GitHubClient`."""
     return ssl.create_default_context()
 
 
-class Wire:
+class GitHubClient:
     """A connection pool to one GitHub; use as `async with`, in one task and its children."""
 
     def __init__(
@@ -116,7 +116,7 @@ class Wire:
             UnauthAuthStrategy(),
             base_url=api_root(github_url),
             timeout=TIMEOUT_SECONDS,
-            ssl_verify=_trusted(),
+            ssl_verify=_ssl_context(),
             user_agent="capuchin",
             auto_retry=False,
             async_transport=transport,
@@ -124,11 +124,11 @@ class Wire:
             cache_strategy=MemCacheStrategy(),
         )
         version = "2026-03-10" if is_github_com(github_url) else "2022-11-28"
-        self._graphql = graphql_url(github_url)
+        self._graphql_url = graphql_url(github_url)
         self._headers = {"X-GitHub-Api-Version": version}
         self.pause = pause
 
-    async def __aenter__(self) -> Wire:
+    async def __aenter__(self) -> GitHubClient:
         await self._github.__aenter__()
         return self
 
@@ -144,21 +144,21 @@ class Wire:
         json: Mapping[str, Any] | None = None,
         params: Mapping[str, Any] | None = None,
         etag: str = "",
-    ) -> Answer:
-        """Send once, or up to `TRIES` times where a repetition is harmless.
+    ) -> ApiResponse:
+        """Send once, or up to `SUBMIT_ATTEMPTS` times where a repetition is harmless.
 
         With an `etag` the answer may be that nothing has changed, which GitHub does not count.
 
         Raises:
             GitHubUnavailable, NotFound, Forbidden, Unprocessable: see `errors.py`.
         """
-        tries = TRIES if method in SAFE_TO_REPEAT else 1
+        tries = MAX_TRIES if method in SAFE_TO_REPEAT else 1
         for attempt in range(1, tries + 1):
             try:
-                return await self._signed(method, path, credential, json, params, etag)
+                return await self._send_once(method, path, credential, json, params, etag)
             except GitHubUnavailable as error:
                 wait = error.retry_after
-                if attempt == tries or (wait is not None and wait > PATIENCE_SECONDS):
+                if attempt == tries or (wait is not None and wait > MAX_WAIT_SECONDS):
                     raise
                 jitter = 1 + random.random() / 4  # noqa: S311 - spreads retries, guards nothing
                 await asyncio.sleep(
@@ -166,7 +166,7 @@ class Wire:
                 )
         raise AssertionError("every try returns or raises")
 
-    async def graphql(
+    async def query_graphql(
         self, query: str, variables: Mapping[str, Any], credential: Credential
     ) -> Any:
         """The `data` of a question, or of a mutation whose repetition is harmless.
@@ -175,14 +175,14 @@ class Wire:
             Forbidden: GitHub refuses it. GitHubUnavailable: see `errors.py`.
         """
         answer = await self.send(
-            "POST", self._graphql, credential, json={"query": query, "variables": variables}
+            "POST", self._graphql_url, credential, json={"query": query, "variables": variables}
         )
         if answer.data.get("errors"):
             kinds = ", ".join(str(error.get("type")) for error in answer.data["errors"])
-            raise Forbidden(f"POST {self._graphql}: {kinds}")
+            raise Forbidden(f"POST {self._graphql_url}: {kinds}")
         return answer.data.get("data")
 
-    async def pages(
+    async def paginate(
         self,
         path: str,
         credential: Credential,
@@ -202,10 +202,10 @@ class Wire:
             listed = answer.data if items is None else answer.data[items]
             for item in cast("list[dict[str, Any]]", listed):
                 yield item
-            if not answer.more:
+            if not answer.has_more:
                 return
 
-    async def _signed(
+    async def _send_once(
         self,
         method: str,
         path: str,
@@ -213,10 +213,10 @@ class Wire:
         json: Mapping[str, Any] | None,
         params: Mapping[str, Any] | None,
         etag: str,
-    ) -> Answer:
+    ) -> ApiResponse:
         condition = {"If-None-Match": etag} if etag else {}
         for last in (False, True):
-            value = await credential.value()
+            value = await credential.get_header()
             try:
                 response = await self._github.arequest(
                     method,
@@ -227,36 +227,36 @@ class Wire:
                 )
             except RequestFailed as error:
                 # A 401 had no effect, so even a POST may be sent again under a fresh token.
-                if error.response.status_code == 401 and not last and credential.rejected(value):
+                if error.response.status_code == 401 and not last and credential.discard(value):
                     continue
-                raise _translated(method, path, error) from None
+                raise _translate_error(method, path, error) from None
             except GitHubException:
                 raise GitHubUnavailable(f"{method} {path}: no answer") from None
             body = response.json() if response.content else None
             more = 'rel="next"' in response.headers.get("link", "")
             named = response.headers.get("etag", "")
-            return Answer(status=response.status_code, data=body, more=more, etag=named)
+            return ApiResponse(status=response.status_code, data=body, has_more=more, etag=named)
         raise AssertionError("the last try returns or raises")
 
 
-def _translated(method: str, path: str, error: RequestFailed) -> GitHubError:
+def _translate_error(method: str, path: str, error: RequestFailed) -> GitHubError:
     status = error.response.status_code
-    said = f"{method} {path}: {status}"
+    message = f"{method} {path}: {status}"
     if isinstance(error, RateLimitExceeded):
         kind = "rate" if isinstance(error, PrimaryRateLimitExceeded) else "secondary rate"
         seconds = error.retry_after.total_seconds()
-        return GitHubUnavailable(f"{said} ({kind} limit)", retry_after=seconds)
+        return GitHubUnavailable(f"{message} ({kind} limit)", retry_after=seconds)
     if status == 403 and "rate limit" in error.response.text[:2000].lower():
         # GitHub asks for at least a minute where it sends no header
         # (docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api).
-        return GitHubUnavailable(f"{said} (secondary rate limit)", retry_after=60.0)
+        return GitHubUnavailable(f"{message} (secondary rate limit)", retry_after=60.0)
     if status >= 500 or status in (408, 429):
-        return GitHubUnavailable(said)
+        return GitHubUnavailable(message)
     if status in (404, 410, 451):
-        return NotFound(said)
+        return NotFound(message)
     if status in (401, 403):
-        return Forbidden(said)
-    return Unprocessable(said)
+        return Forbidden(message)
+    return Unprocessable(message)
 
 
 async def find_or_create(
@@ -266,7 +266,7 @@ async def find_or_create(
 
     A POST that fails may have had its effect all the same, so each new try looks first.
     """
-    for attempt in range(1, TRIES + 1):
+    for attempt in range(1, MAX_TRIES + 1):
         if (found := await find()) is not None:
             return found
         try:
@@ -276,7 +276,7 @@ async def find_or_create(
                 return found
             raise
         except GitHubUnavailable as error:
-            if attempt == TRIES or (error.retry_after or 0) > PATIENCE_SECONDS:
+            if attempt == MAX_TRIES or (error.retry_after or 0) > MAX_WAIT_SECONDS:
                 raise
             await asyncio.sleep(error.retry_after or pause * 2 ** (attempt - 1))
     raise AssertionError("every try returns or raises")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 
-from bot.github.changes import touched
+from bot.github.changes import list_changed
 from bot.github.errors import NotFound
 from bot.github.http import PER_PAGE
 from bot.github.models import (
@@ -13,14 +13,14 @@ from bot.github.models import (
     Cursor,
     EditFacts,
     IssueFacts,
-    LabelledFacts,
+    LabelEventFacts,
     LinkedPull,
     TimelineFacts,
 )
 from bot.github.reactions import Reaction, Reactions
-from bot.github.repository_api import Scope
+from bot.github.repository_api import RepositoryApi
 
-EDITED = (
+LAST_EDIT_QUERY = (
     "query($id: ID!) { node(id: $id) { ... on Issue { lastEditedAt "
     "timelineItems(itemTypes: [RENAMED_TITLE_EVENT], last: 1) "
     "{ nodes { ... on RenamedTitleEvent { createdAt } } } } } }"
@@ -30,32 +30,32 @@ COMMENT_PAGES = 5
 
 
 class Issues:
-    """Raises as `Wire.send` does unless said otherwise."""
+    """Raises as `GitHubClient.send` does unless said otherwise."""
 
-    def __init__(self, scope: Scope, own_login: str) -> None:
-        self._scope = scope
+    def __init__(self, api: RepositoryApi, own_login: str) -> None:
+        self._api = api
         self._own_login = own_login.lower()
 
     async def get(self, number: int) -> IssueFacts | None:
         """None when the issue was deleted, or transferred to another repository."""
         try:
-            found = IssueFacts.model_validate(await self._scope.get("issues", number))
+            found = IssueFacts.model_validate(await self._api.get("issues", number))
         except NotFound:
             return None
         # A transferred issue answers with a redirect that ends at its new number.
         return found if found.number == number else None
 
-    async def edited_at(self, issue: IssueFacts) -> datetime | None:
+    async def get_edit_time(self, issue: IssueFacts) -> datetime | None:
         """When its title or text was last changed; None: never.
 
         docs.github.com/graphql/reference/objects#issue
         """
         found = EditFacts.model_validate(
-            (await self._scope.graphql(EDITED, {"id": issue.node_id}))["node"]
+            (await self._api.query_graphql(LAST_EDIT_QUERY, {"id": issue.node_id}))["node"]
         )
         return max(filter(None, (found.body, found.title)), default=None)
 
-    async def comments(
+    async def list_comments(
         self, number: int, *, since: datetime | None = None, count: int = 0
     ) -> AsyncIterator[CommentFacts]:
         """Comments, oldest first; `since` leaves out those last changed before it.
@@ -64,7 +64,7 @@ class Issues:
         """
         query = {} if since is None else {"since": since.strftime("%Y-%m-%dT%H:%M:%SZ")}
         first = max(1, -(-count // PER_PAGE) - COMMENT_PAGES + 1)
-        listed = self._scope.pages(
+        listed = self._api.paginate(
             "issues", number, "comments", limit=COMMENT_PAGES, first=first, **query
         )
         async for item in listed:
@@ -74,7 +74,7 @@ class Issues:
         self, number: int, marker: str, *, since: datetime | None = None
     ) -> CommentFacts | None:
         """Our own comment that holds `marker`; others that quote it are not it."""
-        async for comment in self.comments(number, since=since):
+        async for comment in self.list_comments(number, since=since):
             if self.is_own(comment.author) and marker in (comment.body or ""):
                 return comment
         return None
@@ -89,15 +89,15 @@ class Issues:
             return await self.find_comment(number, marker, since=since)
 
         async def create() -> CommentFacts:
-            made = await self._scope.send("POST", "issues", number, "comments", json={"body": body})
+            made = await self._api.send("POST", "issues", number, "comments", json={"body": body})
             return CommentFacts.model_validate(made)
 
-        return await self._scope.once(find, create)
+        return await self._api.find_or_create(find, create)
 
     async def edit_comment(self, comment: int, body: str) -> bool:
         """False when the comment was deleted."""
         try:
-            await self._scope.send("PATCH", "issues", "comments", comment, json={"body": body})
+            await self._api.send("PATCH", "issues", "comments", comment, json={"body": body})
         except NotFound:
             return False
         return True
@@ -112,65 +112,67 @@ class Issues:
 
     def reactions(self, *what: str | int) -> Reactions:
         """Ours to an issue by its number, or to a comment by `"comments"` and its id."""
-        return Reactions(self._scope, self.is_own, "issues", *what)
+        return Reactions(self._api, self.is_own, "issues", *what)
 
     async def add_labels(self, number: int, labels: Sequence[str]) -> None:
         """GitHub makes those that the repository lacks; one that is on already stays."""
         where = ("issues", number, "labels")
-        await self._scope.send("POST", *where, json={"labels": list(labels)})
+        await self._api.send("POST", *where, json={"labels": list(labels)})
 
     async def remove_label(self, number: int, label: str) -> None:
         """Fine when the label is not on the issue, or is none: an empty one names no label."""
         if not label:
             return
         try:
-            await self._scope.send("DELETE", "issues", number, "labels", label)
+            await self._api.send("DELETE", "issues", number, "labels", label)
         except NotFound:
             return
 
-    async def find_labelled(self, label: str) -> AsyncIterator[IssueFacts]:
+    async def list_with_label(self, label: str) -> AsyncIterator[IssueFacts]:
         """Open issues that carry the label; pull requests are left out."""
-        async for item in self._scope.pages("issues", limit=3, state="open", labels=label):
+        async for item in self._api.paginate("issues", limit=3, state="open", labels=label):
             found = IssueFacts.model_validate(item)
             if found.pull_request is None:
                 yield found
 
-    async def changed(self, cursor: Cursor) -> tuple[list[IssueFacts], Cursor]:
+    async def list_changed(self, cursor: Cursor) -> tuple[list[IssueFacts], Cursor]:
         """Issues and pull requests, open or closed, touched since; where to go on the next time.
 
         Where nothing was touched this costs nothing of the rate limit.
         """
-        found, latest, etag = await touched(
-            self._scope, IssueFacts, cursor.since, cursor.etag, "issues", state="all"
+        found, latest, etag = await list_changed(
+            self._api, IssueFacts, cursor.since, cursor.etag, "issues", state="all"
         )
         return found, cursor.model_copy(update={"since": latest, "etag": etag})
 
-    async def commented(self, cursor: Cursor, since: datetime) -> tuple[list[CommentFacts], Cursor]:
-        """As `changed`, of the comments on all issues and pull requests; from `since` on."""
+    async def list_changed_comments(
+        self, cursor: Cursor, since: datetime
+    ) -> tuple[list[CommentFacts], Cursor]:
+        """As `list_changed`, of the comments on all issues and pull requests; from `since` on."""
         etag = cursor.comments_etag if since == cursor.comments_since else ""
-        found, latest, etag = await touched(
-            self._scope, CommentFacts, since, etag, "issues", "comments"
+        found, latest, etag = await list_changed(
+            self._api, CommentFacts, since, etag, "issues", "comments"
         )
         later = {"comments_since": latest, "comments_etag": etag}
         return found, cursor.model_copy(update=later)
 
-    async def labelled_by(self, number: int, label: str) -> tuple[str, datetime] | None:
+    async def find_labeler(self, number: int, label: str) -> tuple[str, datetime] | None:
         """Login of who last put the label on the issue, and when; None when that was a bot."""
         last: tuple[str, datetime] | None = None
-        async for event in self._scope.pages("issues", number, "events"):
-            found = LabelledFacts.model_validate(event)
+        async for event in self._api.paginate("issues", number, "events"):
+            found = LabelEventFacts.model_validate(event)
             named = found.event == "labeled" and found.label.lower() == label.lower()
             if named and found.actor and found.created_at:
                 last = None if found.actor_type == "Bot" else (found.actor, found.created_at)
         return last
 
-    async def linked_pulls(self, number: int) -> AsyncIterator[LinkedPull]:
+    async def list_linked_pulls(self, number: int) -> AsyncIterator[LinkedPull]:
         """Pull requests that mention the issue, oldest first, each once.
 
         docs.github.com/rest/issues/timeline: "cross-referenced" events.
         """
         seen: set[str] = set()
-        async for event in self._scope.pages("issues", number, "timeline", limit=COMMENT_PAGES):
+        async for event in self._api.paginate("issues", number, "timeline", limit=COMMENT_PAGES):
             found = TimelineFacts.model_validate(event)
             pull = found.source if found.event == "cross-referenced" else None
             if pull is not None and pull.pull_request is not None and pull.html_url not in seen:

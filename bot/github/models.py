@@ -16,7 +16,7 @@ class Fact(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
 
 
-def _each(key: str) -> BeforeValidator:
+def _each_value(key: str) -> BeforeValidator:
     """Of a list of objects, one text of each."""
 
     def read(value: Any) -> Any:
@@ -42,12 +42,12 @@ class IssueFacts(Fact):
     pull_request: dict[str, Any] | None = None
     """Set when the "issue" is a pull request."""
     locked: bool = False
-    labels: Annotated[tuple[str, ...], _each("name")] = ()
-    assignees: Annotated[tuple[str, ...], _each("login")] = ()
+    labels: Annotated[tuple[str, ...], _each_value("name")] = ()
+    assignees: Annotated[tuple[str, ...], _each_value("login")] = ()
     """Logins."""
     updated_at: datetime | None = None
 
-    def wears(self, label: str) -> bool:
+    def has_label(self, label: str) -> bool:
         return label.casefold() in {name.casefold() for name in self.labels}
 
 
@@ -119,17 +119,17 @@ class CommentFacts(Fact):
         return int(number) if number.isdecimal() else 0
 
     @property
-    def on_pull(self) -> bool:
+    def is_on_pull(self) -> bool:
         """It stands in the conversation of a pull request."""
         return self.html_url.partition("#")[0].split("/")[-2:-1] == ["pull"]
 
     @property
-    def on_line(self) -> bool:
+    def is_on_line(self) -> bool:
         """It stands on a line of a pull request's diff."""
         return self.pull_request_url != ""
 
     @property
-    def edited(self) -> bool:
+    def is_edited(self) -> bool:
         return self.created_at is None or self.updated_at > self.created_at
 
 
@@ -165,7 +165,7 @@ class PullRequestFacts(Fact):
     head_branch: str = Field(validation_alias=AliasPath("head", "ref"))
     head_sha: str = Field(validation_alias=AliasPath("head", "sha"))
     node_id: str = ""
-    labels: Annotated[tuple[str, ...], _each("name")] = ()
+    labels: Annotated[tuple[str, ...], _each_value("name")] = ()
     created_at: datetime | None = None
     updated_at: datetime | None = None
 
@@ -177,7 +177,7 @@ class CommitFacts(Fact):
     """Of a person too where GitHub knows no account of that address."""
     author_email: str = Field(default="", validation_alias=AliasPath("commit", "author", "email"))
     committed_at: datetime = Field(validation_alias=AliasPath("commit", "committer", "date"))
-    parents: Annotated[tuple[str, ...], _each("sha")] = ()
+    parents: Annotated[tuple[str, ...], _each_value("sha")] = ()
 
 
 class ReviewFacts(Fact):
@@ -245,7 +245,7 @@ class FileFacts(Fact):
     content: str = ""
 
 
-class LabelledFacts(Fact):
+class LabelEventFacts(Fact):
     """An entry of an issue's history; only of "labeled" ones do we read more than `event`."""
 
     event: str
@@ -261,7 +261,7 @@ class ReactionFacts(Fact):
     author: str = Field(default="ghost", validation_alias=AliasPath("user", "login"))
 
 
-class Signs(Frozen):
+class ExistingWork(Frozen):
     """What was seen."""
 
     locked: bool = False

@@ -7,45 +7,45 @@ from typing import Literal
 
 from bot.github.errors import NotFound
 from bot.github.models import ReactionFacts
-from bot.github.repository_api import Scope
+from bot.github.repository_api import RepositoryApi
 
 Reaction = Literal["eyes", "rocket", "confused", "+1"]
 
 
 class Reactions:
-    """Raises as `Wire.send` does unless said otherwise."""
+    """Raises as `GitHubClient.send` does unless said otherwise."""
 
-    def __init__(self, scope: Scope, is_own: Callable[[str], bool], *what: str | int) -> None:
+    def __init__(self, api: RepositoryApi, is_own: Callable[[str], bool], *what: str | int) -> None:
         """`what` is the path of the issue or comment below its repository."""
-        self._scope = scope
+        self._api = api
         self._is_own = is_own
-        self._where = (*what, "reactions")
+        self._path = (*what, "reactions")
 
     async def add(self, content: Reaction) -> None:
         """GitHub itself answers a second one with the first."""
         json = {"content": content}
 
         async def find() -> ReactionFacts | None:
-            return await self._own(content)
+            return await self._find_own(content)
 
         async def create() -> ReactionFacts:
-            made = await self._scope.send("POST", *self._where, json=json)
+            made = await self._api.send("POST", *self._path, json=json)
             return ReactionFacts.model_validate(made)
 
-        await self._scope.once(find, create)
+        await self._api.find_or_create(find, create)
 
     async def remove(self, content: Reaction) -> None:
         """Fine when it is not there."""
-        found = await self._own(content)
+        found = await self._find_own(content)
         if found is None:
             return
         try:
-            await self._scope.send("DELETE", *self._where, found.id)
+            await self._api.send("DELETE", *self._path, found.id)
         except NotFound:
             return
 
-    async def _own(self, content: Reaction) -> ReactionFacts | None:
-        listed = self._scope.pages(*self._where, content=content)
+    async def _find_own(self, content: Reaction) -> ReactionFacts | None:
+        listed = self._api.paginate(*self._path, content=content)
         async for item in listed:
             found = ReactionFacts.model_validate(item)
             if found.content == content and self._is_own(found.author):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from bot.github.http import Wire, path
+from bot.github.http import GitHubClient, api_path
 from bot.github.models import Fact
 
 
-class Registered(Fact):
+class AppRegistration(Fact):
     """The App as GitHub hands it over, once."""
 
     id: int
@@ -18,23 +18,25 @@ class Registered(Fact):
     webhook_secret: str = Field(repr=False)
 
 
-class Nobody:
+class NoCredential:
     """Signs nothing: the code is the credential."""
 
-    async def value(self) -> str:
+    async def get_header(self) -> str:
         return ""
 
-    def rejected(self, value: str) -> bool:  # noqa: ARG002 - there is no other
+    def discard(self, value: str) -> bool:  # noqa: ARG002 - there is no other
         return False
 
 
-async def convert(github_url: str, code: str) -> Registered:
+async def exchange_code(github_url: str, code: str) -> AppRegistration:
     """The App of a code, which is good once and for an hour. Not repeated when it fails.
 
     Raises:
         NotFound: the code was used, or is too old. GitHubUnavailable. ValidationError: GitHub
         made no secret for the webhook.
     """
-    async with Wire(github_url) as wire:
-        answer = await wire.send("POST", path("app-manifests", code, "conversions"), Nobody())
-    return Registered.model_validate(answer.data)
+    async with GitHubClient(github_url) as client:
+        answer = await client.send(
+            "POST", api_path("app-manifests", code, "conversions"), NoCredential()
+        )
+    return AppRegistration.model_validate(answer.data)

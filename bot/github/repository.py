@@ -15,7 +15,7 @@ from bot.github.http import PER_PAGE
 from bot.github.issues import Issues
 from bot.github.models import CommitFacts, FileFacts, RepositoryFacts
 from bot.github.pulls import Pulls
-from bot.github.repository_api import Scope
+from bot.github.repository_api import RepositoryApi
 from bot.types import RepoRef
 
 HISTORY_PAGES: Final = 5
@@ -36,91 +36,96 @@ class Identity:
 
 
 class Repository:
-    """What the bot does with one repository. Raises as `Wire.send` does unless said otherwise."""
+    """What the bot does with one repository. Raises as `GitHubClient.send` does unless said otherwise."""
 
     def __init__(
-        self, scope: Scope, ref: RepoRef, identity: Identity, *, defaults: Scope | None = None
+        self,
+        api: RepositoryApi,
+        ref: RepoRef,
+        identity: Identity,
+        *,
+        defaults: RepositoryApi | None = None,
     ) -> None:
         """`defaults` is the owner's `.github` repository, to be read only."""
-        self._scope = scope
+        self._api = api
         self._defaults = defaults
         self.ref = ref
         self.identity = identity
-        self.issues = Issues(scope, identity.login)
-        self.pulls = Pulls(scope, ref.owner)
-        self.checks = Checks(scope)
+        self.issues = Issues(api, identity.login)
+        self.pulls = Pulls(api, ref.owner)
+        self.checks = Checks(api)
 
-    async def token(self) -> str:
+    async def get_token(self) -> str:
         """An installation token for git, good for the next five minutes at least."""
-        return await self._scope.credential.token()
+        return await self._api.credential.get_token()
 
-    async def facts(self) -> RepositoryFacts | None:
+    async def get_facts(self) -> RepositoryFacts | None:
         """None when the repository is gone or the App was uninstalled."""
         try:
-            return RepositoryFacts.model_validate(await self._scope.get())
+            return RepositoryFacts.model_validate(await self._api.get())
         except NotFound:
             return None
 
-    async def permission(self, login: str) -> str:
+    async def get_permission(self, login: str) -> str:
         """`admin`, `maintain`, `write`, `triage`, `read` or `none`, of a person by login."""
         try:
-            found = await self._scope.get("collaborators", login, "permission")
+            found = await self._api.get("collaborators", login, "permission")
         except NotFound:
             return "none"
-        # `permission` knows no more than admin, write, read; `role_name` tells maintain and
-        # triage from them, or names a custom role, whose base `permission` then states.
+        # `get_permission` knows no more than admin, write, read; `role_name` tells maintain and
+        # triage from them, or names a custom role, whose base `get_permission` then states.
         role = str(found.get("role_name") or "")
         known = ("admin", "maintain", "write", "triage", "read")
         return role if role in known else str(found.get("permission") or "none")
 
-    async def file_text(self, *segments: str, ref: str | None = None) -> str | None:
+    async def read_file(self, *segments: str, ref: str | None = None) -> str | None:
         """A file at the head of the default branch; None when there is none, or of over a MiB.
 
         `ref` names another commit. What is not UTF-8 comes as replacement characters, so that its
         reader can complain.
         """
-        return await _file_text(self._scope, *segments, ref=ref)
+        return await _read_file(self._api, *segments, ref=ref)
 
-    async def defaults_text(self, *segments: str) -> str | None:
-        """As `file_text`, of the owner's `.github` repository; None where we may not read it."""
+    async def read_defaults_file(self, *segments: str) -> str | None:
+        """As `render_file`, of the owner's `.github` repository; None where we may not read it."""
         if self._defaults is None:
             return None
         try:
-            await self._defaults.credential.token()
+            await self._defaults.credential.get_token()
         except (NotFound, Forbidden):  # not among the repositories of the installation
             self._defaults = None
             return None
-        return await _file_text(self._defaults, *segments)
+        return await _read_file(self._defaults, *segments)
 
-    async def branch_head(self, branch: str) -> str | None:
+    async def get_branch_head(self, branch: str) -> str | None:
         """The full SHA that a branch points at, or None when there is no such branch."""
         try:
-            found = await self._scope.get("git", "ref", "heads", *branch.split("/"))
+            found = await self._api.get("git", "ref", "heads", *branch.split("/"))
         except NotFound:
             return None
         except Unprocessable:  # GitHub's 409 for a repository without a commit
             return None
         return str(found["object"]["sha"])
 
-    async def branches(self) -> AsyncIterator[str]:
+    async def list_branches(self) -> AsyncIterator[str]:
         """Names of branches, the first few hundred."""
-        async for branch in self._scope.pages("branches", limit=3):
+        async for branch in self._api.paginate("branches", limit=3):
             yield str(branch["name"])
 
-    async def recent_messages(self) -> list[str]:
+    async def list_recent_messages(self) -> list[str]:
         """The messages of the latest hundred commits on the default branch."""
-        listed = self._scope.pages("commits", limit=1)
+        listed = self._api.paginate("commits", limit=1)
         try:
             return [str(item["commit"]["message"]) async for item in listed]
         except Unprocessable:  # GitHub's 409 for a repository without a commit
             return []
 
-    async def history(self, branch: str, since: datetime) -> tuple[list[CommitFacts], bool]:
+    async def list_commits(self, branch: str, since: datetime) -> tuple[list[CommitFacts], bool]:
         """Commits made since, newest first; whether there may be more than are read.
 
         Nothing where the branch is gone.
         """
-        listed = self._scope.pages(
+        listed = self._api.paginate(
             "commits", limit=HISTORY_PAGES, sha=branch, since=f"{since:%Y-%m-%dT%H:%M:%SZ}"
         )
         try:
@@ -129,27 +134,27 @@ class Repository:
             return [], False
         return found, len(found) == HISTORY_PAGES * PER_PAGE
 
-    async def branch_with(
+    async def create_branch_with(
         self, branch: str, *, base: str, path: str, text: str, message: str
     ) -> bool:
         """A new branch: the commit `base` with one file more, by us. False where rules forbid it.
 
         A branch of that name is left as it is.
         """
-        parent = await self._scope.get("git", "commits", base)
+        parent = await self._api.get("git", "commits", base)
         file = {"path": path, "mode": "100644", "type": "blob", "content": text}
 
         async def create() -> str:
             tree = {"base_tree": parent["tree"]["sha"], "tree": [file]}
-            kept = await self._scope.send("POST", "git", "trees", json=tree)
+            kept = await self._api.send("POST", "git", "trees", json=tree)
             commit = {"message": message, "tree": kept["sha"], "parents": [base]}
-            made = await self._scope.send("POST", "git", "commits", json=commit)
+            made = await self._api.send("POST", "git", "commits", json=commit)
             ref = {"ref": f"refs/heads/{branch}", "sha": made["sha"]}
-            await self._scope.send("POST", "git", "refs", json=ref)
+            await self._api.send("POST", "git", "refs", json=ref)
             return str(made["sha"])
 
         try:
-            await self._scope.once(lambda: self.branch_head(branch), create)
+            await self._api.find_or_create(lambda: self.get_branch_head(branch), create)
         except (Forbidden, Unprocessable):
             return False
         return True
@@ -157,15 +162,15 @@ class Repository:
     async def delete_branch(self, branch: str) -> None:
         """Delete a branch; fine when it is already gone."""
         try:
-            await self._scope.send("DELETE", "git", "refs", "heads", *branch.split("/"))
+            await self._api.send("DELETE", "git", "refs", "heads", *branch.split("/"))
         except (NotFound, Unprocessable):  # GitHub answers 422 for a missing reference
             return
 
 
-async def _file_text(scope: Scope, *segments: str, ref: str | None = None) -> str | None:
+async def _read_file(api: RepositoryApi, *segments: str, ref: str | None = None) -> str | None:
     query = {} if ref is None else {"ref": ref}
     try:
-        found = await scope.get("contents", *segments, **query)
+        found = await api.get("contents", *segments, **query)
     except NotFound:
         return None
     if isinstance(found, list):  # a folder

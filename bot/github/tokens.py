@@ -12,7 +12,7 @@ from typing import Any
 import jwt
 
 from bot.github.errors import Forbidden, GitHubMisconfigured, NotFound, Unprocessable
-from bot.github.http import Wire, path
+from bot.github.http import GitHubClient, api_path
 
 RENEW_SECONDS = 5 * 60.0
 """A token is renewed this long before it expires: longer than any one call takes."""
@@ -26,12 +26,12 @@ PERMISSIONS = {
 }
 """What a run needs of a repository; `workflows` is not among it, so no edit can reach them."""
 
-READING = {"metadata": "read", "contents": "read"}
+READ_PERMISSIONS = {"metadata": "read", "contents": "read"}
 """What reading an owner's defaults needs."""
 
 
 @lru_cache(maxsize=2)
-def _parsed(private_key: str) -> Any:
+def _parse_key(private_key: str) -> Any:
     """Kept: parsing takes thirty times as long as signing."""
     return jwt.get_algorithm_by_name("RS256").prepare_key(private_key)
 
@@ -43,15 +43,15 @@ class AppCredential:
         self._app_id = app_id
         self.private_key = private_key
 
-    async def value(self) -> str:
+    async def get_header(self) -> str:
         now = int(time.time())
         claims = {"iss": self._app_id, "iat": now - 60, "exp": now + 9 * 60}
         try:
-            return "Bearer " + jwt.encode(claims, _parsed(self.private_key), algorithm="RS256")
+            return "Bearer " + jwt.encode(claims, _parse_key(self.private_key), algorithm="RS256")
         except (ValueError, TypeError, jwt.PyJWTError):
             raise GitHubMisconfigured("the App's private key is not an RSA key") from None
 
-    def rejected(self, value: str) -> bool:  # noqa: ARG002 - a fresh JWT would say the same
+    def discard(self, value: str) -> bool:  # noqa: ARG002 - a fresh JWT would say the same
         return False
 
 
@@ -67,29 +67,29 @@ class InstallationCredential:
         self._expires = 0.0
         self._lock = asyncio.Lock()
 
-    async def token(self) -> str:
+    async def get_token(self) -> str:
         """A token good for at least `RENEW_SECONDS`.
 
         Raises:
-            NotFound: the App is no longer installed there. Others as `Wire.send`.
+            NotFound: the App is no longer installed there. Others as `GitHubClient.send`.
         """
         async with self._lock:
             if not self._token or self._clock() > self._expires - RENEW_SECONDS:
                 self._token, self._expires = await self._mint()
             return self._token
 
-    async def value(self) -> str:
-        return f"token {await self.token()}"
+    async def get_header(self) -> str:
+        return f"token {await self.get_token()}"
 
-    def rejected(self, value: str) -> bool:
+    def discard(self, value: str) -> bool:
         """Forget a token that GitHub no longer takes, unless a newer one is here already."""
         if value == f"token {self._token}":
             self._token = ""
         return True
 
 
-async def mint(
-    wire: Wire,
+async def mint_token(
+    client: GitHubClient,
     app: AppCredential,
     installation: int,
     repository: str | None,
@@ -108,9 +108,9 @@ async def mint(
     body: dict[str, Any] = {"permissions": {"metadata": "read", "issues": "read"}}
     if repository is not None:
         body = {"repositories": [repository], "permissions": dict(permissions)}
-    where = path("app", "installations", installation, "access_tokens")
+    where = api_path("app", "installations", installation, "access_tokens")
     try:
-        answer = await wire.send("POST", where, app, json=body)
+        answer = await client.send("POST", where, app, json=body)
     except Forbidden as error:
         if str(error).endswith("401"):
             raise GitHubMisconfigured("GitHub does not accept the App's id and key") from None

@@ -13,43 +13,48 @@ from bot.localhub.state import CheckRun, CommitStatus, Pull, Repo
 if TYPE_CHECKING:
     from bot.localhub.hub import LocalHub
 
-State = Literal["error", "failure", "pending", "success"]
+StatusState = Literal["error", "failure", "pending", "success"]
 
 
-async def ci(
-    hub: LocalHub, pull: Pull, conclusion: str | None, *, name: str = "tests", **asked: object
+async def report_check(
+    hub: LocalHub, pull: Pull, conclusion: str | None, *, name: str = "tests", **extra: object
 ) -> CheckRun:
     """Another App's only check of the pull request's head; without a conclusion it runs."""
     status = "completed" if conclusion else "in_progress"
-    fields = {"name": name, "status": status, **asked}
+    fields = {"name": name, "status": status, **extra}
     if conclusion:
         fields["conclusion"] = conclusion
-    run = checks.foreign(hub, pull.repo, pull.head_sha, "ci", fields, hub.add_user("ci"))
-    await hub.settled()
+    run = checks.create_foreign(hub, pull.repo, pull.head_sha, "ci", fields, hub.add_user("ci"))
+    await hub.wait_until_delivered()
     return run
 
 
-async def report(
-    hub: LocalHub, pull: Pull, state: State, *, context: str = "ci/tests", says: str | None = None
+async def report_status(
+    hub: LocalHub,
+    pull: Pull,
+    state: StatusState,
+    *,
+    context: str = "ci/tests",
+    description: str | None = None,
 ) -> CommitStatus:
     """A commit status of the pull request's head, by a CI that knows no checks."""
     repo = pull.repo
     by = hub.add_user("ci")
-    one = CommitStatus(hub.next_id(), pull.head_sha, context, state, says, by)
+    one = CommitStatus(hub.next_id(), pull.head_sha, context, state, description, by)
     repo.statuses.append(one)
-    (head,) = await asyncio.to_thread(repo.git.commits, [one.sha])
-    webhook_payloads.about_status(hub, repo, one, commit(hub.url, repo, head, by))
-    await hub.settled()
+    (head,) = await asyncio.to_thread(repo.git.read_commits, [one.sha])
+    webhook_payloads.send_status_event(hub, repo, one, commit(hub.url, repo, head, by))
+    await hub.wait_until_delivered()
     return one
 
 
 async def rerun(hub: LocalHub, repo: Repo, run: CheckRun, by: str) -> None:
     """The button beside a check."""
-    webhook_payloads.about_check(hub, repo, run, "rerequested", hub.add_user(by))
-    await hub.settled()
+    webhook_payloads.send_check_event(hub, repo, run, "rerequested", hub.add_user(by))
+    await hub.wait_until_delivered()
 
 
 async def rerun_all(hub: LocalHub, repo: Repo, run: CheckRun, by: str) -> None:
     """The button beside all checks of one App: of that whose `run` is one."""
-    webhook_payloads.about_suite(hub, repo, run.suite, "rerequested", hub.add_user(by))
-    await hub.settled()
+    webhook_payloads.send_suite_event(hub, repo, run.suite, "rerequested", hub.add_user(by))
+    await hub.wait_until_delivered()

@@ -39,7 +39,7 @@ class Refusal(Exception):
         }
 
 
-class GitFailed(Exception):
+class GitCommandFailed(Exception):
     """git ended with an error. The message holds what it printed."""
 
 
@@ -61,8 +61,8 @@ def unprocessable(message: str) -> Refusal:
     return Refusal(422, "Unprocessable Entity", [message])
 
 
-def custom(resource: str, message: str) -> Refusal:
-    """422 whose one error is a sentence of its own (`code` is `custom`)."""
+def custom_error(resource: str, message: str) -> Refusal:
+    """422 whose one error is a sentence of its own (`code` is `custom_error`)."""
     return Refusal(
         422, "Validation Failed", [{"resource": resource, "code": "custom", "message": message}]
     )

@@ -72,7 +72,7 @@ class Faults:
         return fault
 
     @property
-    def left(self) -> list[Fault]:
+    def pending(self) -> list[Fault]:
         """Faults that no call has met yet."""
         return list(self._waiting)
 
@@ -111,11 +111,11 @@ class RateLimit:
             )
         raise Refusal(403, "API rate limit exceeded for installation.")
 
-    def give_back(self) -> None:
+    def refund(self) -> None:
         """A call that turned out to cost nothing."""
         self.remaining = min(self.remaining + 1, self.limit)
 
-    def facts(self) -> dict[str, int]:
+    def summary(self) -> dict[str, int]:
         """As `GET /rate_limit` shows it."""
         return {
             "limit": self.limit,
@@ -126,5 +126,5 @@ class RateLimit:
 
     def headers(self) -> dict[str, str]:
         """On every answer of the REST API."""
-        facts = {f"x-ratelimit-{key}": str(value) for key, value in self.facts().items()}
+        facts = {f"x-ratelimit-{key}": str(value) for key, value in self.summary().items()}
         return {**facts, "x-ratelimit-resource": "core"}

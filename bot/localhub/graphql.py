@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 PATH = "/api/graphql"
 READY = re.compile(r"\bmarkPullRequestReadyForReview\s*\(\s*input\s*:")
-EDITED = re.compile(r"\blastEditedAt\b")
+EDIT_HISTORY = re.compile(r"\blastEditedAt\b")
 
 
-class GraphQLDoor:
+class GraphQLRouter:
     """docs.github.com/graphql/reference/mutations: errors come with status 200, as on GitHub."""
 
     def __init__(self, hub: LocalHub) -> None:
         self._hub = hub
 
-    async def answer(self, request: Request) -> Response:
+    async def handle(self, request: Request) -> Response:
         raw = await request.body()
         token = self._hub.tokens.find(
             request.headers.get("authorization", "").partition(" ")[2].strip()
@@ -39,7 +39,7 @@ class GraphQLDoor:
         elif refusal is not None and fault is not None and not fault.after_effect:
             status, body = refusal.status, refusal.body()
         else:
-            status, body = 200, self._done(raw, token)
+            status, body = 200, self._execute(raw, token)
             if refusal is not None:
                 status, body = refusal.status, refusal.body()
         answer = JSONResponse(body, status)
@@ -53,36 +53,36 @@ class GraphQLDoor:
         )  # fmt: skip
         return answer
 
-    def _done(self, raw: bytes, token: Token) -> dict[str, Any]:
+    def _execute(self, raw: bytes, token: Token) -> dict[str, Any]:
         asked = cast("dict[str, Any]", json.loads(raw))
         query = str(asked.get("query", ""))
-        wanted = str(cast("dict[str, Any]", asked.get("variables") or {}).get("id"))
+        global_id = str(cast("dict[str, Any]", asked.get("variables") or {}).get("id"))
         if READY.search(query):
-            pull = self._pull(wanted)
-            refused = _refused(token, wanted, pull and pull.repo, "pull_requests:write")
-            return refused or self._ready(cast(Pull, pull), token)
-        if EDITED.search(query):
-            issue = self._issue(wanted)
-            refused = _refused(token, wanted, issue and issue.repo, "issues:read")
-            return refused or _edited(cast(Issue, issue))
+            pull = self._find_pull(global_id)
+            refused = _access_error(token, global_id, pull and pull.repo, "pull_requests:write")
+            return refused or self._mark_ready(cast(Pull, pull), token)
+        if EDIT_HISTORY.search(query):
+            issue = self._find_issue(global_id)
+            refused = _access_error(token, global_id, issue and issue.repo, "issues:read")
+            return refused or _edit_history(cast(Issue, issue))
         self._hub.unexpected.append(f"POST {PATH}: {query[:80]}")
-        return _error("NOT_IMPLEMENTED", "This hub has no such query")
+        return _error_body("NOT_IMPLEMENTED", "This hub has no such query")
 
-    def _ready(self, pull: Pull, token: Token) -> dict[str, Any]:
+    def _mark_ready(self, pull: Pull, token: Token) -> dict[str, Any]:
         mark_ready(self._hub, pull, token.actor)
         shape = {"pullRequest": {"isDraft": pull.draft}}
         return {"data": {"markPullRequestReadyForReview": shape}}
 
-    def _pull(self, wanted: str) -> Pull | None:
+    def _find_pull(self, global_id: str) -> Pull | None:
         every = (pull for repo in self._hub.repos.values() for pull in repo.pulls)
-        return next((pull for pull in every if node_id("PR", pull.id) == wanted), None)
+        return next((pull for pull in every if node_id("PR", pull.id) == global_id), None)
 
-    def _issue(self, wanted: str) -> Issue | None:
+    def _find_issue(self, global_id: str) -> Issue | None:
         every = (issue for repo in self._hub.repos.values() for issue in repo.issues.values())
-        return next((issue for issue in every if node_id("I", issue.id) == wanted), None)
+        return next((issue for issue in every if node_id("I", issue.id) == global_id), None)
 
 
-def _edited(issue: Issue) -> dict[str, Any]:
+def _edit_history(issue: Issue) -> dict[str, Any]:
     """https://docs.github.com/graphql/reference/objects#issue"""
     edits = [one for one in issue.timeline if one.text.startswith("edited the")]
     body = [stamp(one.at) for one in edits if "body" in one.text]
@@ -91,13 +91,17 @@ def _edited(issue: Issue) -> dict[str, Any]:
     return {"data": {"node": shape}}
 
 
-def _refused(token: Token, wanted: str, repo: Repo | None, needs: str) -> dict[str, Any] | None:
-    if repo is None or not token.sees(repo):
-        return _error("NOT_FOUND", f"Could not resolve to a node with the global id of '{wanted}'")
-    if not token.may(repo, needs):
-        return _error("FORBIDDEN", "Resource not accessible by integration")
+def _access_error(
+    token: Token, global_id: str, repo: Repo | None, needs: str
+) -> dict[str, Any] | None:
+    if repo is None or not token.can_see(repo):
+        return _error_body(
+            "NOT_FOUND", f"Could not resolve to a node with the global id of '{global_id}'"
+        )
+    if not token.is_allowed(repo, needs):
+        return _error_body("FORBIDDEN", "Resource not accessible by integration")
     return None
 
 
-def _error(kind: str, message: str) -> dict[str, Any]:
+def _error_body(kind: str, message: str) -> dict[str, Any]:
     return {"data": None, "errors": [{"type": kind, "message": message}]}

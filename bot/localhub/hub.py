@@ -10,13 +10,13 @@ from pathlib import Path
 from bot.localhub import webhook_payloads
 from bot.localhub.actions import comments, issues, pulls, refs
 from bot.localhub.faults import Faults, RateLimit
-from bot.localhub.git.pull_facts import facts_of
+from bot.localhub.git.pull_facts import read_pull_facts
 from bot.localhub.git.seed import commit_tree
 from bot.localhub.identity import AppIdentity
 from bot.localhub.json.pulls import PullFacts
 from bot.localhub.registration import Registrations
 from bot.localhub.registry import Registry
-from bot.localhub.serve import create_app, serving
+from bot.localhub.serve import create_app, serve_app
 from bot.localhub.state import (
     Comment,
     Exchange,
@@ -52,7 +52,7 @@ class LocalHub(Registry):
         self.private_mode = True
         """As of an Enterprise Server: nothing is read without a token. False: as github.com."""
         self.on_exchange: Callable[[Exchange], None] | None = None
-        self._facts: dict[tuple[int, str, str], PullFacts] = {}
+        self._pull_facts: dict[tuple[int, str, str], PullFacts] = {}
 
     @asynccontextmanager
     async def serve(
@@ -62,7 +62,7 @@ class LocalHub(Registry):
 
         `enterprise` is the name of an Enterprise Server that it is to be, and that leads here.
         """
-        async with serving(create_app(self), host, port) as address:
+        async with serve_app(create_app(self), host, port) as address:
             if enterprise:
                 address = address.replace(host, enterprise, 1)
                 self.webhooks.enterprise_host = enterprise
@@ -88,20 +88,20 @@ class LocalHub(Registry):
         """Every webhook, oldest first."""
         return self.webhooks.deliveries
 
-    async def settled(self) -> None:
+    async def wait_until_delivered(self) -> None:
         """Waits until every webhook has been answered or has failed."""
-        await self.webhooks.settled()
+        await self.webhooks.wait_until_idle()
 
     async def redeliver(self, delivery: Delivery) -> Delivery:
         """Sends the same guid and bytes again."""
         again = self.webhooks.resend(delivery)
-        await self.settled()
+        await self.wait_until_delivered()
         return again
 
     async def ping(self) -> None:
         """As GitHub does when the App's webhook is set up."""
-        webhook_payloads.ping(self)
-        await self.settled()
+        webhook_payloads.send_ping(self)
+        await self.wait_until_delivered()
 
     # Issues
 
@@ -114,70 +114,70 @@ class LocalHub(Registry):
         labels: Iterable[str] = (),
     ) -> Issue:
         issue = issues.open_issue(self, repo, title, body, self.add_user(author), labels)
-        await self.settled()
+        await self.wait_until_delivered()
         return issue
 
     async def edit_issue(
         self, issue: Issue, by: str, title: str | None = None, body: str | None = None
     ) -> None:
         issues.edit(self, issue, self.add_user(by), title, body)
-        await self.settled()
+        await self.wait_until_delivered()
 
     async def add_label(self, issue: Issue, name: str, by: str) -> None:
         issues.add_labels(self, issue, [name], self.add_user(by))
-        await self.settled()
+        await self.wait_until_delivered()
 
     async def remove_label(self, issue: Issue, name: str, by: str) -> None:
         issues.remove_label(self, issue, name, self.add_user(by))
-        await self.settled()
+        await self.wait_until_delivered()
 
     async def assign(self, issue: Issue, login: str, by: str) -> None:
         issues.assign(self, issue, self.add_user(login), self.add_user(by))
-        await self.settled()
+        await self.wait_until_delivered()
 
     async def close_issue(self, issue: Issue, by: str) -> None:
         """Closes a pull request too, without merging."""
         issues.close(self, issue, self.add_user(by))
-        await self.settled()
+        await self.wait_until_delivered()
 
     async def reopen_issue(self, issue: Issue, by: str) -> None:
         issues.reopen(self, issue, self.add_user(by))
-        await self.settled()
+        await self.wait_until_delivered()
 
     async def delete_issue(self, issue: Issue, by: str) -> None:
         issues.delete(self, issue, self.add_user(by))
-        await self.settled()
+        await self.wait_until_delivered()
 
     async def transfer_issue(self, issue: Issue, to: Repo, by: str) -> Issue:
         """The issue in its new repository."""
         moved = issues.transfer(self, issue, to, self.add_user(by))
-        await self.settled()
+        await self.wait_until_delivered()
         return moved
 
     async def comment(self, issue: Issue, body: str, author: str) -> Comment:
         comment = comments.add(self, issue, body, self.add_user(author))
-        await self.settled()
+        await self.wait_until_delivered()
         return comment
 
     async def edit_comment(self, comment: Comment, body: str, by: str) -> None:
         comments.edit(self, comment, body, self.add_user(by))
-        await self.settled()
+        await self.wait_until_delivered()
 
     async def delete_comment(self, comment: Comment, by: str) -> None:
         comments.delete(self, comment, self.add_user(by))
-        await self.settled()
+        await self.wait_until_delivered()
 
     async def open_pull(self, repo: Repo, head: str, title: str, by: str) -> Pull:
         """A pull request from a branch into the default branch."""
-        asked = pulls.NewPull(title, None, head, repo.default_branch)
-        pull = await pulls.open_pull(self, repo, asked, self.add_user(by))
-        await self.settled()
+        new_pull = pulls.NewPull(title, None, head, repo.default_branch)
+        pull = await pulls.open_pull(self, repo, new_pull, self.add_user(by))
+        await self.wait_until_delivered()
         return pull
 
     async def merge(self, pull: Pull, by: str) -> str:
         """The merge commit's id; closes the issues that the pull request fixes."""
         sha = await pulls.merge(self, pull, self.add_user(by))
-        await self.settled()
+        await self.wait_until_delivered()
         return sha
 
     async def review(
@@ -195,7 +195,7 @@ class LocalHub(Registry):
             for path, line, text in lines
         ]
         pulls.add_review(self, pull, made)
-        await self.settled()
+        await self.wait_until_delivered()
         return made
 
     # Repositories and installations
@@ -205,29 +205,29 @@ class LocalHub(Registry):
     ) -> str:
         """Someone pushes a commit: `files` changed (None removes); the branch is made if new."""
         git = repo.git
-        before = git.refs("")
+        before = git.list_refs("")
         parent = git.resolve(f"refs/heads/{branch}") or git.resolve(repo.default_branch)
         if parent is not None and f"refs/heads/{branch}" not in before:
-            git.point(f"refs/heads/{branch}", parent)
+            git.set_ref(f"refs/heads/{branch}", parent)
         blobs = {
             path: None if text is None else ("100644", git.write_blob(text.encode()))
             for path, text in files.items()
         }
-        tree = git.write_paths(git.commit(parent).tree if parent else None, blobs)
+        tree = git.write_paths(git.read_commit(parent).tree if parent else None, blobs)
         sha = commit_tree(git, tree, branch, message)
-        await refs.moved(self, repo, before, git.refs(""), self.add_user(by))
-        await self.settled()
+        await refs.announce_ref_changes(self, repo, before, git.list_refs(""), self.add_user(by))
+        await self.wait_until_delivered()
         return sha
 
     async def install(self, repo: Repo) -> None:
         """The owner lets the App into the repository."""
-        new = self.installation_of(repo.owner) is None
-        one = self.select(repo)
+        new = self.find_installation(repo.owner) is None
+        one = self.add_to_installation(repo)
         if new:
-            webhook_payloads.about_installation(self, one, "created", repo.owner)
+            webhook_payloads.send_installation_event(self, one, "created", repo.owner)
         else:
-            webhook_payloads.about_selection(self, one, repo.owner, [repo], [])
-        await self.settled()
+            webhook_payloads.send_selection_event(self, one, repo.owner, [repo], [])
+        await self.wait_until_delivered()
 
     async def uninstall(self, repo: Repo) -> None:
         """The owner takes the App off the repository; with the last one goes the installation."""
@@ -235,14 +235,14 @@ class LocalHub(Registry):
         if one is None:
             return
         if one.repos == [repo]:
-            webhook_payloads.about_installation(self, one, "deleted", repo.owner)
+            webhook_payloads.send_installation_event(self, one, "deleted", repo.owner)
             del self.installations[one.id]
-            self.tokens.forget(one)
+            self.tokens.revoke(one)
         else:
-            webhook_payloads.about_selection(self, one, repo.owner, [], [repo])
+            webhook_payloads.send_selection_event(self, one, repo.owner, [], [repo])
         one.repos.remove(repo)
         repo.installation = None
-        await self.settled()
+        await self.wait_until_delivered()
 
     async def delete_repo(self, repo: Repo) -> None:
         """Gone, with its git repository. GitHub tells Apps that they lost it."""
@@ -250,7 +250,7 @@ class LocalHub(Registry):
         del self.repos[repo.full_name.lower()]
         shutil.rmtree(repo.git.path)
 
-    def become(self, app: AppIdentity, webhook_secret: str) -> None:
+    def switch_app(self, app: AppIdentity, webhook_secret: str) -> None:
         """From now on `app` is the App that this hub knows: there is one at a time."""
         self.app = app
         self.tokens = Tokens(app)
@@ -259,15 +259,15 @@ class LocalHub(Registry):
 
     # Tokens and limits
 
-    def personal_token(self, login: str) -> str:
+    def create_personal_token(self, login: str) -> str:
         """A token with which a person may use REST and git."""
-        return self.tokens.for_person(self.add_user(login)).value
+        return self.tokens.create_for_person(self.add_user(login)).value
 
     def expire_tokens(self) -> None:
         """Every installation token given out so far answers 401 from now on."""
         self.tokens.expire()
 
-    def rate_limit(self, requests: int, reset_in: float, *, secondary: bool = False) -> None:
+    def limit_rate(self, requests: int, reset_in: float, *, secondary: bool = False) -> None:
         """After `requests` more REST calls, 403 (secondary: 429) for `reset_in` seconds."""
         self.limit.allow(requests, reset_in, secondary=secondary)
 
@@ -279,9 +279,9 @@ class LocalHub(Registry):
         if self.on_exchange is not None:
             self.on_exchange(exchange)
 
-    def facts(self, pull: Pull) -> PullFacts:
+    def pull_facts(self, pull: Pull) -> PullFacts:
         """What git says of the pull request, kept for each pair of commits."""
         key = (pull.repo.id, pull.base_sha, pull.head_sha)
-        if key not in self._facts:
-            self._facts[key] = facts_of(pull)
-        return self._facts[key]
+        if key not in self._pull_facts:
+            self._pull_facts[key] = read_pull_facts(pull)
+        return self._pull_facts[key]

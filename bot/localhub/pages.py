@@ -54,13 +54,13 @@ EMOJI = {
 }
 
 
-class PageDoor:
+class PageRouter:
     """Needs no token: it is for whoever can reach the hub's port."""
 
     def __init__(self, hub: LocalHub) -> None:
         self._hub = hub
         self._style = (TEMPLATES / "style.css").read_text("utf-8")
-        self._templates = _environment()
+        self._templates = _create_environment()
         digest = base64.b64encode(hashlib.sha256(self._style.encode()).digest()).decode()
         self._headers = {
             "content-security-policy": f"default-src 'none'; style-src 'sha256-{digest}'; "
@@ -69,65 +69,65 @@ class PageDoor:
             "referrer-policy": "no-referrer",
         }
 
-    async def answer(self, request: Request) -> Response:
+    async def handle(self, request: Request) -> Response:
         """Answers one page."""
         path = request.url.path
         if path == "/":
             every = sorted(self._hub.repos.values(), key=lambda repo: repo.full_name)
-            return self._page("home.html", "localhub", repo=None, repos=every)
+            return self._render_page("home.html", "localhub", repo=None, repos=every)
         found = PATHS.fullmatch(path)
         repo = self._hub.find_repo(f"{found['owner']}/{found['repo']}") if found else None
         if found is None or repo is None:
-            return self._missing()
+            return self._not_found()
         if found["kind"] is None:
-            return await self._repo(repo)
+            return await self._repo_page(repo)
         issue = repo.issues.get(int(found["number"]))
         if issue is None or (found["kind"] == "pull") != isinstance(issue, Pull):
-            return self._missing()
+            return self._not_found()
         if found["diff"]:
-            return await self._diff(issue)
-        return await self._thread(issue)
+            return await self._diff_page(issue)
+        return await self._thread_page(issue)
 
-    async def _repo(self, repo: Repo) -> Response:
+    async def _repo_page(self, repo: Repo) -> Response:
         newest = sorted(repo.issues.values(), key=lambda issue: -issue.number)
-        return self._page(
+        return self._render_page(
             "repo.html",
             repo.full_name,
             repo=repo,
-            branches=await asyncio.to_thread(repo.branches),
+            branches=await asyncio.to_thread(repo.list_branches),
             pulls=[one for one in newest if isinstance(one, Pull)],
             issues=[one for one in newest if not isinstance(one, Pull)],
         )
 
-    async def _thread(self, issue: Issue) -> Response:
+    async def _thread_page(self, issue: Issue) -> Response:
         pull = issue if isinstance(issue, Pull) else None
         facts: dict[str, Any] = {"commits": [], "files": []}
         if pull is not None:
-            facts = await asyncio.to_thread(_read, pull)
-        checks = _checks(pull) if pull else []
+            facts = await asyncio.to_thread(_read_changes, pull)
+        checks = _head_checks(pull) if pull else []
         title = f"{issue.title} #{issue.number}"
-        return self._page(
+        return self._render_page(
             "thread.html", title, repo=issue.repo, issue=issue, pull=pull, checks=checks, **facts
         )
 
-    async def _diff(self, issue: Issue) -> Response:
+    async def _diff_page(self, issue: Issue) -> Response:
         if not isinstance(issue, Pull):
-            return self._missing()
-        base = await asyncio.to_thread(_base, issue)
-        text = await asyncio.to_thread(diff.unified, issue.repo.git, base, issue.head_sha)
+            return self._not_found()
+        base = await asyncio.to_thread(_merge_base, issue)
+        text = await asyncio.to_thread(diff.diff_text, issue.repo.git, base, issue.head_sha)
         return PlainTextResponse(text, headers=self._headers)
 
-    def _missing(self) -> Response:
+    def _not_found(self) -> Response:
         return PlainTextResponse("Not Found", 404, headers=self._headers)
 
-    def _page(self, template: str, heading: str, **values: Any) -> Response:
+    def _render_page(self, template: str, heading: str, **values: Any) -> Response:
         text = self._templates.get_template(template).render(
             heading=heading, emoji=EMOJI, style=self._style, **values
         )
         return HTMLResponse(text, headers=self._headers)
 
 
-def _environment() -> Environment:
+def _create_environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -136,7 +136,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        markdown=_markdown,
+        markdown=_to_markup,
         stamp=stamp,
         diff_class=_diff_class,
         state_word=_state_word,
@@ -144,8 +144,8 @@ def _environment() -> Environment:
     return environment
 
 
-def _markdown(text: str) -> Markup:
-    return Markup(render(text))  # noqa: S704  what render returns is sanitised
+def _to_markup(text: str) -> Markup:
+    return Markup(render_markdown(text))  # noqa: S704  what render returns is sanitised
 
 
 def _diff_class(line: str) -> str:
@@ -162,24 +162,24 @@ def _state_word(issue: Issue) -> str:
     )
 
 
-def _base(pull: Pull) -> str:
+def _merge_base(pull: Pull) -> str:
     compared = diff.compare(pull.repo.git, pull.base_sha, pull.head_sha)
     return compared.merge_base or pull.base_sha
 
 
-def _read(pull: Pull) -> dict[str, Any]:
-    git, base = pull.repo.git, _base(pull)
+def _read_changes(pull: Pull) -> dict[str, Any]:
+    git, base = pull.repo.git, _merge_base(pull)
     return {
         "commits": git.log(pull.head_sha, without=base)[::-1],
-        "files": diff.changes(git, base, pull.head_sha),
+        "files": diff.diff_files(git, base, pull.head_sha),
     }
 
 
-def _checks(pull: Pull) -> list[CheckRun]:
+def _head_checks(pull: Pull) -> list[CheckRun]:
     return [run for run in pull.repo.check_runs if run.head_sha == pull.head_sha]
 
 
-def render(text: str) -> str:
+def render_markdown(text: str) -> str:
     """Safe HTML. HTML comments vanish, `<details>` works, everything else foreign is taken out."""
     html = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).render(text)
     return nh3.clean(

@@ -21,7 +21,7 @@ from bot.localhub.tokens import LEVELS
 if TYPE_CHECKING:
     from bot.localhub.hub import LocalHub
 
-KNOWN = frozenset(
+MANIFEST_KEYS = frozenset(
     {"name", "url", "hook_attributes", "redirect_url", "callback_urls", "setup_url", "description",
      "public", "default_events", "default_permissions", "request_oauth_on_install",
      "setup_on_update"}
@@ -33,59 +33,59 @@ class Registrations:
     """Apps whose keys nobody has fetched yet, by code."""
 
     def __init__(self) -> None:
-        self._made: dict[str, tuple[AppIdentity, str]] = {}
+        self._apps: dict[str, tuple[AppIdentity, str]] = {}
         self.accounts: list[str] = []
         """For which organisation each was created; empty for a person."""
 
     def put(self, app: AppIdentity, secret: str, account: str) -> str:
         """The code."""
         code = secrets.token_hex(20)
-        self._made[code] = app, secret
+        self._apps[code] = app, secret
         self.accounts.append(account)
         return code
 
     def take(self, code: str) -> tuple[AppIdentity, str] | None:
         """The App and its webhook secret, the first time."""
-        return self._made.pop(code, None)
+        return self._apps.pop(code, None)
 
 
-class RegistrationDoor:
+class RegistrationRouter:
     """Takes the form that a set-up page posts."""
 
     def __init__(self, hub: LocalHub) -> None:
         self._hub = hub
 
-    async def answer(self, request: Request) -> Response:
+    async def handle(self, request: Request) -> Response:
         """Creates the App and sends the browser back, or says what is wrong with the manifest."""
         form = parse_qs((await request.body()).decode("utf-8", "replace"))
         try:
-            asked: Any = json.loads(form.get("manifest", [""])[0])
+            manifest: Any = json.loads(form.get("manifest", [""])[0])
         except ValueError:
-            asked = None
-        wrong = _wrong(asked)
+            manifest = None
+        wrong = _manifest_problem(manifest)
         if wrong:
             return PlainTextResponse(f"Invalid GitHub App configuration: {wrong}", 422)
-        slug = re.sub(r"[^a-z0-9]+", "-", asked["name"].lower()).strip("-")
+        slug = re.sub(r"[^a-z0-9]+", "-", manifest["name"].lower()).strip("-")
         app = replace(
             generate_app(self._hub.next_id(), slug),
-            permissions=asked["default_permissions"],
-            events=tuple(asked["default_events"]),
+            permissions=manifest["default_permissions"],
+            events=tuple(manifest["default_events"]),
         )
         secret = secrets.token_hex(20)
-        self._hub.become(app, secret)
+        self._hub.switch_app(app, secret)
         account = request.path_params.get("org", "")
         code = self._hub.registrations.put(app, secret, account)
         state = request.query_params.get("state")
         query = urlencode({"code": code} | ({"state": state} if state is not None else {}))
-        return RedirectResponse(f"{asked['redirect_url']}?{query}", 302)
+        return RedirectResponse(f"{manifest['redirect_url']}?{query}", 302)
 
 
-def _wrong(asked: Any) -> str:
+def _manifest_problem(manifest: Any) -> str:
     """What GitHub would refuse; empty for nothing."""
-    if not isinstance(asked, dict):
+    if not isinstance(manifest, dict):
         return "not a JSON object"
-    given = cast("dict[str, Any]", asked)
-    if unknown := given.keys() - KNOWN:
+    given = cast("dict[str, Any]", manifest)
+    if unknown := given.keys() - MANIFEST_KEYS:
         return f"unknown {min(unknown)}"
     for key in ("name", "url", "redirect_url"):
         if not given.get(key):

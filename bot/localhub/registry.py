@@ -10,7 +10,7 @@ from bot.localhub.git.repo import GitRepo
 from bot.localhub.git.seed import seed, seed_folder
 from bot.localhub.identity import AppIdentity
 from bot.localhub.json.repositories import DEFAULT_LABELS
-from bot.localhub.state import Installation, Label, Repo, User
+from bot.localhub.state import AppInstallation, Label, Repo, User
 
 LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})")
 REPO_NAME = re.compile(r"(?!\.{1,2}$)(?!.*\.git$)[A-Za-z0-9._-]{1,100}")
@@ -24,7 +24,7 @@ class Registry:
         self.app = app
         self.users: dict[str, User] = {}
         self.repos: dict[str, Repo] = {}
-        self.installations: dict[int, Installation] = {}
+        self.installations: dict[int, AppInstallation] = {}
         self._last_id = 1000
         self.bot = User(self.next_id(), app.bot_login, "Bot")
         self.users[app.bot_login.lower()] = self.bot
@@ -84,7 +84,7 @@ class Registry:
             self.add_repo_label(repo, word)
         self.repos[full_name.lower()] = repo
         if installed:
-            self.select(repo)
+            self.add_to_installation(repo)
         return repo
 
     def add_repo_label(
@@ -97,17 +97,17 @@ class Registry:
             repo.labels[name.lower()] = label
         return label
 
-    def installation_of(self, account: User) -> Installation | None:
+    def find_installation(self, account: User) -> AppInstallation | None:
         """The App's installation on an account."""
         every = self.installations.values()
         return next((one for one in every if one.account is account), None)
 
-    def select(self, repo: Repo) -> Installation:
+    def add_to_installation(self, repo: Repo) -> AppInstallation:
         """Puts the repository into its owner's installation, made if there is none."""
-        one = self.installation_of(repo.owner)
+        one = self.find_installation(repo.owner)
         if one is None:
             granted = dict(self.app.permissions)
-            one = Installation(self.next_id(), repo.owner, granted, self.app.events)
+            one = AppInstallation(self.next_id(), repo.owner, granted, self.app.events)
             self.installations[one.id] = one
         if repo not in one.repos:
             one.repos.append(repo)

@@ -12,11 +12,11 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from bot.localhub.git.http import GitDoor
-from bot.localhub.graphql import GraphQLDoor
-from bot.localhub.pages import PageDoor
-from bot.localhub.registration import RegistrationDoor
-from bot.localhub.rest.router import PREFIX, RestDoor
+from bot.localhub.git.http import GitRouter
+from bot.localhub.graphql import GraphQLRouter
+from bot.localhub.pages import PageRouter
+from bot.localhub.registration import RegistrationRouter
+from bot.localhub.rest.router import PREFIX, RestRouter
 
 if TYPE_CHECKING:
     from bot.localhub.hub import LocalHub
@@ -26,28 +26,28 @@ METHODS = ["GET", "POST", "PATCH", "PUT", "DELETE"]
 
 def create_app(hub: LocalHub) -> Starlette:
     """The doors. Anything else is 404."""
-    pages = PageDoor(hub)
-    rest = RestDoor(hub)
-    git = GitDoor(hub)
-    registration = RegistrationDoor(hub)
-    graphql = GraphQLDoor(hub)
+    pages = PageRouter(hub)
+    rest = RestRouter(hub)
+    git = GitRouter(hub)
+    registration = RegistrationRouter(hub)
+    graphql = GraphQLRouter(hub)
     return Starlette(
         routes=[
-            Route("/api/graphql", graphql.answer, methods=["POST"]),
-            Route(PREFIX + "/{rest:path}", rest.answer, methods=METHODS),
-            Route(PREFIX, rest.answer, methods=METHODS),
-            Route("/settings/apps/new", registration.answer, methods=["POST"]),
-            Route("/organizations/{org}/settings/apps/new", registration.answer, methods=["POST"]),
-            Route("/{owner}/{repo}.git/{service:path}", git.answer, methods=["GET", "POST"]),
-            Route("/{owner}/{repo}/{service:path}", git.or_page(pages.answer),
+            Route("/api/graphql", graphql.handle, methods=["POST"]),
+            Route(PREFIX + "/{rest:path}", rest.handle, methods=METHODS),
+            Route(PREFIX, rest.handle, methods=METHODS),
+            Route("/settings/apps/new", registration.handle, methods=["POST"]),
+            Route("/organizations/{org}/settings/apps/new", registration.handle, methods=["POST"]),
+            Route("/{owner}/{repo}.git/{service:path}", git.handle, methods=["GET", "POST"]),
+            Route("/{owner}/{repo}/{service:path}", git.with_fallback(pages.handle),
                   methods=["GET", "POST"]),
-            Route("/{path:path}", pages.answer, methods=["GET"]),
+            Route("/{path:path}", pages.handle, methods=["GET"]),
         ]
     )  # fmt: skip
 
 
 @asynccontextmanager
-async def serving(app: Starlette, host: str, port: int) -> AsyncGenerator[str, None]:
+async def serve_app(app: Starlette, host: str, port: int) -> AsyncGenerator[str, None]:
     """Runs until the block is left. Yields `http://host:port`. Raises OSError if taken."""
     # Named as TCP, or asyncio leaves Nagle's algorithm on and every answer takes 40 ms.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -62,7 +62,7 @@ async def serving(app: Starlette, host: str, port: int) -> AsyncGenerator[str, N
         ws="none",
         timeout_graceful_shutdown=1,
     )
-    server = _Server(config)
+    server = _HubServer(config)
     with listener:
         task = asyncio.get_running_loop().create_task(server.serve(sockets=[listener]))
         await asyncio.wait(
@@ -77,7 +77,7 @@ async def serving(app: Starlette, host: str, port: int) -> AsyncGenerator[str, N
             await task
 
 
-class _Server(uvicorn.Server):
+class _HubServer(uvicorn.Server):
     """Leaves signals to the program it runs in, and says when it listens."""
 
     def __init__(self, config: uvicorn.Config) -> None:

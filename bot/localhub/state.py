@@ -70,7 +70,7 @@ class Comment:
 
 
 @dataclass(frozen=True)
-class Happening:
+class TimelineEntry:
     """One line of an issue's timeline: who did what (`text` is plain), or a comment."""
 
     actor: User
@@ -100,13 +100,13 @@ class Issue:
     assignees: list[User] = field(default_factory=list[User])
     comments: list[Comment] = field(default_factory=list[Comment])
     reactions: list[Reaction] = field(default_factory=list[Reaction])
-    timeline: list[Happening] = field(default_factory=list[Happening])
+    timeline: list[TimelineEntry] = field(default_factory=list[TimelineEntry])
     closed_by: User | None = None
     closed_at: datetime | None = None
     created_at: datetime = field(default_factory=now)
     updated_at: datetime = field(default_factory=now)
 
-    def happened(
+    def add_to_timeline(
         self,
         actor: User,
         text: str,
@@ -117,7 +117,7 @@ class Issue:
     ) -> None:
         """Adds to the timeline and touches `updated_at`."""
         self.updated_at = now()
-        self.timeline.append(Happening(actor, text, self.updated_at, comment, event, label))
+        self.timeline.append(TimelineEntry(actor, text, self.updated_at, comment, event, label))
 
     @property
     def html_path(self) -> str:
@@ -220,7 +220,7 @@ class CommitStatus:
 
 
 @dataclass(eq=False)
-class Installation:
+class AppInstallation:
     """The App on one account, with the repositories that the account's owner selected."""
 
     id: int
@@ -242,7 +242,7 @@ class Repo:
     default_branch: str
     private: bool = False
     description: str | None = None
-    installation: Installation | None = None
+    installation: AppInstallation | None = None
     roles: dict[str, str] = field(default_factory=dict[str, str])
     labels: dict[str, Label] = field(default_factory=dict[str, Label])
     issues: dict[int, Issue] = field(default_factory=dict[int, Issue])
@@ -275,19 +275,19 @@ class Repo:
             return "admin"
         return self.roles.get(user.login.lower(), "none" if self.private else "read")
 
-    def branches(self) -> list[str]:
-        return sorted(self.git.refs("refs/heads/"))
+    def list_branches(self) -> list[str]:
+        return sorted(self.git.list_refs("refs/heads/"))
 
-    def file_at(self, ref: str, path: str) -> str | None:
+    def read_file(self, ref: str, path: str) -> str | None:
         """The text of a file on a branch, tag or commit; None where there is none."""
-        data = self.git.file(ref, path)
+        data = self.git.read_file(ref, path)
         return None if data is None else data.decode("utf-8", "replace")
 
-    def commits(self, ref: str) -> list[str]:
+    def list_commits(self, ref: str) -> list[str]:
         """The subject lines reachable from `ref`, newest first."""
         return [commit.message.split("\n", 1)[0] for commit in self.git.log(ref)]
 
-    def comment(self, number: int) -> Comment | None:
+    def find_comment(self, number: int) -> Comment | None:
         """The comment with this id, on any issue."""
         every = (comment for issue in self.issues.values() for comment in issue.comments)
         return next((comment for comment in every if comment.id == number), None)
@@ -302,14 +302,14 @@ def node_id(kind: str, number: int) -> str:
 class Exchange:
     """One request that the hub answered. `path` has no `/api/v3` and no query."""
 
-    door: Literal["rest", "git", "graphql"]
+    api: Literal["rest", "git", "graphql"]
     method: str
     path: str
     query: tuple[tuple[str, str], ...]
     headers: dict[str, str]
     body: bytes
     status: int
-    answer_headers: dict[str, str]
-    answer: bytes
+    response_headers: dict[str, str]
+    response: bytes
     actor: str | None
     installation: int | None

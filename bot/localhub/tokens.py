@@ -13,12 +13,12 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from bot.localhub.errors import Refusal
 from bot.localhub.identity import AppIdentity
-from bot.localhub.state import Installation, Repo, User, now
+from bot.localhub.state import AppInstallation, Repo, User, now
 
 LIFETIME = timedelta(hours=1)
 """https://docs.github.com/apps: installation tokens expire after one hour."""
 
-LONGEST_JWT_S = 600
+MAX_JWT_S = 600
 """GitHub refuses an `exp` further ahead than ten minutes."""
 
 CLOCK_SLACK_S = 60
@@ -43,11 +43,11 @@ class Token:
     value: str = field(repr=False)
     actor: User
     expires_at: datetime
-    installation: Installation | None = None
+    installation: AppInstallation | None = None
     repos: tuple[Repo, ...] | None = None
     permissions: dict[str, str] = field(default_factory=dict[str, str])
 
-    def sees(self, repo: Repo) -> bool:
+    def can_see(self, repo: Repo) -> bool:
         """Whether the repository exists for this token."""
         if self.installation is None:
             return repo.role_of(self.actor) != "none"
@@ -63,7 +63,7 @@ class Token:
             return "write"
         return BY_ROLE[role]
 
-    def may(self, repo: Repo, needs: str) -> bool:
+    def is_allowed(self, repo: Repo, needs: str) -> bool:
         """`needs` is like `issues:write`, or several of which one is enough, parted by `|`."""
         return any(
             LEVELS.index(self.level(repo, name)) >= LEVELS.index(level)
@@ -81,9 +81,9 @@ class Tokens:
         )
         self._tokens: dict[str, Token] = {}
 
-    def for_installation(
+    def create_for_installation(
         self,
-        installation: Installation,
+        installation: AppInstallation,
         bot: User,
         repos: tuple[Repo, ...] | None,
         permissions: dict[str, str],
@@ -94,7 +94,7 @@ class Tokens:
         self._tokens[value] = token
         return token
 
-    def for_person(self, user: User) -> Token:
+    def create_for_person(self, user: User) -> Token:
         """A personal access token, good for a year."""
         value = "ghp_" + secrets.token_hex(18)
         token = Token(value, user, now() + timedelta(days=365))
@@ -105,7 +105,7 @@ class Tokens:
         """Every installation token given out so far is worth nothing from now on."""
         self._tokens = {v: t for v, t in self._tokens.items() if t.installation is None}
 
-    def forget(self, installation: Installation) -> None:
+    def revoke(self, installation: AppInstallation) -> None:
         """The installation is gone, and its tokens with it."""
         self._tokens = {v: t for v, t in self._tokens.items() if t.installation is not installation}
 
@@ -114,7 +114,7 @@ class Tokens:
         token = self._tokens.get(value)
         return token if token is not None and token.expires_at > now() else None
 
-    def check_app(self, value: str) -> None:
+    def verify_app_jwt(self, value: str) -> None:
         """Raises Refusal (401) unless `value` is a JWT as GitHub wants it from this App."""
         try:
             claims = jwt.decode(
@@ -132,5 +132,5 @@ class Tokens:
             raise Refusal(401, "A JSON web token could not be decoded") from None
         if str(claims["iss"]) != str(self._app.app_id):
             raise Refusal(401, "Integration not found")
-        if claims["exp"] - now().timestamp() > LONGEST_JWT_S + CLOCK_SLACK_S:
+        if claims["exp"] - now().timestamp() > MAX_JWT_S + CLOCK_SLACK_S:
             raise Refusal(401, "'Expiration time' claim ('exp') is too far in the future")

@@ -9,10 +9,10 @@ from bot.localhub.json import people, pulls, repositories
 from bot.localhub.json.checks import check_run, check_suite, status
 from bot.localhub.json.issues import issue as issue_shape
 from bot.localhub.state import (
+    AppInstallation,
     CheckRun,
     CheckSuite,
     CommitStatus,
-    Installation,
     Issue,
     Pull,
     Repo,
@@ -29,10 +29,10 @@ Json = dict[str, Any]
 NO_COMMIT = "0" * 40
 
 
-def about_issue(hub: LocalHub, one: Issue, action: str, by: User, **more: Any) -> None:
+def send_issue_event(hub: LocalHub, one: Issue, action: str, by: User, **more: Any) -> None:
     """`issues` with `action`, or `pull_request` if that is what it is."""
     if isinstance(one, Pull):
-        shape = pulls.pull(hub.url, one, hub.facts(one))
+        shape = pulls.pull(hub.url, one, hub.pull_facts(one))
         parts = {"number": one.number, "pull_request": shape, **more}
         emit(hub, "pull_request", one.repo, by, {"action": action, **parts})
     else:
@@ -40,7 +40,7 @@ def about_issue(hub: LocalHub, one: Issue, action: str, by: User, **more: Any) -
         emit(hub, "issues", one.repo, by, {"action": action, **parts})
 
 
-def about_check(hub: LocalHub, repo: Repo, run: CheckRun, action: str, by: User) -> None:
+def send_check_event(hub: LocalHub, repo: Repo, run: CheckRun, action: str, by: User) -> None:
     """`check_run`, created or completed."""
     app = people.app(hub.url, hub.app, repo.owner)
     shape = check_run(hub.url, repo, run, app)
@@ -52,7 +52,7 @@ def about_check(hub: LocalHub, repo: Repo, run: CheckRun, action: str, by: User)
         "head_sha": run.head_sha,
         "status": run.status,
         "conclusion": run.conclusion,
-        "url": f"{repositories.api(hub.url, repo)}/check-suites/{run.suite.id}",
+        "url": f"{repositories.api_url(hub.url, repo)}/check-suites/{run.suite.id}",
         "before": None,
         "after": run.head_sha,
         "pull_requests": shape["pull_requests"],
@@ -63,19 +63,19 @@ def about_check(hub: LocalHub, repo: Repo, run: CheckRun, action: str, by: User)
     emit(hub, "check_run", repo, by, {"action": action, "check_run": shape})
 
 
-def about_suite(hub: LocalHub, repo: Repo, suite: CheckSuite, action: str, by: User) -> None:
+def send_suite_event(hub: LocalHub, repo: Repo, suite: CheckSuite, action: str, by: User) -> None:
     """`check_suite`, completed."""
     runs = [run for run in repo.check_runs if run.suite is suite]
     app = check_run(hub.url, repo, runs[0], people.app(hub.url, hub.app, repo.owner))["app"]
-    shape = check_suite(hub.url, repo, suite, runs, repo.git.commits([suite.head_sha])[0], app)
+    shape = check_suite(hub.url, repo, suite, runs, repo.git.read_commits([suite.head_sha])[0], app)
     emit(hub, "check_suite", repo, by, {"action": action, "check_suite": shape})
 
 
-def about_status(hub: LocalHub, repo: Repo, one: CommitStatus, head: Json) -> None:
+def send_status_event(hub: LocalHub, repo: Repo, one: CommitStatus, head: Json) -> None:
     """`status`; `head` is the commit as the history shows it."""
     branches = [
         {"name": name, "protected": False, "commit": {"sha": one.sha, "url": head["url"]}}
-        for name, sha in repo.git.refs("refs/heads/").items()
+        for name, sha in repo.git.list_refs("refs/heads/").items()
         if sha == one.sha
     ]
     shape = status(hub.url, repo, one)
@@ -90,8 +90,8 @@ def about_status(hub: LocalHub, repo: Repo, one: CommitStatus, head: Json) -> No
     emit(hub, "status", repo, one.author, payload)
 
 
-def push(hub: LocalHub, repo: Repo, ref: str, before: str, after: str, by: User) -> Json:
-    """What `push` says: a branch or tag moved, came (`before` all zeros) or went. Reads git."""
+def push_payload(hub: LocalHub, repo: Repo, ref: str, before: str, after: str, by: User) -> Json:
+    """What `push_payload` says: a branch or tag moved, came (`before` all zeros) or went. Reads git."""
     created, deleted = before == NO_COMMIT, after == NO_COMMIT
     commits: list[Commit] = []
     if not deleted:
@@ -99,7 +99,7 @@ def push(hub: LocalHub, repo: Repo, ref: str, before: str, after: str, by: User)
         commits = [] if created and repo.git.resolve(base) == after else repo.git.log(
             after, without=base, limit=20
         )[::-1]  # fmt: skip
-    head = repo.git.commits([after])[0] if not deleted else None
+    head = repo.git.read_commits([after])[0] if not deleted else None
     page = f"{hub.url}/{repo.full_name}"
     return {
         "ref": ref,
@@ -110,8 +110,8 @@ def push(hub: LocalHub, repo: Repo, ref: str, before: str, after: str, by: User)
         "deleted": deleted,
         "forced": False,
         "compare": f"{page}/compare/{before[:12]}...{after[:12]}",
-        "commits": [_pushed(page, one) for one in commits],
-        "head_commit": _pushed(page, head) if head else None,
+        "commits": [_commit_payload(page, one) for one in commits],
+        "head_commit": _commit_payload(page, head) if head else None,
         "pusher": {"name": by.login, "email": f"{by.login}@users.noreply.github.com"},
     }
 
@@ -142,35 +142,35 @@ def emit(hub: LocalHub, event: str, repo: Repo, by: User, payload: Json) -> None
     )
 
 
-def about_installation(hub: LocalHub, one: Installation, action: str, by: User) -> None:
+def send_installation_event(hub: LocalHub, one: AppInstallation, action: str, by: User) -> None:
     """`installation`, created or deleted."""
     payload = {
         "action": action,
         "installation": people.installation(hub.url, hub.app, one),
-        "repositories": [named(repo) for repo in one.repos],
+        "repositories": [repo_summary(repo) for repo in one.repos],
         "requester": None,
         "sender": people.user(hub.url, by),
     }
     hub.webhooks.send("installation", payload)
 
 
-def about_selection(
-    hub: LocalHub, one: Installation, by: User, added: list[Repo], removed: list[Repo]
+def send_selection_event(
+    hub: LocalHub, one: AppInstallation, by: User, added: list[Repo], removed: list[Repo]
 ) -> None:
-    """`installation_repositories`: the account's owner chose differently."""
+    """`list_repositories`: the account's owner chose differently."""
     payload = {
         "action": "added" if added else "removed",
         "installation": people.installation(hub.url, hub.app, one),
         "repository_selection": "selected",
-        "repositories_added": [named(repo) for repo in added],
-        "repositories_removed": [named(repo) for repo in removed],
+        "repositories_added": [repo_summary(repo) for repo in added],
+        "repositories_removed": [repo_summary(repo) for repo in removed],
         "requester": None,
         "sender": people.user(hub.url, by),
     }
     hub.webhooks.send("installation_repositories", payload)
 
 
-def ping(hub: LocalHub) -> None:
+def send_ping(hub: LocalHub) -> None:
     """What GitHub sends when a webhook is set up."""
     app_id = hub.app.app_id
     hook = {
@@ -194,7 +194,7 @@ def ping(hub: LocalHub) -> None:
     hub.webhooks.send("ping", {"zen": zen, "hook_id": app_id + 1000, "hook": hook})
 
 
-def named(repo: Repo) -> Json:
+def repo_summary(repo: Repo) -> Json:
     """A repository as installations list it."""
     return {
         "id": repo.id,
@@ -205,7 +205,7 @@ def named(repo: Repo) -> Json:
     }
 
 
-def _pushed(page: str, one: Commit) -> Json:
+def _commit_payload(page: str, one: Commit) -> Json:
     people_ = {
         "author": {"name": one.author.name, "email": one.author.email},
         "committer": {"name": one.committer.name, "email": one.committer.email},

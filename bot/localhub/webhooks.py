@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-PATIENCE_S = 10.0
+TIMEOUT_S = 10.0
 """https://docs.github.com/webhooks: a receiver has ten seconds to answer."""
 ENTERPRISE_VERSION = "3.17.0"
 
@@ -27,7 +27,7 @@ class Delivery:
     headers: dict[str, str]
     body: bytes = field(repr=False)
     status: int | None = None
-    answer: str = ""
+    response: str = ""
     error: str = ""
 
     @property
@@ -51,12 +51,12 @@ class Webhooks:
         self.deliveries: list[Delivery] = []
         self._secret = secret
         self._app_id = app_id
-        self._line = asyncio.Lock()
-        self._under_way: set[asyncio.Task[None]] = set()
+        self._lock = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._client: httpx.AsyncClient | None = None
 
     def send(self, event: str, payload: dict[str, Any]) -> Delivery:
-        """Starts a delivery; `settled` waits for it. Needs a running loop if there is a `url`."""
+        """Starts a delivery; `wait_until_idle` waits for it. Needs a running loop if there is a `url`."""
         body = json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode(
             "utf-8", "replace"
         )
@@ -68,16 +68,16 @@ class Webhooks:
         """The same guid and the same bytes again, as the redeliver button does."""
         return self._start(Delivery(old.guid, old.event, old.action, dict(old.headers), old.body))
 
-    async def settled(self) -> None:
+    async def wait_until_idle(self) -> None:
         """Returns when nothing is under way, also what the receiver's answers set off."""
-        while self._under_way:
-            await asyncio.wait(set(self._under_way))
+        while self._tasks:
+            await asyncio.wait(set(self._tasks))
 
     async def close(self) -> None:
         """Gives up what is under way."""
-        for task in self._under_way:
+        for task in self._tasks:
             task.cancel()
-        await self.settled()
+        await self.wait_until_idle()
         if self._client is not None:
             await self._client.aclose()
             self._client = None
@@ -86,15 +86,15 @@ class Webhooks:
         self.deliveries.append(delivery)
         if self.url is not None:
             task = asyncio.get_running_loop().create_task(self._post(self.url, delivery))
-            self._under_way.add(task)
-            task.add_done_callback(self._under_way.discard)
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
         return delivery
 
     async def _post(self, url: str, delivery: Delivery) -> None:
-        async with self._line:
+        async with self._lock:
             if self._client is None:
                 self._client = httpx.AsyncClient(
-                    timeout=PATIENCE_S, trust_env=False, verify=url.startswith("https:")
+                    timeout=TIMEOUT_S, trust_env=False, verify=url.startswith("https:")
                 )
             try:
                 answer = await self._client.post(
@@ -103,7 +103,7 @@ class Webhooks:
             except httpx.HTTPError as failure:
                 delivery.error = f"{type(failure).__name__}: {failure}"
             else:
-                delivery.status, delivery.answer = answer.status_code, answer.text
+                delivery.status, delivery.response = answer.status_code, answer.text
 
     def _headers(self, event: str, guid: str, body: bytes) -> dict[str, str]:
         sha1 = hmac.new(self._secret.encode(), body, hashlib.sha1).hexdigest()

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bot.admission.check import Admitted
-from bot.comments.code_destinations import elsewhere, told
-from bot.git.commit_style import Manners, manners_of
+from bot.admission.check import Admission
+from bot.comments.code_destinations import destinations_note, external_hosts
+from bot.git.commit_style import CommitStyle, detect_commit_style
 from bot.git.mirrors import Checkout
 from bot.github.repository import Repository
-from bot.publish.publish import Answer
-from bot.publish.pull_template import template_of
-from bot.settings import Settings, host_of
+from bot.publish.publish import Publication
+from bot.publish.pull_template import find_template
+from bot.settings import Settings, github_host
 from bot.storage.checkpoints import RedisStore
 from bot.storage.lease import Lease
 from bot.types import Mode
 from pipeline.codebase.commit import Codebase
 from pipeline.types import Account, Issue, Selection
 
-MANNERS_KEY = "manners"
+COMMIT_STYLE_KEY = "manners"
 
 
-class Found(NamedTuple):
+class FixResult(NamedTuple):
     """What a run has come to."""
 
     issue: Issue
@@ -32,36 +32,40 @@ class Found(NamedTuple):
     """As in `Ledger`."""
 
 
-async def answer_to(
-    found: Found,
+async def prepare_publication(
+    result: FixResult,
     repo: Repository,
     checkout: Checkout,
     lease: Lease,
-    may: Admitted,
+    admission: Admission,
     settings: Settings,
-) -> Answer:
-    """Draft or not, with the repository's template, labels and manners. Raises as `Wire.send`."""
-    run, config = lease.run, may.config
+) -> Publication:
+    """Draft or not, with the repository's template, labels and manners. Raises as `GitHubClient.send`."""
+    run, config = lease.run, admission.config
     codebase = await Codebase.open(checkout.git_dir, checkout.base)
-    return Answer(
+    return Publication(
         run=run,
-        issue=found.issue,
-        selection=found.selection,
-        accounts=found.accounts,
-        sent=told(elsewhere(found.sent_to, settings, served=True), found.accounts, served=True),
+        issue=result.issue,
+        selection=result.selection,
+        accounts=result.accounts,
+        destinations=destinations_note(
+            external_hosts(result.sent_to, settings, by_app=True), result.accounts, by_app=True
+        ),
         draft=config.draft is not False and run.mode is not Mode.AUTO,
-        until_green=config.draft == "until_green",
-        manners=await _manners(repo, codebase, RedisStore.of(lease)),
-        template=await template_of(repo, codebase),
+        ready_when_green=config.draft == "until_green",
+        commit_style=await _load_commit_style(repo, codebase, RedisStore.for_run(lease)),
+        template=await find_template(repo, codebase),
         labels=config.labels,
-        host=host_of(settings),
+        host=github_host(settings),
     )
 
 
-async def _manners(repo: Repository, codebase: Codebase, store: RedisStore) -> Manners:
+async def _load_commit_style(
+    repo: Repository, codebase: Codebase, store: RedisStore
+) -> CommitStyle:
     """As the first worker found them: who goes on after a crash makes the same commits."""
-    known = await store.load(MANNERS_KEY, Manners)
+    known = await store.load(COMMIT_STYLE_KEY, CommitStyle)
     if known is None:
-        known = await manners_of(repo, codebase)
-        await store.save(MANNERS_KEY, known)
+        known = await detect_commit_style(repo, codebase)
+        await store.save(COMMIT_STYLE_KEY, known)
     return known

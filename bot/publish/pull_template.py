@@ -8,34 +8,34 @@ from __future__ import annotations
 from typing import Final
 
 from bot.github.repository import DEFAULTS_REPOSITORY, Repository
-from bot.visible_text import without_hidden
+from bot.visible_text import strip_hidden
 from pipeline.codebase.commit import Codebase
 
 FOLDERS: Final = (".github/", "", "docs/")
 """In GitHub's order."""
 NAMES: Final = ("pull_request_template.md", "pull_request_template.txt", "pull_request_template")
-LONGEST: Final = 20_000
+MAX_CHARACTERS: Final = 20_000
 """Characters; a longer template is no form but a document."""
 
 
-async def template_of(repo: Repository, codebase: Codebase) -> str | None:
+async def find_template(repo: Repository, codebase: Codebase) -> str | None:
     """The template, without what nobody sees; None when there is none.
 
     The repository's own; of several in a folder the first; else its owner's. Raises as
-    `Wire.send`.
+    `GitHubClient.send`.
     """
-    text = await _own(codebase)
+    text = await _find_own(codebase)
     if text is None and repo.ref.name.lower() != DEFAULTS_REPOSITORY:
         for folder in FOLDERS:
             for name in ("PULL_REQUEST_TEMPLATE.md", "pull_request_template.md"):
                 if text is None:
-                    text = await repo.defaults_text(*f"{folder}{name}".split("/"))
-    if text is None or len(text) > LONGEST:
+                    text = await repo.read_defaults_file(*f"{folder}{name}".split("/"))
+    if text is None or len(text) > MAX_CHARACTERS:
         return None
-    return without_hidden(text.replace("\r\n", "\n")).strip() or None
+    return strip_hidden(text.replace("\r\n", "\n")).strip() or None
 
 
-async def _own(codebase: Codebase) -> str | None:
+async def _find_own(codebase: Codebase) -> str | None:
     by_name = {path.lower(): path for path in codebase.files}
     single = [by_name[f + n] for f in FOLDERS for n in NAMES if f + n in by_name]
     several = [
@@ -45,6 +45,6 @@ async def _own(codebase: Codebase) -> str | None:
         if path.startswith(f"{folder}pull_request_template/")
     ]
     for path in (*single, *several):
-        if text := await codebase.text(path):
+        if text := await codebase.read_text(path):
             return text
     return None

@@ -9,13 +9,13 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 from bot.errors import LeaseLost, TryLater
-from bot.storage.client import patiently
+from bot.storage.client import retry_until_available
 from bot.storage.lease import Lease
 from bot.storage.runs import Runs
-from bot.types import Failure, Run, RunStatus, Stop, StopReason, changed, now
-from pipeline.concurrency import apart, race
+from bot.types import Failure, Run, RunStatus, Stop, StopReason, now, replace
+from pipeline.concurrency import race, shield
 
-Work = Callable[[Run, Lease], Awaitable[Run]]
+HandleRun = Callable[[Run, Lease], Awaitable[Run]]
 """Does a run, and returns its record with a final status, the maintainer told.
 
 Raises:
@@ -23,84 +23,84 @@ Raises:
     LeaseLost: from the lease itself.
 """
 
-GiveUp = Callable[[Run, Lease], Awaitable[Run]]
+EndRun = Callable[[Run, Lease], Awaitable[Run]]
 """Tells the maintainer of a run that failed for `run.failure`; returns its record. Raises as Work.
 
 Called again if it raised TryLater or its worker died: its effects are find-or-create, too.
 """
 
 
-class Stopping(NamedTuple):
+class StopHandler(NamedTuple):
     """What is done when somebody wants a run to stop."""
 
-    holds: Callable[[Run, Stop], Awaitable[bool]]
+    is_still_valid: Callable[[Run, Stop], Awaitable[bool]]
     """Whether what the hint says is still so; never asked of a command.
 
     Raises:
         TryLater: it cannot be told now; the run waits until it can.
     """
-    tell: GiveUp
+    stop: EndRun
     """Tells of the end of a run whose `stop` is set."""
 
 
-async def _always(run: Run, stop: Stop) -> bool:  # noqa: ARG001 - nobody is there to ask
+async def _is_always_valid(run: Run, stop: Stop) -> bool:  # noqa: ARG001 - nobody is there to ask
     return True
 
 
-async def _untold(run: Run, lease: Lease) -> Run:  # noqa: ARG001 - nobody is there to tell
-    return changed(run, status=RunStatus.STOPPED)
+async def _stop_silently(run: Run, lease: Lease) -> Run:  # noqa: ARG001 - nobody is there to tell
+    return replace(run, status=RunStatus.STOPPED)
 
 
-UNTOLD: Final = Stopping(_always, _untold)
+SILENT_STOP: Final = StopHandler(_is_always_valid, _stop_silently)
 """Believes every hint and tells nobody."""
 
 MAX_FRUITLESS_STARTS: Final = 5
-STOP_SECONDS: Final = 0.5
+STOP_POLL_SECONDS: Final = 0.5
 """How often a run that is worked on is asked whether it is to stop."""
 
 logger = logging.getLogger(__name__)
 
 
-class Attempt:
-    """Made with the lease just taken; `go` ends with the lease let go of, or lost."""
+class RunAttempt:
+    """Made with the lease just taken; `run` ends with the lease let go of, or lost."""
 
     def __init__(
         self,
         lease: Lease,
         runs: Runs,
         *,
-        work: Work,
-        give_up: GiveUp,
+        handle: HandleRun,
+        give_up: EndRun,
         patience_seconds: float,
-        stopping: Stopping = UNTOLD,
-        ask_seconds: float = STOP_SECONDS,
+        stop_handler: StopHandler = SILENT_STOP,
+        poll_seconds: float = STOP_POLL_SECONDS,
     ) -> None:
         self.lease = lease
         self._runs = runs
-        self._work = work
+        self._handle = handle
         self._give_up = give_up
-        self._stopping = stopping
+        self._stop_handler = stop_handler
         self._patience = timedelta(seconds=patience_seconds)
-        self._ask_seconds = ask_seconds
+        self._poll_seconds = poll_seconds
 
-    async def go(self) -> None:
+    async def run(self) -> None:
         """Do the run. Cancelled, it first hands the run back for another worker to take up."""
         run_id = self.lease.run.id
         try:
-            async with self.lease.kept():
+            async with self.lease.hold():
                 try:
-                    await self._do(self.lease.run)
+                    await self._proceed(self.lease.run)
                 except asyncio.CancelledError:
                     if not self.lease.lost:
-                        await apart(self._hand_back(self.lease.run))
+                        await shield(self._hand_back(self.lease.run))
                     raise
         except LeaseLost:
             logger.warning("Run %s: the lease was lost; another worker goes on.", run_id)
 
-    async def _do(self, run: Run) -> None:
-        stop = run.stop or await self._stop_wanted()
+    async def _proceed(self, run: Run) -> None:
+        stop = run.stop or await self._find_stop()
         if isinstance(stop, TryLater):
-            await self._wait(stop)
+            await self._postpone(stop)
             return
         if stop is not None:
             await self._stop(run, stop)
@@ -108,26 +108,26 @@ class Attempt:
         if run.failure is not None:  # decided before, but the maintainer could not be told
             await self._fail(run, run.failure)
             return
-        run = await self._started(run)
+        run = await self._count_start(run)
         if run.fruitless_starts > MAX_FRUITLESS_STARTS:
             await self._fail(run, Failure.NO_PROGRESS)
             return
         await self.lease.save(run)
         logger.info("Run %s: start %d on %s", run.id, run.starts, run.repo.full_name)
-        ended = await race(self._outcome(self._work), self._until_stopped())
+        ended = await race(self._try(self._handle), self._wait_for_stop())
         if isinstance(ended, Stop):
             await self._stop(self.lease.run, ended)
         elif isinstance(ended, TryLater):
-            await self._wait(ended)
+            await self._postpone(ended)
         elif ended is None or not ended.status.final:
             await self._fail(self.lease.run, Failure.INTERNAL)
         else:
             await self._finish(ended)
 
-    async def _started(self, run: Run) -> Run:
-        progress = await patiently(lambda: self._runs.checkpoints(run.id))
+    async def _count_start(self, run: Run) -> Run:
+        progress = await retry_until_available(lambda: self._runs.count_checkpoints(run.id))
         moved = progress > run.checkpoints
-        return changed(
+        return replace(
             run,
             status=RunStatus.RUNNING,
             starts=run.starts + 1,
@@ -138,31 +138,34 @@ class Attempt:
             not_before=None,
         )
 
-    async def _wait(self, later: TryLater) -> None:
+    async def _postpone(self, later: TryLater) -> None:
         run = self.lease.run
-        moved = await patiently(lambda: self._runs.checkpoints(run.id)) > run.checkpoints
+        moved = (
+            await retry_until_available(lambda: self._runs.count_checkpoints(run.id))
+            > run.checkpoints
+        )
         since = now() if moved or run.waiting_since is None else run.waiting_since
         if now() - since >= self._patience:
             await self._fail(run, later.reason)
         else:
             logger.warning("Run %s: waits: %s: %s", run.id, later, later.__cause__)
-            await self.lease.give_back(_waiting(run, later, since=since))
+            await self.lease.release(_to_waiting(run, later, since=since))
 
     async def _fail(self, run: Run, failure: Failure) -> None:
         """Decide the failure, tell the maintainer; if that must wait, another attempt tells."""
-        told_since = run.waiting_since if run.failure else None
-        since = told_since or now()
-        decided = changed(
+        known_since = run.waiting_since if run.failure else None
+        since = known_since or now()
+        decided = replace(
             run, failure=failure, status=RunStatus.RUNNING, waiting_since=since, not_before=None
         )
         await self.lease.save(decided)
         logger.warning("Run %s failed: %s", run.id, failure.value)
-        await self._tell(decided, self._give_up, RunStatus.FAILED)
+        await self._report_end(decided, self._give_up, RunStatus.FAILED)
 
     async def _stop(self, run: Run, stop: Stop) -> None:
         """Decide that the run is stopped, and tell of it as of a failure."""
         since = run.waiting_since if run.stop else None
-        decided = changed(
+        decided = replace(
             run,
             stop=stop,
             status=RunStatus.RUNNING,
@@ -171,43 +174,43 @@ class Attempt:
         )
         await self.lease.save(decided)
         logger.info("Run %s: to stop: %s", run.id, stop.why.value)
-        await self._tell(decided, self._stopping.tell, RunStatus.STOPPED)
+        await self._report_end(decided, self._stop_handler.stop, RunStatus.STOPPED)
 
-    async def _tell(self, decided: Run, tell: GiveUp, status: RunStatus) -> None:
+    async def _report_end(self, decided: Run, end: EndRun, status: RunStatus) -> None:
         """Tell of an end that is decided; `status` is what it is if nobody can be told."""
         since = decided.waiting_since or now()
-        told = await self._outcome(tell)
-        if isinstance(told, TryLater):
+        outcome = await self._try(end)
+        if isinstance(outcome, TryLater):
             if now() - since < self._patience:
-                await self.lease.give_back(_waiting(decided, told, since=since))
+                await self.lease.release(_to_waiting(decided, outcome, since=since))
                 return
-            logger.error("Run %s: the maintainer could not be told: %s", decided.id, told)
-            told = None
-        ended = told or self.lease.run
-        await self._finish(ended if ended.status.final else changed(ended, status=status))
+            logger.error("Run %s: the maintainer could not be told: %s", decided.id, outcome)
+            outcome = None
+        ended = outcome or self.lease.run
+        await self._finish(ended if ended.status.final else replace(ended, status=status))
 
-    async def _stop_wanted(self) -> Stop | TryLater | None:
+    async def _find_stop(self) -> Stop | TryLater | None:
         """Who wants the run to stop; a hint that turns out to be wrong is forgotten."""
         run = self.lease.run
-        if run.told:  # we take the label off ourselves then
+        if run.end_reported:  # we take the label off ourselves then
             return None
-        stop = await patiently(lambda: self._runs.stop_of(run.id))
+        stop = await retry_until_available(lambda: self._runs.get_stop(run.id))
         if stop is None or stop.why is StopReason.COMMAND:
             return stop
         try:
-            if await self._stopping.holds(run, stop):
+            if await self._stop_handler.is_still_valid(run, stop):
                 return stop
         except TryLater as later:
             return later
-        await patiently(lambda: self._runs.drop_stop(run.id, stop))
+        await retry_until_available(lambda: self._runs.drop_stop(run.id, stop))
         return None
 
-    async def _until_stopped(self) -> Stop | TryLater:
-        while (stop := await self._stop_wanted()) is None:  # noqa: ASYNC110 - any process may ask
-            await asyncio.sleep(self._ask_seconds)
+    async def _wait_for_stop(self) -> Stop | TryLater:
+        while (stop := await self._find_stop()) is None:  # noqa: ASYNC110 - any process may ask
+            await asyncio.sleep(self._poll_seconds)
         return stop
 
-    async def _outcome(self, act: Work) -> Run | TryLater | None:
+    async def _try(self, act: HandleRun) -> Run | TryLater | None:
         """What `act` makes of the run as last saved; None when it failed through a bug."""
         run = self.lease.run
         try:
@@ -221,17 +224,17 @@ class Attempt:
             return None
 
     async def _finish(self, run: Run) -> None:
-        await self.lease.finish(changed(run, finished_at=run.finished_at or now(), not_before=None))
+        await self.lease.finish(replace(run, finished_at=run.finished_at or now(), not_before=None))
         logger.info("Run %s: %s", run.id, run.status.value)
 
     async def _hand_back(self, run: Run) -> None:
         """A worker that is told to stop is no fault of the run's: the start does not count."""
-        await self.lease.give_back(_unpunished(changed(run, status=RunStatus.QUEUED)))
+        await self.lease.release(_forgive_start(replace(run, status=RunStatus.QUEUED)))
         logger.info("Run %s: handed back", run.id)
 
 
-def _waiting(run: Run, later: TryLater, *, since: object) -> Run:
-    waiting = changed(
+def _to_waiting(run: Run, later: TryLater, *, since: object) -> Run:
+    waiting = replace(
         run,
         status=RunStatus.QUEUED,
         not_before=now() + timedelta(seconds=later.after),
@@ -239,8 +242,8 @@ def _waiting(run: Run, later: TryLater, *, since: object) -> Run:
         waiting_since=since,
     )
     # What is nobody else's fault may fail in the same way for ever: those starts are counted.
-    return waiting if later.reason is Failure.INTERNAL else _unpunished(waiting)
+    return waiting if later.reason is Failure.INTERNAL else _forgive_start(waiting)
 
 
-def _unpunished(run: Run) -> Run:
-    return changed(run, fruitless_starts=max(0, run.fruitless_starts - 1))
+def _forgive_start(run: Run) -> Run:
+    return replace(run, fruitless_starts=max(0, run.fruitless_starts - 1))

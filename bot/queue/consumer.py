@@ -9,38 +9,38 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 from bot.errors import TryLater
-from bot.queue.inbox import Inbox, Item
+from bot.queue.inbox import Inbox, QueuedRequest
 from bot.queue.nudges import Nudges
 from bot.settings import Settings
 from bot.storage.client import UNREACHABLE, Outage
 from bot.storage.runs import Runs
 from bot.types import now
 
-AT_ONCE: Final = 4
+MAX_CONCURRENT: Final = 4
 """Commands of one worker that are carried out side by side."""
 POLL_SECONDS: Final = 0.1
-MOST_TRIES: Final = 3
+MAX_TRIES: Final = 3
 """How often a command is tried that fails through a bug of ours."""
-BUG_SECONDS: Final = 5.0
+BUG_RETRY_SECONDS: Final = 5.0
 
 logger = logging.getLogger(__name__)
 
 
-class Office(NamedTuple):
+class RunQueue(NamedTuple):
     """What carrying out a command may act on."""
 
     runs: Runs
     nudges: Nudges
 
 
-class Later(NamedTuple):
+class RetryLater(NamedTuple):
     """A command that is to come up again, as `item`."""
 
-    item: Item
+    item: QueuedRequest
     seconds: float
 
 
-CarryOut = Callable[[Item, Office], Awaitable[Later | None]]
+ExecuteRequest = Callable[[QueuedRequest, RunQueue], Awaitable[RetryLater | None]]
 """Does what a command says, find-or-create: it may have been done before.
 
 Raises:
@@ -48,15 +48,20 @@ Raises:
 """
 
 
-class Clerk:
+class RequestConsumer:
     """One for each worker."""
 
     def __init__(
-        self, inbox: Inbox, office: Office, carry_out: CarryOut, settings: Settings, outage: Outage
+        self,
+        inbox: Inbox,
+        run_queue: RunQueue,
+        execute: ExecuteRequest,
+        settings: Settings,
+        outage: Outage,
     ) -> None:
         self._inbox = inbox
-        self._office = office
-        self._carry_out = carry_out
+        self._run_queue = run_queue
+        self._execute = execute
         self._patience = timedelta(seconds=settings.patience_seconds)
         self._outage = outage
         self._under_way: set[asyncio.Task[None]] = set()
@@ -73,45 +78,45 @@ class Clerk:
                 if item is None:
                     await asyncio.sleep(POLL_SECONDS)
                     continue
-                await self._begin(item)
+                await self._start(item)
         finally:
             for task in self._under_way:
                 task.cancel()
             if self._under_way:
                 await asyncio.wait(self._under_way)
 
-    async def _begin(self, item: Item) -> None:
-        task = asyncio.create_task(self.do(item))
+    async def _start(self, item: QueuedRequest) -> None:
+        task = asyncio.create_task(self.handle(item))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
-        while len(self._under_way) >= AT_ONCE:
+        while len(self._under_way) >= MAX_CONCURRENT:
             await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
 
-    async def do(self, item: Item) -> None:
+    async def handle(self, item: QueuedRequest) -> None:
         """Carry out one command that was taken. Raises nothing but bugs in what it is made of."""
         try:
-            await self._settle(item, await self._outcome(item))
+            await self._settle(item, await self._try_execute(item))
         except UNREACHABLE as error:  # it comes up again by itself
-            logger.warning("Command %s: Redis: %s", item.order.id, error)
+            logger.warning("Command %s: Redis: %s", item.request.id, error)
 
-    async def _settle(self, item: Item, later: Later | None) -> None:
+    async def _settle(self, item: QueuedRequest, later: RetryLater | None) -> None:
         if later is None:
-            await self._inbox.done(item)
+            await self._inbox.complete(item)
         elif now() - item.at >= self._patience:
-            logger.error("Command %s: given up after a long time", item.order.id)
-            await self._inbox.done(item)
+            logger.error("Command %s: given up after a long time", item.request.id)
+            await self._inbox.complete(item)
         else:
-            await self._inbox.later(later.item, later.seconds)
+            await self._inbox.postpone(later.item, later.seconds)
 
-    async def _outcome(self, item: Item) -> Later | None:
+    async def _try_execute(self, item: QueuedRequest) -> RetryLater | None:
         try:
-            return await self._carry_out(item, self._office)
+            return await self._execute(item, self._run_queue)
         except TryLater as error:
-            logger.warning("Command %s: %s: %s", item.order.id, error, error.__cause__)
-            return Later(item, error.after)
+            logger.warning("Command %s: %s: %s", item.request.id, error, error.__cause__)
+            return RetryLater(item, error.after)
         except UNREACHABLE:
             raise
         except Exception:  # the outermost edge of a command
-            logger.exception("Command %s: a bug", item.order.id)
+            logger.exception("Command %s: a bug", item.request.id)
             tried = item.model_copy(update={"tries": item.tries + 1})
-            return None if tried.tries >= MOST_TRIES else Later(tried, BUG_SECONDS)
+            return None if tried.tries >= MAX_TRIES else RetryLater(tried, BUG_RETRY_SECONDS)

@@ -15,10 +15,10 @@ from redis.asyncio import Redis
 
 from bot.storage.client import run_script
 from bot.storage.keys import DELIVERY_SECONDS, Keys
-from bot.triggers.requests import Inspect, Order, Start, Tend
+from bot.triggers.requests import CommandRequest, ConfigCheckRequest, PullUpdate, RunRequest
 from bot.types import Frozen, now
 
-MINE_SECONDS: Final = 60.0
+CLAIM_SECONDS: Final = 60.0
 
 _NOW: Final = """
 local time = redis.call('TIME')
@@ -36,7 +36,7 @@ if #ids == 0 then return false end
 redis.call('ZADD', KEYS[1], now + ARGV[2], ids[1])
 return {{ids[1], redis.call('GET', ARGV[1] .. ids[1]) or ''}}
 """
-LATER: Final = f"""{_NOW}
+POSTPONE: Final = f"""{_NOW}
 if not redis.call('ZSCORE', KEYS[2], ARGV[1]) then return end
 redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3])
 redis.call('ZADD', KEYS[2], now + ARGV[4], ARGV[1])
@@ -45,15 +45,15 @@ redis.call('ZADD', KEYS[2], now + ARGV[4], ARGV[1])
 logger = logging.getLogger(__name__)
 
 
-class Item(Frozen):
+class QueuedRequest(Frozen):
     """A command, or a run wanted by a label that came during another; what has become of it."""
 
-    order: Order | Start | Inspect | Tend
+    request: CommandRequest | RunRequest | ConfigCheckRequest | PullUpdate
     at: datetime = Field(default_factory=now)
     """When it reached us, by our clock."""
     tries: int = 0
     """How often somebody could not carry it out, by no fault of its own."""
-    waits: bool = False
+    is_waiting: bool = False
     """Its author was told that it waits for the run that the issue has."""
 
 
@@ -64,39 +64,41 @@ class Inbox:
         self._redis = redis
         self._keys = keys
 
-    async def put(self, order: Order | Start | Inspect | Tend) -> bool:
+    async def put(
+        self, request: CommandRequest | RunRequest | ConfigCheckRequest | PullUpdate
+    ) -> bool:
         """Keep a command until it is carried out; False when it has been put in before."""
-        item = Item(order=order)
-        keys = [self._keys.order(order.id), self._keys.orders]
-        args = [order.id, item.model_dump_json(), DELIVERY_SECONDS]
+        item = QueuedRequest(request=request)
+        keys = [self._keys.request(request.id), self._keys.requests]
+        args = [request.id, item.model_dump_json(), DELIVERY_SECONDS]
         return bool(await run_script(self._redis, PUT, keys, args))
 
-    async def take(self) -> Item | None:
-        """The one whose turn it is, to oneself for `MINE_SECONDS`; None when there is none."""
-        args = [self._keys.order(""), int(MINE_SECONDS * 1000)]
-        found = await run_script(self._redis, TAKE, [self._keys.orders], args)
+    async def take(self) -> QueuedRequest | None:
+        """The one whose turn it is, to oneself for `CLAIM_SECONDS`; None when there is none."""
+        args = [self._keys.request(""), int(CLAIM_SECONDS * 1000)]
+        found = await run_script(self._redis, TAKE, [self._keys.requests], args)
         if found is None:
             return None
         try:
-            return Item.model_validate_json(found[1])
+            return QueuedRequest.model_validate_json(found[1])
         except ValidationError:
-            order_id = found[0].decode()
+            request_id = found[0].decode()
             if not found[1]:
-                await self._redis.zrem(self._keys.orders, order_id)
-            logger.error("Command %s cannot be read; nobody carries it out", order_id)  # noqa: TRY400 - it may hold what a log must not
+                await self._redis.zrem(self._keys.requests, request_id)
+            logger.error("Command %s cannot be read; nobody carries it out", request_id)  # noqa: TRY400 - it may hold what a log must not
             return None
 
-    async def done(self, item: Item) -> None:
+    async def complete(self, item: QueuedRequest) -> None:
         """Carried out. It is remembered for as long as GitHub may deliver it again."""
-        await self._redis.zrem(self._keys.orders, item.order.id)
+        await self._redis.zrem(self._keys.requests, item.request.id)
 
-    async def later(self, item: Item, seconds: float) -> None:
+    async def postpone(self, item: QueuedRequest, seconds: float) -> None:
         """Keep `item` as it is now, and let it come up again in `seconds`."""
-        order_id = item.order.id
-        keys = [self._keys.order(order_id), self._keys.orders]
-        args = [order_id, item.model_dump_json(), DELIVERY_SECONDS, int(seconds * 1000)]
-        await run_script(self._redis, LATER, keys, args)
+        request_id = item.request.id
+        keys = [self._keys.request(request_id), self._keys.requests]
+        args = [request_id, item.model_dump_json(), DELIVERY_SECONDS, int(seconds * 1000)]
+        await run_script(self._redis, POSTPONE, keys, args)
 
-    async def waiting(self) -> int:
+    async def count(self) -> int:
         """How many are not carried out."""
-        return int(await self._redis.zcard(self._keys.orders))
+        return int(await self._redis.zcard(self._keys.requests))

@@ -7,28 +7,28 @@ from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from typing import Final
 
-from bot.failures import judged
+from bot.failures import translate_errors
 from bot.github.app import GitHubApp
 from bot.github.errors import Forbidden, NotFound
 from bot.github.models import CommentFacts, Cursor, IssueFacts
 from bot.github.repository import Repository
 from bot.storage.cursors import Cursors
-from bot.triggers.command_text import parse
-from bot.triggers.decide import Names
-from bot.triggers.requests import Inspect, Order, Pace, Tend
-from bot.types import Labelled, Place, RepoRef, Unwanted, now
+from bot.triggers.command_text import parse_command
+from bot.triggers.decide import BotNames
+from bot.triggers.requests import CommandRequest, ConfigCheckRequest, Delay, PullUpdate
+from bot.types import CommentLocation, IssueSnapshot, LabeledIssue, RepoRef, now
 
-OVERLAP: Final = timedelta(hours=1)
+CLOCK_OVERLAP: Final = timedelta(hours=1)
 """By how much GitHub's clock and ours may differ, at most."""
-COMMENTS_BACK: Final = timedelta(days=2)
+MAX_COMMENT_AGE: Final = timedelta(days=2)
 """Older comments are let be: the inbox remembers for three days what was carried out."""
 
-Found = Labelled | Unwanted | Order | Inspect | Tend
+MissedEvent = LabeledIssue | IssueSnapshot | CommandRequest | ConfigCheckRequest | PullUpdate
 
 
-async def find_labelled(
-    github: GitHubApp, names: Names, cursors: Cursors, *, pause: float = 0.0
-) -> AsyncIterator[Found]:
+async def find_missed_events(
+    github: GitHubApp, names: BotNames, cursors: Cursors, *, pause: float = 0.0
+) -> AsyncIterator[MissedEvent]:
     """What has changed in all repositories of the App since the last look, `pause` s apart.
 
     The first look at a repository finds every open issue with one of our labels. A repository in
@@ -37,115 +37,121 @@ async def find_labelled(
     Raises:
         TryLater: GitHub does not answer.
     """
-    with judged():
-        async for ref in github.repositories():
+    with translate_errors():
+        async for ref in github.list_repositories():
             try:
-                async with github.repository(ref) as repo:
-                    async for found in _in_repository(repo, ref, names, cursors):
+                async with github.open_repository(ref) as repo:
+                    async for found in _find_in_repository(repo, ref, names, cursors):
                         yield found
             except (NotFound, Forbidden):  # gone, suspended, or issues are switched off there
                 continue
             await asyncio.sleep(pause)
 
 
-async def _in_repository(
-    repo: Repository, ref: RepoRef, names: Names, cursors: Cursors
-) -> AsyncIterator[Found]:
+async def _find_in_repository(
+    repo: Repository, ref: RepoRef, names: BotNames, cursors: Cursors
+) -> AsyncIterator[MissedEvent]:
     cursor = await cursors.get(ref)
     if cursor is None:
-        later = Cursor(since=(now() - OVERLAP).replace(microsecond=0))
-        issues = [i for label in names.labels async for i in repo.issues.find_labelled(label)]
+        later = Cursor(since=(now() - CLOCK_OVERLAP).replace(microsecond=0))
+        issues = [i for label in names.labels async for i in repo.issues.list_with_label(label)]
     else:
-        issues, later = await repo.issues.changed(cursor)
-    look = _labelled if cursor is None else _touched
+        issues, later = await repo.issues.list_changed(cursor)
+    look = _find_labels if cursor is None else _find_on_issue
     for issue in issues:
         async for found in look(repo, ref, issue, names):
             yield found
-    comments, later = await repo.issues.commented(later, _since(later.comments_since))
-    for order in [_order(ref, comment, names) for comment in comments]:
+    comments, later = await repo.issues.list_changed_comments(
+        later, _comments_since(later.comments_since)
+    )
+    for order in [_to_command(ref, comment, names) for comment in comments]:
         if order is not None:
             yield order
-    lines, later = await repo.pulls.commented(later, _since(later.lines_since))
+    lines, later = await repo.pulls.list_changed_comments(later, _comments_since(later.lines_since))
     for line in lines:
         if line.author_type != "Bot":
-            yield _order(ref, line, names) or _reviewed(ref, line)
+            yield _to_command(ref, line, names) or _to_review_update(ref, line)
     await cursors.set(ref, later)  # only now: what was found has been dealt with
 
 
-async def _touched(
-    repo: Repository, ref: RepoRef, issue: IssueFacts, names: Names
-) -> AsyncIterator[Found]:
+async def _find_on_issue(
+    repo: Repository, ref: RepoRef, issue: IssueFacts, names: BotNames
+) -> AsyncIterator[MissedEvent]:
     if issue.pull_request is not None or issue.state != "open":
-        yield _tend(ref, issue)
+        yield _to_pull_update(ref, issue)
     if issue.pull_request is not None:
-        head = await repo.pulls.head(issue.number) if issue.state == "open" else None
+        head = await repo.pulls.get_head(issue.number) if issue.state == "open" else None
         if head is not None:
             delivery = f"sweep-{issue.number}-{head}"
-            yield Inspect(repo=ref, pull=issue.number, head=head, delivery=delivery)
+            yield ConfigCheckRequest(repo=ref, pull=issue.number, head=head, delivery=delivery)
         if issue.state == "open":
-            yield Unwanted(repo=ref, issue=issue.number, closed=False, labels=issue.labels)
+            yield IssueSnapshot(repo=ref, issue=issue.number, closed=False, labels=issue.labels)
         return
-    async for found in _labelled(repo, ref, issue, names):
+    async for found in _find_labels(repo, ref, issue, names):
         yield found
-    yield Unwanted(repo=ref, issue=issue.number, closed=issue.state != "open", labels=issue.labels)
+    yield IssueSnapshot(
+        repo=ref, issue=issue.number, closed=issue.state != "open", labels=issue.labels
+    )
 
 
-async def _labelled(
-    repo: Repository, ref: RepoRef, issue: IssueFacts, names: Names
-) -> AsyncIterator[Labelled]:
+async def _find_labels(
+    repo: Repository, ref: RepoRef, issue: IssueFacts, names: BotNames
+) -> AsyncIterator[LabeledIssue]:
     if issue.state != "open":
         return
     for label in issue.labels:
         mode = names.mode_of(label)
-        put = await repo.issues.labelled_by(issue.number, label) if mode is not None else None
+        put = await repo.issues.find_labeler(issue.number, label) if mode is not None else None
         if put is not None and mode is not None:
             actor, at = put
-            yield Labelled(repo=ref, issue=issue.number, actor=actor, at=at, label=label, mode=mode)
+            yield LabeledIssue(
+                repo=ref, issue=issue.number, actor=actor, at=at, label=label, mode=mode
+            )
 
 
-def _tend(ref: RepoRef, touched: IssueFacts) -> Tend:
+def _to_pull_update(ref: RepoRef, changed_issue: IssueFacts) -> PullUpdate:
     """A pull request that may be ours has changed, or an issue that has one is closed."""
-    at = touched.updated_at.timestamp() if touched.updated_at else 0
-    return Tend(
+    at = changed_issue.updated_at.timestamp() if changed_issue.updated_at else 0
+    return PullUpdate(
         repo=ref,
-        about="issue" if touched.pull_request is None else "pull",
-        number=touched.number,
-        delivery=f"sweep-{ref.full_name}-{touched.number}-{at:.0f}",
+        target="issue" if changed_issue.pull_request is None else "pull",
+        number=changed_issue.number,
+        delivery=f"sweep-{ref.full_name}-{changed_issue.number}-{at:.0f}",
     )
 
 
-def _reviewed(ref: RepoRef, line: CommentFacts) -> Tend:
-    return Tend(
+def _to_review_update(ref: RepoRef, line: CommentFacts) -> PullUpdate:
+    return PullUpdate(
         repo=ref,
-        about="pull",
+        target="pull",
         number=line.issue,
-        pace=Pace.QUIET,
+        delay=Delay.DEBOUNCED,
         by=line.author,
         delivery=f"sweep-review-comment-{line.id}",
     )
 
 
-def _since(seen: datetime | None) -> datetime:
-    since = seen or now() - OVERLAP
-    return max(since, now() - COMMENTS_BACK).replace(microsecond=0)
+def _comments_since(seen: datetime | None) -> datetime:
+    since = seen or now() - CLOCK_OVERLAP
+    return max(since, now() - MAX_COMMENT_AGE).replace(microsecond=0)
 
 
-def _order(ref: RepoRef, comment: CommentFacts, names: Names) -> Order | None:
+def _to_command(ref: RepoRef, comment: CommentFacts, names: BotNames) -> CommandRequest | None:
     """The command in a comment. One that was edited may once have been none, and is let be."""
     at, number = comment.created_at, comment.issue
-    if at is None or not number or comment.edited or comment.author_type == "Bot":
+    if at is None or not number or comment.is_edited or comment.author_type == "Bot":
         return None
-    command = parse(comment.body or "", names.app)
+    command = parse_command(comment.body or "", names.app)
     if command is None:
         return None
-    place = Place.PULL if comment.on_pull else Place.ISSUE
-    return Order(
+    place = CommentLocation.PULL if comment.is_on_pull else CommentLocation.ISSUE
+    return CommandRequest(
         repo=ref,
         issue=number,
-        place=Place.REVIEW if comment.on_line else place,
+        location=CommentLocation.REVIEW if comment.is_on_line else place,
         comment=comment.id,
         by=comment.author,
         at=at,
         command=command,
-        delivery=f"sweep-{'line' if comment.on_line else 'comment'}-{comment.id}",
+        delivery=f"sweep-{'line' if comment.is_on_line else 'comment'}-{comment.id}",
     )

@@ -18,13 +18,13 @@ from redis.asyncio import ConnectionPool, Redis
 from bot.storage.keys import Keys
 from bot.types import Run
 
-Begin = Callable[[str], Awaitable[None]]
+BeginRun = Callable[[str], Awaitable[None]]
 
 POLL_SECONDS: Final = 0.05  # arq's own 0.5 makes the median pick-up 170 ms instead of 40
 BEGIN_SECONDS: Final = 30  # for one command to Redis
 
 
-def _arq(redis: Redis, keys: Keys) -> ArqRedis:
+def _open_arq(redis: Redis, keys: Keys) -> ArqRedis:
     return ArqRedis(
         pool_or_conn=cast(ConnectionPool, redis.connection_pool),
         job_serializer=_dump,  # arq's default is pickle: whoever writes to Redis would run code
@@ -41,7 +41,7 @@ class Nudges:
     """The sending side. Raises redis-py's errors."""
 
     def __init__(self, redis: Redis, keys: Keys) -> None:
-        self._arq = _arq(redis, keys)
+        self._arq = _open_arq(redis, keys)
         self._prefix = keys.prefix
 
     async def send(self, run_id: str, starts: int) -> None:
@@ -55,18 +55,18 @@ class Nudges:
         await self.send(run.id, run.starts)
 
 
-class Listener:
+class NudgeReceiver:
     """The receiving side: hands one nudge after the other to `begin` while the worker is free."""
 
-    def __init__(self, redis: Redis, keys: Keys, begin: Begin, *, seconds: float) -> None:
+    def __init__(self, redis: Redis, keys: Keys, begin: BeginRun, *, seconds: float) -> None:
         """`seconds` after which a nudge is free again whose receiver died with it in its hands."""
         self._begin = begin
         self._worker = Worker(
-            [func(self._job, name="begin", timeout=BEGIN_SECONDS, max_tries=1, keep_result=0)],
+            [func(self._receive, name="begin", timeout=BEGIN_SECONDS, max_tries=1, keep_result=0)],
             queue_name=keys.queue,
-            redis_pool=_arq(redis, keys),
+            redis_pool=_open_arq(redis, keys),
             handle_signals=False,
-            max_jobs=1,  # so that `listening` is looked at between any two
+            max_jobs=1,  # so that `set_listening` is looked at between any two
             poll_delay=POLL_SECONDS,
             keep_result=0,
             job_serializer=_dump,
@@ -74,7 +74,7 @@ class Listener:
         )
         self._worker.in_progress_timeout_s = seconds
 
-    def listening(self, free: bool) -> None:
+    def set_listening(self, free: bool) -> None:
         """Whether nudges are taken; when not, they stay in the queue for other workers."""
         self._worker.allow_pick_jobs = free
 
@@ -92,6 +92,6 @@ class Listener:
                     if not task.cancelled():
                         task.exception()
 
-    async def _job(self, ctx: dict[Any, Any], run_id: str) -> None:
+    async def _receive(self, ctx: dict[Any, Any], run_id: str) -> None:
         del ctx
         await self._begin(run_id)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from bot.recorded.responses import Streamed, Told
+from bot.recorded.responses import ModelResponse, StreamEvents
 
 _STOP = {
     "end": "end_turn",
@@ -30,26 +30,26 @@ _ERROR_TYPE = {
 }
 
 
-class AnthropicWire:
-    def whole(self, told: Told) -> dict[str, Any]:
+class AnthropicEncoder:
+    def to_json(self, response: ModelResponse) -> dict[str, Any]:
         return {
-            **_message(told),
+            **_message(response),
             "content": [
-                *_thought(told),
-                *([{"type": "text", "text": told.text}] if told.text else []),
+                *_thinking_blocks(response),
+                *([{"type": "text", "text": response.text}] if response.text else []),
             ],
-            "stop_reason": _STOP[told.stop],
-            "usage": _usage(told, told.usage.output),
+            "stop_reason": _STOP[response.stop],
+            "usage": _usage(response, response.usage.output),
         }
 
-    def streamed(self, told: Told) -> Streamed:
-        start = {"type": "message_start", "message": _message(told)}
-        at = 1 if told.thinking else 0
+    def to_events(self, response: ModelResponse) -> StreamEvents:
+        start = {"type": "message_start", "message": _message(response)}
+        at = 1 if response.thinking else 0
         block = {"type": "text", "text": ""}
-        finish = {"stop_reason": _STOP[told.stop], "stop_sequence": None}
+        finish = {"stop_reason": _STOP[response.stop], "stop_sequence": None}
         begin = [
             start,
-            *_thinking(told),
+            *_thinking_events(response),
             {"type": "content_block_start", "index": at, "content_block": block},
             {"type": "ping"},
         ]
@@ -58,7 +58,7 @@ class AnthropicWire:
             {
                 "type": "message_delta",
                 "delta": finish,
-                "usage": {"output_tokens": told.usage.output},
+                "usage": {"output_tokens": response.usage.output},
             },
             {"type": "message_stop"},
         ]
@@ -68,28 +68,30 @@ class AnthropicWire:
                 "index": at,
                 "delta": {"type": "text_delta", "text": piece},
             }
-            for piece in told.pieces()
+            for piece in response.split_text()
         ]
-        return Streamed(*([self.event(data) for data in part] for part in (begin, pieces, end)))
+        return StreamEvents(
+            *([self.encode_event(data) for data in part] for part in (begin, pieces, end))
+        )
 
-    def error(self, status: int, message: str) -> dict[str, Any]:
+    def error_body(self, status: int, message: str) -> dict[str, Any]:
         kind = _ERROR_TYPE.get(status, "api_error" if status >= 500 else "invalid_request_error")
         return {"type": "error", "error": {"type": kind, "message": message}}
 
-    def event(self, data: dict[str, Any]) -> bytes:
+    def encode_event(self, data: dict[str, Any]) -> bytes:
         return f"event: {data['type']}\ndata: {json.dumps(data)}\n\n".encode()
 
 
-def _thought(told: Told) -> list[dict[str, Any]]:
-    block = {"type": "thinking", "thinking": told.thinking, "signature": "recorded"}
-    return [block] if told.thinking else []
+def _thinking_blocks(response: ModelResponse) -> list[dict[str, Any]]:
+    block = {"type": "thinking", "thinking": response.thinking, "signature": "recorded"}
+    return [block] if response.thinking else []
 
 
-def _thinking(told: Told) -> list[dict[str, Any]]:
+def _thinking_events(response: ModelResponse) -> list[dict[str, Any]]:
     """The events of the block that comes before the text."""
     block = {"type": "thinking", "thinking": "", "signature": ""}
     deltas: list[dict[str, Any]] = [
-        {"type": "thinking_delta", "thinking": told.thinking},
+        {"type": "thinking_delta", "thinking": response.thinking},
         {"type": "signature_delta", "signature": "recorded"},
     ]
     events: list[dict[str, Any]] = [
@@ -97,28 +99,28 @@ def _thinking(told: Told) -> list[dict[str, Any]]:
         *({"type": "content_block_delta", "index": 0, "delta": delta} for delta in deltas),
         {"type": "content_block_stop", "index": 0},
     ]
-    return events if told.thinking else []
+    return events if response.thinking else []
 
 
-def _message(told: Told) -> dict[str, Any]:
+def _message(response: ModelResponse) -> dict[str, Any]:
     return {
-        "id": told.id,
+        "id": response.id,
         "type": "message",
         "role": "assistant",
-        "model": told.model,
+        "model": response.model,
         "content": [],
         "stop_reason": None,
         "stop_sequence": None,
-        "usage": _usage(told, 1),
+        "usage": _usage(response, 1),
     }
 
 
-def _usage(told: Told, output: int) -> dict[str, Any]:
-    written = told.usage.cache_write
+def _usage(response: ModelResponse, output: int) -> dict[str, Any]:
+    written = response.usage.cache_write
     return {
-        "input_tokens": told.usage.input,
+        "input_tokens": response.usage.input,
         "output_tokens": output,
-        "cache_read_input_tokens": told.usage.cache_read,
+        "cache_read_input_tokens": response.usage.cache_read,
         "cache_creation_input_tokens": written,
         "cache_creation": {"ephemeral_5m_input_tokens": written, "ephemeral_1h_input_tokens": 0},
         "service_tier": "standard",

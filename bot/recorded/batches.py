@@ -18,25 +18,25 @@ from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from bot.recorded.anthropic import AnthropicWire
+from bot.recorded.anthropic import AnthropicEncoder
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 Result = dict[str, Any]
-Judge = Callable[[bytes, str], tuple[Result, float]]
+AnswerBatchRequest = Callable[[bytes, str], tuple[Result, float]]
 """Of one request's parameters and its name: the `result` of its line, and its delay in seconds."""
 
 
-class _Asked(BaseModel):
+class _BatchItem(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     custom_id: str
     params: dict[str, Any]
 
 
-class _Body(BaseModel):
+class _BatchBody(BaseModel):
     model_config = ConfigDict(frozen=True)
 
-    requests: tuple[_Asked, ...] = Field(min_length=1, max_length=100_000)
+    requests: tuple[_BatchItem, ...] = Field(min_length=1, max_length=100_000)
 
 
 @dataclass
@@ -47,7 +47,7 @@ class _Batch:
     polls: int = 0
     counts: Counter[str] = field(default_factory=Counter[str])
 
-    def shown(self, base_url: str) -> dict[str, Any]:
+    def to_json(self, base_url: str) -> dict[str, Any]:
         ended = self.polls > 1
         kinds = ("canceled", "errored", "expired", "succeeded")
         counts = {kind: self.counts[kind] if ended else 0 for kind in kinds}
@@ -66,43 +66,45 @@ class _Batch:
 
 
 class MessageBatches:
-    """The batches of one service. `judge` answers a request when its batch is taken."""
+    """The batches of one service. `answer` answers a request when its batch is taken."""
 
-    def __init__(self, judge: Judge) -> None:
-        self._judge = judge
+    def __init__(self, answer: AnswerBatchRequest) -> None:
+        self._answer = answer
         self._batches: dict[str, _Batch] = {}
 
     async def create(self, request: Request) -> Response:
         """`POST /v1/messages/batches`; told after the longest delay of its answers."""
         try:
-            body = _Body.model_validate_json(await request.body())
+            body = _BatchBody.model_validate_json(await request.body())
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"])
-            return _refused(400, f"{where}: {first['msg']}")
-        names = [asked.custom_id for asked in body.requests]
+            return _error_response(400, f"{where}: {first['msg']}")
+        names = [item.custom_id for item in body.requests]
         if not all(_NAME.fullmatch(name) for name in names):
-            return _refused(400, "requests.custom_id: String should match '^[a-zA-Z0-9_-]{1,64}$'")
+            return _error_response(
+                400, "requests.custom_id: String should match '^[a-zA-Z0-9_-]{1,64}$'"
+            )
         if len(set(names)) < len(names):
-            return _refused(400, "requests: custom_id must be unique within a batch")
+            return _error_response(400, "requests: custom_id must be unique within a batch")
         now = datetime.now(UTC).isoformat()
         batch = _Batch(f"msgbatch_recorded_{len(self._batches) + 1}", [], now)
         longest = 0.0
-        for asked in body.requests:
-            result, delay = self._judge(json.dumps(asked.params).encode(), asked.custom_id)
+        for item in body.requests:
+            result, delay = self._answer(json.dumps(item.params).encode(), item.custom_id)
             longest = max(longest, delay)
-            batch.lines.append({"custom_id": asked.custom_id, "result": result})
+            batch.lines.append({"custom_id": item.custom_id, "result": result})
             batch.counts[result["type"]] += 1
         batch.lines.reverse()  # in no order that anybody may rely on
         self._batches[batch.id] = batch
         await asyncio.sleep(longest)
-        return JSONResponse(batch.shown(str(request.base_url)))
+        return JSONResponse(batch.to_json(str(request.base_url)))
 
-    def listed(self, request: Request, limit: int = 20, after_id: str = "") -> Response:
+    def list_page(self, request: Request, limit: int = 20, after_id: str = "") -> Response:
         """`GET /v1/messages/batches`: the newest first."""
         ids = list(reversed(self._batches))
         rest = ids[ids.index(after_id) + 1 :] if after_id in self._batches else ids
-        page = [self._batches[one].shown(str(request.base_url)) for one in rest[:limit]]
+        page = [self._batches[one].to_json(str(request.base_url)) for one in rest[:limit]]
         ends = {"first_id": page[0]["id"], "last_id": page[-1]["id"]} if page else {}
         more = {"has_more": len(rest) > limit, "first_id": None, "last_id": None, **ends}
         return JSONResponse({"data": page, **more})
@@ -111,18 +113,18 @@ class MessageBatches:
         """`GET /v1/messages/batches/{batch_id}`"""
         batch = self._batches.get(batch_id)
         if batch is None:
-            return _refused(404, "batch not found")
+            return _error_response(404, "batch not found")
         batch.polls += 1
-        return JSONResponse(batch.shown(str(request.base_url)))
+        return JSONResponse(batch.to_json(str(request.base_url)))
 
     def results(self, batch_id: str) -> Response:
         """`GET /v1/messages/batches/{batch_id}/results`"""
         batch = self._batches.get(batch_id)
         if batch is None or batch.polls < 2:
-            return _refused(404, "results not found")
+            return _error_response(404, "results not found")
         lines = "".join(json.dumps(line) + "\n" for line in batch.lines)
         return Response(lines, media_type="application/x-jsonl")
 
 
-def _refused(status: int, message: str) -> Response:
-    return JSONResponse(AnthropicWire().error(status, message), status_code=status)
+def _error_response(status: int, message: str) -> Response:
+    return JSONResponse(AnthropicEncoder().error_body(status, message), status_code=status)

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from bot.recorded.requests import Part
+from bot.recorded.requests import PromptPart
 from pipeline.types import Usage
 
 CHARACTERS_PER_TOKEN = 4
@@ -21,11 +21,11 @@ https://platform.claude.com/docs/en/build-with-claude/prompt-caching
 BLOCK_TOKENS = 16
 """vLLM's default."""
 
-KEPT_SECONDS = 300.0
+TTL_SECONDS = 300.0
 """From the last use."""
 
 
-def tokens(text: str) -> int:
+def count_tokens(text: str) -> int:
     """An estimate, rounded up."""
     return -(-len(text) // CHARACTERS_PER_TOKEN)
 
@@ -42,18 +42,18 @@ class PromptCache:
     def __init__(self, clock: Callable[[], float]) -> None:
         """`clock` gives seconds that never go back."""
         self._clock = clock
-        self._until: dict[str, float] = {}
+        self._expiry: dict[str, float] = {}
 
-    def count(self, model: str, parts: Sequence[Part]) -> Usage:
+    def count_usage(self, model: str, parts: Sequence[PromptPart]) -> Usage:
         """The input side of the usage of a prompt; afterwards its marked prefixes are kept."""
         prefixes = _prefixes(model, parts)
         marked = [p for p in prefixes if p.marked and p.tokens >= MINIMUM_TOKENS]
         now = self._clock()
         reach = marked[-1].tokens if marked else 0
-        hits = [p.tokens for p in prefixes if self._until.get(p.digest, now) > now]
+        hits = [p.tokens for p in prefixes if self._expiry.get(p.digest, now) > now]
         read = max((hit for hit in hits if hit <= reach), default=0)
         for prefix in marked:
-            self._until[prefix.digest] = now + KEPT_SECONDS
+            self._expiry[prefix.digest] = now + TTL_SECONDS
         total = prefixes[-1].tokens if prefixes else 0
         return Usage(input=total - reach, cache_read=read, cache_write=reach - read)
 
@@ -71,7 +71,7 @@ class BlockCache:
         """How many of them were in known blocks."""
         self._known: set[bytes] = set()
 
-    def count(self, model: str, parts: Sequence[Part]) -> None:
+    def add(self, model: str, parts: Sequence[PromptPart]) -> None:
         """Afterwards the blocks of the prompt are known."""
         text = "".join(part.text for part in parts).encode()
         self.queries += -(-len(text) // CHARACTERS_PER_TOKEN)
@@ -83,13 +83,13 @@ class BlockCache:
             self._known.add(digest)
 
 
-def _prefixes(model: str, parts: Sequence[Part]) -> list[_Prefix]:
+def _prefixes(model: str, parts: Sequence[PromptPart]) -> list[_Prefix]:
     """One for each part: everything up to its end."""
     digest, total = hashlib.sha256(model.encode()), 0
     prefixes: list[_Prefix] = []
     for part in parts:
         # Each part's own digest has a fixed length, so no two splits of a text look alike.
         digest.update(hashlib.sha256(part.text.encode()).digest())
-        total += tokens(part.text)
+        total += count_tokens(part.text)
         prefixes.append(_Prefix(digest.hexdigest(), total, part.marked))
     return prefixes

@@ -13,13 +13,13 @@ from zlib import crc32
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from bot.recorded.cache import tokens
-from bot.recorded.requests import Asked, parsed, shown
-from bot.recorded.responses import named
+from bot.recorded.cache import count_tokens
+from bot.recorded.requests import ReceivedRequest, parse_body, public_headers
+from bot.recorded.responses import answering_name
 from pipeline.models.base import Message
 from pipeline.models.providers.http import CALL_HEADER
 
-LENGTH = 64
+DIMENSIONS = 64
 """Numbers of a vector."""
 _WORD = re.compile(r"\w+")
 
@@ -28,7 +28,7 @@ def _as_list(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-class _Body(BaseModel):
+class _EmbeddingsBody(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     model: str = Field(min_length=1)
@@ -36,14 +36,14 @@ class _Body(BaseModel):
     encoding_format: Literal["float"] = "float"
 
 
-def embeddings_question(body: bytes, headers: Mapping[str, str]) -> Asked:
+def parse_embeddings_request(body: bytes, headers: Mapping[str, str]) -> ReceivedRequest:
     """Read the request; each text becomes a message of the user.
 
     Raises:
         BadQuestion: a real server would answer 400; or base64 is asked for, which is not offered.
     """
-    sent = parsed(_Body, body)
-    return Asked(
+    sent = parse_body(_EmbeddingsBody, body)
+    return ReceivedRequest(
         protocol="openai",
         call=headers.get(CALL_HEADER.lower(), ""),
         model=sent.model,
@@ -54,28 +54,28 @@ def embeddings_question(body: bytes, headers: Mapping[str, str]) -> Asked:
         stream=False,
         stream_usage=False,
         parts=(),
-        headers=shown(headers),
+        headers=public_headers(headers),
     )
 
 
-def embeddings_answer(asked: Asked) -> dict[str, Any]:
+def embeddings_response(received: ReceivedRequest) -> dict[str, Any]:
     """The body of the answer; equal texts get equal vectors, always and everywhere."""
-    texts = [message.text for message in asked.messages]
+    texts = [message.text for message in received.messages]
     data = [
-        {"object": "embedding", "index": index, "embedding": vector_of(text)}
+        {"object": "embedding", "index": index, "embedding": embedding_of(text)}
         for index, text in enumerate(texts)
     ]
-    count = sum(map(tokens, texts))
+    count = sum(map(count_tokens, texts))
     usage = {"prompt_tokens": count, "total_tokens": count}
-    return {"object": "list", "data": data, "model": named(asked.model), "usage": usage}
+    return {"object": "list", "data": data, "model": answering_name(received.model), "usage": usage}
 
 
-def vector_of(text: str) -> Sequence[float]:
+def embedding_of(text: str) -> Sequence[float]:
     """Of length 1, by how often each group of three letters of a word is in `text`."""
-    vector = [0.0] * LENGTH
+    vector = [0.0] * DIMENSIONS
     for word in _WORD.findall(text.lower()):
         for at in range(max(1, len(word) - 2)):
             place = crc32(word[at : at + 3].encode("utf-8", "replace"))
-            vector[place % LENGTH] += 1 if place >> 16 & 1 else -1
+            vector[place % DIMENSIONS] += 1 if place >> 16 & 1 else -1
     length = sqrt(sum(number * number for number in vector)) or 1.0
     return [number / length for number in vector]

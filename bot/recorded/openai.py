@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from bot.recorded.responses import Streamed, Told
+from bot.recorded.responses import ModelResponse, StreamEvents
 
 DONE = b"data: [DONE]\n\n"
 
@@ -18,89 +18,105 @@ _CREATED = 1_767_225_600
 _FINISH = {"end": "stop", "length": "length", "refusal": "content_filter", "context": "length"}
 
 
-class OpenAIWire:
-    def whole(self, told: Told) -> dict[str, Any]:
-        refused = told.stop == "refusal"
+class OpenAIEncoder:
+    def to_json(self, response: ModelResponse) -> dict[str, Any]:
+        refused = response.stop == "refusal"
         message = {
             "role": "assistant",
-            "content": None if refused else told.text,
-            "refusal": told.text if refused else None,
+            "content": None if refused else response.text,
+            "refusal": response.text if refused else None,
         }
         choice = {
             "index": 0,
             "message": message,
-            "logprobs": _logprobs(told),
-            "finish_reason": _FINISH[told.stop],
+            "logprobs": _logprobs(response),
+            "finish_reason": _FINISH[response.stop],
         }
         return {
-            **_base(told, "chat.completion"),
+            **_base(response, "chat.completion"),
             "choices": [choice],
-            "usage": _usage(told),
-            "prompt_logprobs": _prompt_logprobs(told),
+            "usage": _usage(response),
+            "prompt_logprobs": _prompt_logprobs(response),
         }
 
-    def streamed(self, told: Told) -> Streamed:
-        said = "refusal" if told.stop == "refusal" else "content"
-        end = [self.event(_chunk(told, {}, _FINISH[told.stop]))]
-        if told.stream_usage:
-            end.append(self.event({**_chunk(told, {}), "choices": [], "usage": _usage(told)}))
-        begin = [self.event(_chunk(told, {"role": "assistant", "content": ""}))]
-        if told.thinking:
-            begin.append(self.event(_chunk(told, {"reasoning_content": told.thinking})))
-        if told.logprobs:
-            begin.append(self.event(_chunk(told, {"content": ""}, logprobs=_logprobs(told))))
-        return Streamed(
+    def to_events(self, response: ModelResponse) -> StreamEvents:
+        field = "refusal" if response.stop == "refusal" else "content"
+        end = [self.encode_event(_chunk(response, {}, _FINISH[response.stop]))]
+        if response.stream_usage:
+            end.append(
+                self.encode_event(
+                    {**_chunk(response, {}), "choices": [], "usage": _usage(response)}
+                )
+            )
+        begin = [self.encode_event(_chunk(response, {"role": "assistant", "content": ""}))]
+        if response.thinking:
+            begin.append(
+                self.encode_event(_chunk(response, {"reasoning_content": response.thinking}))
+            )
+        if response.logprobs:
+            begin.append(
+                self.encode_event(_chunk(response, {"content": ""}, logprobs=_logprobs(response)))
+            )
+        return StreamEvents(
             begin=begin,
-            pieces=[self.event(_chunk(told, {said: piece})) for piece in told.pieces()],
+            pieces=[
+                self.encode_event(_chunk(response, {field: piece}))
+                for piece in response.split_text()
+            ],
             end=[*end, DONE],
         )
 
-    def error(self, status: int, message: str) -> dict[str, Any]:
+    def error_body(self, status: int, message: str) -> dict[str, Any]:
         kind = "BadRequestError" if status == 400 else "InternalServerError"
         return {"error": {"message": message, "type": kind, "param": None, "code": status}}
 
-    def event(self, data: dict[str, Any]) -> bytes:
+    def encode_event(self, data: dict[str, Any]) -> bytes:
         return f"data: {json.dumps(data)}\n\n".encode()
 
 
-def _base(told: Told, kind: str) -> dict[str, Any]:
-    return {"id": f"chatcmpl-{told.id}", "object": kind, "created": _CREATED, "model": told.model}
+def _base(response: ModelResponse, kind: str) -> dict[str, Any]:
+    return {
+        "id": f"chatcmpl-{response.id}",
+        "object": kind,
+        "created": _CREATED,
+        "model": response.model,
+    }
 
 
 def _chunk(
-    told: Told,
+    response: ModelResponse,
     delta: dict[str, str],
     finish: str | None = None,
     *,
     logprobs: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     choice = {"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": finish}
-    return {**_base(told, "chat.completion.chunk"), "choices": [choice]}
+    return {**_base(response, "chat.completion.chunk"), "choices": [choice]}
 
 
-def _logprobs(told: Told) -> dict[str, Any] | None:
+def _logprobs(response: ModelResponse) -> dict[str, Any] | None:
     """The first token with the likeliest ones in its place."""
-    if not told.logprobs:
+    if not response.logprobs:
         return None
     top = [
         {"token": token, "logprob": value, "bytes": list(token.encode())}
-        for token, value in told.logprobs
+        for token, value in response.logprobs
     ]
     return {"content": [{**top[0], "top_logprobs": top}]}
 
 
-def _prompt_logprobs(told: Told) -> list[dict[str, Any] | None] | None:
+def _prompt_logprobs(response: ModelResponse) -> list[dict[str, Any] | None] | None:
     """By token id, as vLLM's `PromptLogprobs`: nothing comes before the first token."""
-    if told.prompt_logprobs is None:
+    if response.prompt_logprobs is None:
         return None
     return [
         {str(at): {"logprob": value, "rank": 1, "decoded_token": ""}} if at else None
-        for at, value in enumerate(told.prompt_logprobs)
+        for at, value in enumerate(response.prompt_logprobs)
     ]
 
 
-def _usage(told: Told) -> dict[str, Any]:
-    counted = told.usage
+def _usage(response: ModelResponse) -> dict[str, Any]:
+    counted = response.usage
     prompt = counted.input + counted.cache_read + counted.cache_write
     return {
         "prompt_tokens": prompt,

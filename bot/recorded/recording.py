@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from bot.recorded.requests import Asked
+from bot.recorded.requests import ReceivedRequest
 
 
 class RecordingError(Exception):
@@ -39,7 +39,7 @@ def _as_cut(value: object) -> object:
 Cut = Annotated[Literal["end", "drop"] | None, BeforeValidator(_as_cut)]
 
 
-class Answer(BaseModel):
+class RecordedAnswer(BaseModel):
     """One entry. It answers a question that meets all its conditions."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -82,7 +82,7 @@ class Answer(BaseModel):
     """Fail only so often, then answer with `reply`. None: always."""
 
     @model_validator(mode="after")
-    def _is_whole(self) -> Answer:
+    def _check_fields(self) -> RecordedAnswer:
         fails = self.status is not None or self.cut is not None
         if self.status is not None and self.cut is not None:
             raise ValueError("has both `status` and `cut`; give one")
@@ -95,18 +95,18 @@ class Answer(BaseModel):
             raise ValueError("has no `reply`")
         return self
 
-    def fits(self, asked: Asked) -> bool:
+    def matches(self, received: ReceivedRequest) -> bool:
         """Whether every condition is met."""
         return (
-            _names(self.call, asked.call)
-            and self.turn in (None, asked.turn)
-            and all(words in asked.last for words in self.when)
-            and all(words in asked.system for words in self.when_system)
-            and all(words in asked.answered for words in self.when_answer)
+            _matches_call(self.call, received.call)
+            and self.turn in (None, received.turn)
+            and all(words in received.last_user_message for words in self.when)
+            and all(words in received.system for words in self.when_system)
+            and all(words in received.prefill for words in self.when_answer)
         )
 
 
-def _names(pattern: str, call: str) -> bool:
+def _matches_call(pattern: str, call: str) -> bool:
     return fnmatchcase(call, pattern) or call.partition("/")[0] == pattern
 
 
@@ -118,11 +118,11 @@ class Recording(BaseModel):
     version: Literal[1]
     note: str = Field(min_length=1)
     """Where the answers come from, in a sentence that a person is shown."""
-    answers: tuple[Answer, ...] = Field(min_length=1)
+    answers: tuple[RecordedAnswer, ...] = Field(min_length=1)
 
-    def choose(self, asked: Asked) -> int | None:
+    def choose(self, received: ReceivedRequest) -> int | None:
         """The index of the first answer that fits, or None."""
-        fitting = (i for i, answer in enumerate(self.answers) if answer.fits(asked))
+        fitting = (i for i, answer in enumerate(self.answers) if answer.matches(received))
         return next(fitting, None)
 
     @classmethod
@@ -139,9 +139,9 @@ class Recording(BaseModel):
         try:
             return cls.model_validate(data)
         except ValidationError as error:
-            lines = [f"{_where(e['loc'])}: {e['msg']}" for e in error.errors()]
+            lines = [f"{_field_path(e['loc'])}: {e['msg']}" for e in error.errors()]
             raise RecordingError(f"{path.name} is no recording.\n" + "\n".join(lines)) from error
 
 
-def _where(loc: tuple[int | str, ...]) -> str:
+def _field_path(loc: tuple[int | str, ...]) -> str:
     return ".".join(str(part) for part in loc) or "the file"

@@ -17,17 +17,17 @@ from pydantic import (
 from pipeline.models.base import Message
 from pipeline.models.providers.http import CALL_HEADER
 
-MARKS_ALLOWED = 4
+MAX_CACHE_MARKS = 4
 """Cache marks in one request. https://platform.claude.com/docs/en/build-with-claude/prompt-caching"""
 
 _SECRET_HEADERS = frozenset({"authorization", "x-api-key", "cookie"})
 
 
-class BadQuestion(Exception):
+class InvalidModelRequest(Exception):
     """The request is not one that the real service would accept; the text says why."""
 
 
-class _Wire(BaseModel):
+class _RequestModel(BaseModel):
     """Fields that we do not read are let through, as both services add some every month."""
 
     model_config = ConfigDict(frozen=True)
@@ -37,45 +37,45 @@ def _as_blocks(value: object) -> object:
     return [{"type": "text", "text": value}] if isinstance(value, str) else value
 
 
-class Block(_Wire):
+class TextBlock(_RequestModel):
     type: Literal["text"]
     text: str = Field(min_length=1)
     cache_control: Mapping[str, Any] | None = None
 
 
-Blocks = Annotated[tuple[Block, ...], BeforeValidator(_as_blocks)]
+TextBlocks = Annotated[tuple[TextBlock, ...], BeforeValidator(_as_blocks)]
 
 
-class _Turn(_Wire):
+class _AnthropicTurn(_RequestModel):
     role: Literal["user", "assistant"]
-    content: Blocks = Field(min_length=1)
+    content: TextBlocks = Field(min_length=1)
 
 
-class _Thinking(_Wire):
+class _ThinkingOptions(_RequestModel):
     type: Literal["enabled", "disabled", "adaptive", "between_tools"]
     budget_tokens: int | None = Field(default=None, ge=1024)
 
 
-class _AnthropicBody(_Wire):
+class _AnthropicBody(_RequestModel):
     model: str = Field(min_length=1)
-    messages: tuple[_Turn, ...] = Field(min_length=1)
-    system: Blocks = ()
+    messages: tuple[_AnthropicTurn, ...] = Field(min_length=1)
+    system: TextBlocks = ()
     max_tokens: int | None = Field(default=None, ge=0)
-    thinking: _Thinking | None = None
+    thinking: _ThinkingOptions | None = None
     stream: bool = False
     temperature: float | None = None
 
 
-class _ChatTurn(_Wire):
+class _ChatTurn(_RequestModel):
     role: Literal["system", "user", "assistant"]
     content: str
 
 
-class _StreamOptions(_Wire):
+class _StreamOptions(_RequestModel):
     include_usage: bool = False
 
 
-class _ChatBody(_Wire):
+class _ChatBody(_RequestModel):
     model: str = Field(min_length=1)
     messages: tuple[_ChatTurn, ...] = Field(min_length=1)
     max_tokens: int | None = Field(default=None, ge=1)
@@ -93,7 +93,7 @@ class _ChatBody(_Wire):
     continue_final_message: bool = False
 
     @model_validator(mode="after")
-    def _agrees(self) -> _ChatBody:
+    def _check_combinations(self) -> _ChatBody:
         """What vLLM refuses: `ChatCompletionRequest` of its protocol."""
         if self.top_logprobs and not self.logprobs:
             raise ValueError("when using `top_logprobs`, `logprobs` must be set to true")
@@ -104,7 +104,7 @@ class _ChatBody(_Wire):
         return self
 
 
-class Part(_Wire):
+class PromptPart(_RequestModel):
     """A piece of the prompt at whose end a cached prefix may end."""
 
     text: str
@@ -112,7 +112,7 @@ class Part(_Wire):
     marked: bool
 
 
-class Asked(BaseModel):
+class ReceivedRequest(BaseModel):
     """What a test can look at, and what an answer is chosen by."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -132,7 +132,7 @@ class Asked(BaseModel):
     """How many tokens of it were allowed; over chat completions in vLLM's way."""
     stream: bool
     stream_usage: bool
-    parts: tuple[Part, ...]
+    parts: tuple[PromptPart, ...]
     marks: tuple[Mapping[str, Any], ...] = ()
     """What is asked of the cache, at each marked part in turn; Anthropic's protocol only."""
     response_format: Mapping[str, Any] | None = None
@@ -149,39 +149,41 @@ class Asked(BaseModel):
         return sum(message.role == "assistant" for message in self.messages)
 
     @property
-    def answered(self) -> str:
+    def prefill(self) -> str:
         """The text of an assistant's message at the end, which the prompt goes on with."""
         last = self.messages[-1]
         return last.text if last.role == "assistant" else ""
 
     @property
-    def last(self) -> str:
+    def last_user_message(self) -> str:
         """The text of the last user message."""
         texts = [message.text for message in self.messages if message.role == "user"]
         return texts[-1] if texts else ""
 
 
-def anthropic_question(body: bytes, headers: Mapping[str, str], *, counting: bool = False) -> Asked:
+def parse_anthropic_request(
+    body: bytes, headers: Mapping[str, str], *, counting: bool = False
+) -> ReceivedRequest:
     """Read `POST /v1/messages`, or `/v1/messages/count_tokens` when `counting`.
 
     Raises:
         BadQuestion: Anthropic's service would answer 400.
     """
-    sent = parsed(_AnthropicBody, body)
+    sent = parse_body(_AnthropicBody, body)
     blocks = [("system", block) for block in sent.system]
     blocks += [(turn.role, block) for turn in sent.messages for block in turn.content]
     if not counting and sent.max_tokens is None:
-        raise BadQuestion("max_tokens: Field required")
+        raise InvalidModelRequest("max_tokens: Field required")
     budget = (sent.thinking.budget_tokens if sent.thinking else None) or 0
     if sent.max_tokens is not None and sent.max_tokens <= budget:
-        raise BadQuestion("`max_tokens` must be greater than `thinking.budget_tokens`.")
+        raise InvalidModelRequest("`max_tokens` must be greater than `thinking.budget_tokens`.")
     if sent.temperature is not None:
-        raise BadQuestion("temperature: Extra inputs are not permitted")
-    if sum(block.cache_control is not None for _, block in blocks) > MARKS_ALLOWED:
-        raise BadQuestion(
-            f"A maximum of {MARKS_ALLOWED} blocks with cache_control may be provided."
+        raise InvalidModelRequest("temperature: Extra inputs are not permitted")
+    if sum(block.cache_control is not None for _, block in blocks) > MAX_CACHE_MARKS:
+        raise InvalidModelRequest(
+            f"A maximum of {MAX_CACHE_MARKS} blocks with cache_control may be provided."
         )
-    return Asked(
+    return ReceivedRequest(
         protocol="anthropic",
         call=headers.get(CALL_HEADER.lower(), ""),
         model=sent.model,
@@ -197,47 +199,47 @@ def anthropic_question(body: bytes, headers: Mapping[str, str], *, counting: boo
         stream=sent.stream,
         stream_usage=True,
         parts=tuple(
-            Part(text=f"{role}\n{block.text}", marked=block.cache_control is not None)
+            PromptPart(text=f"{role}\n{block.text}", marked=block.cache_control is not None)
             for role, block in blocks
         ),
         marks=tuple(block.cache_control for _, block in blocks if block.cache_control is not None),
-        headers=shown(headers),
+        headers=public_headers(headers),
     )
 
 
-def chat_question(body: bytes, headers: Mapping[str, str]) -> Asked:
+def parse_chat_request(body: bytes, headers: Mapping[str, str]) -> ReceivedRequest:
     """Read `POST /v1/chat/completions`. vLLM caches every prefix, so every part is marked.
 
     Raises:
         BadQuestion: a real server would answer 400.
     """
-    sent = parsed(_ChatBody, body)
-    said = [turn for turn in sent.messages if turn.role != "system"]
-    return Asked(
+    sent = parse_body(_ChatBody, body)
+    turns = [turn for turn in sent.messages if turn.role != "system"]
+    return ReceivedRequest(
         protocol="openai",
         call=headers.get(CALL_HEADER.lower(), ""),
         model=sent.model,
         system="".join(turn.content for turn in sent.messages if turn.role == "system"),
         messages=tuple(
             Message(role="user" if turn.role == "user" else "assistant", text=turn.content)
-            for turn in said
+            for turn in turns
         ),
         max_tokens=sent.max_completion_tokens or sent.max_tokens,
         temperature=sent.temperature,
         stream=sent.stream,
         stream_usage=sent.stream_options is not None and sent.stream_options.include_usage,
         parts=tuple(
-            Part(text=f"{turn.role}\n{turn.content}", marked=True) for turn in sent.messages
+            PromptPart(text=f"{turn.role}\n{turn.content}", marked=True) for turn in sent.messages
         ),
         response_format=sent.response_format,
         alternatives=(sent.top_logprobs or 0) if sent.logprobs else 0,
         thinking_tokens=sent.thinking_token_budget or 0,
         prompt_logprobs=sent.prompt_logprobs is not None,
-        headers=shown(headers),
+        headers=public_headers(headers),
     )
 
 
-def shown(headers: Mapping[str, str]) -> dict[str, str]:
+def public_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """Those that hold no secret."""
     return {name: value for name, value in headers.items() if name not in _SECRET_HEADERS}
 
@@ -245,11 +247,11 @@ def shown(headers: Mapping[str, str]) -> dict[str, str]:
 B = TypeVar("B", bound=BaseModel)
 
 
-def parsed(kind: type[B], body: bytes) -> B:
+def parse_body(kind: type[B], body: bytes) -> B:
     """`body` as one of these; raises BadQuestion with the field that is wrong."""
     try:
         return kind.model_validate_json(body)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise BadQuestion(f"{where}: {first['msg']}" if where else first["msg"]) from error
+        raise InvalidModelRequest(f"{where}: {first['msg']}" if where else first["msg"]) from error

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple, Protocol
 
-from bot.recorded.cache import CHARACTERS_PER_TOKEN, tokens
-from bot.recorded.recording import Answer
-from bot.recorded.requests import Asked
+from bot.recorded.cache import CHARACTERS_PER_TOKEN, count_tokens
+from bot.recorded.recording import RecordedAnswer
+from bot.recorded.requests import ReceivedRequest
 from pipeline.types import Usage
 
-RECORDED = "recorded"
+NAME_PREFIX = "recorded"
 """Begins the name of every model that answers from here."""
 
 PIECE_CHARACTERS = 400
 """Text in one event of a stream."""
 
 
-class Told(NamedTuple):
+class ModelResponse(NamedTuple):
     id: str
     model: str
     text: str
@@ -29,13 +29,13 @@ class Told(NamedTuple):
     prompt_logprobs: tuple[float, ...] | None = None
     """Of each token of the prompt; None: not asked for, or not given."""
 
-    def pieces(self) -> list[str]:
+    def split_text(self) -> list[str]:
         """The text cut up for a stream: at least two pieces, so that a reader must join them."""
         size = max(1, min(PIECE_CHARACTERS, -(-len(self.text) // 2)))
         return [self.text[i : i + size] for i in range(0, len(self.text), size)]
 
 
-class Streamed(NamedTuple):
+class StreamEvents(NamedTuple):
     """The events of one answer, in order."""
 
     begin: list[bytes]
@@ -43,55 +43,57 @@ class Streamed(NamedTuple):
     end: list[bytes]
 
 
-class Wire(Protocol):
+class ResponseEncoder(Protocol):
     """How one protocol says things."""
 
-    def whole(self, told: Told) -> dict[str, Any]:
+    def to_json(self, response: ModelResponse) -> dict[str, Any]:
         """The body of an answer that is not streamed."""
         ...
 
-    def streamed(self, told: Told) -> Streamed: ...
+    def to_events(self, response: ModelResponse) -> StreamEvents: ...
 
-    def error(self, status: int, message: str) -> dict[str, Any]:
+    def error_body(self, status: int, message: str) -> dict[str, Any]:
         """The body of an error; inside a stream, the data of its event."""
         ...
 
-    def event(self, data: dict[str, Any]) -> bytes:
+    def encode_event(self, data: dict[str, Any]) -> bytes:
         """One server-sent event."""
         ...
 
 
-def named(model: str) -> str:
+def answering_name(model: str) -> str:
     """The name to answer under, so that no recording passes for a live model."""
-    return model if model.startswith(RECORDED) else f"{RECORDED}-{model}"
+    return model if model.startswith(NAME_PREFIX) else f"{NAME_PREFIX}-{model}"
 
 
-def tell(answer: Answer, asked: Asked, prompt: Usage, number: int) -> Told:
+def build_response(
+    answer: RecordedAnswer, received: ReceivedRequest, prompt: Usage, number: int
+) -> ModelResponse:
     """`answer` cut at the `max_tokens` that were asked for, with its output counted."""
     text, stop = answer.reply, answer.stop
-    if asked.max_tokens is not None and tokens(text) > asked.max_tokens:
-        text, stop = text[: asked.max_tokens * CHARACTERS_PER_TOKEN], "length"
-    thinking = answer.thinking if asked.thinks else ""
-    usage = prompt.model_copy(update={"output": tokens(text) + tokens(thinking)})
-    name = named(asked.model)
+    if received.max_tokens is not None and count_tokens(text) > received.max_tokens:
+        text, stop = text[: received.max_tokens * CHARACTERS_PER_TOKEN], "length"
+    thinking = answer.thinking if received.thinks else ""
+    usage = prompt.model_copy(update={"output": count_tokens(text) + count_tokens(thinking)})
+    name = answering_name(received.model)
     identity = f"recorded_{number}"
-    prompted = asked.prompt_logprobs and answer.prompt_logprob is not None
+    prompted = received.prompt_logprobs and answer.prompt_logprob is not None
     total = usage.input + usage.cache_read + usage.cache_write
-    likely = sorted(answer.logprobs.items(), key=lambda item: -item[1])[: asked.alternatives]
-    return Told(
+    likely = sorted(answer.logprobs.items(), key=lambda item: -item[1])[: received.alternatives]
+    return ModelResponse(
         identity,
         name,
         text,
         stop,
         usage,
-        asked.stream_usage,
+        received.stream_usage,
         thinking,
         logprobs=tuple(likely),
         prompt_logprobs=(answer.prompt_logprob or 0.0,) * total if prompted else None,
     )
 
 
-def anthropic_models(names: list[str]) -> dict[str, Any]:
+def anthropic_model_list(names: list[str]) -> dict[str, Any]:
     """The list of models as Anthropic's service has it."""
     data = [
         {
@@ -106,7 +108,7 @@ def anthropic_models(names: list[str]) -> dict[str, Any]:
     return {"data": data, "has_more": False, "first_id": names[0], "last_id": names[-1]}
 
 
-def openai_models(names: list[str]) -> dict[str, Any]:
+def openai_model_list(names: list[str]) -> dict[str, Any]:
     """The same as other servers have it."""
     data = [{"id": name, "object": "model", "created": 0, "owned_by": "recorded"} for name in names]
     return {"object": "list", "data": data}

@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple, cast
 
 from pydantic import BaseModel
 
-from bot.repo_config.model import ConfigProblem, RepoConfig, parse
+from bot.repo_config.model import ConfigProblem, RepoConfig, parse_config
 
-DEFAULT: Final = "default"
+DEFAULT_SOURCE: Final = "default"
 """Where a value is from that no file sets."""
 
 
@@ -42,7 +42,7 @@ class Setting(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Effective:
+class EffectiveConfig:
     """The settings in force."""
 
     config: RepoConfig
@@ -50,7 +50,7 @@ class Effective:
     """Dotted key to the source of the last file that sets it; without those no file sets."""
 
 
-def combined(layers: Sequence[Layer]) -> Effective | LayerProblem:
+def merge_layers(layers: Sequence[Layer]) -> EffectiveConfig | LayerProblem:
     """The settings of all files: what a later file sets goes before an earlier one.
 
     Each file must be valid by itself. A mapping is merged key by key; a list is replaced whole.
@@ -58,30 +58,30 @@ def combined(layers: Sequence[Layer]) -> Effective | LayerProblem:
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for layer in layers:
-        found = parse(layer.text)
+        found = parse_config(layer.text)
         if isinstance(found, ConfigProblem):
             return LayerProblem(layer.source, found)
         given = found.model_dump(exclude_unset=True)
         _merge(values, given)
-        origins.update(dict.fromkeys(_keys(given), layer.source))
-    return Effective(RepoConfig.model_validate(values), origins)
+        origins.update(dict.fromkeys(_key_paths(given), layer.source))
+    return EffectiveConfig(RepoConfig.model_validate(values), origins)
 
 
-def settings(effective: Effective) -> list[Setting]:
+def list_settings(effective: EffectiveConfig) -> list[Setting]:
     """Every key there is, in the order of the model, with its value and where that is from."""
     return [
-        Setting(key, value, effective.origins.get(key, DEFAULT))
-        for key, value in _flat(effective.config)
+        Setting(key, value, effective.origins.get(key, DEFAULT_SOURCE))
+        for key, value in _flatten(effective.config)
     ]
 
 
-def _flat(model: BaseModel, prefix: str = "") -> list[tuple[str, str]]:
+def _flatten(model: BaseModel, prefix: str = "") -> list[tuple[str, str]]:
     rows: list[tuple[str, str]] = []
     plain = model.model_dump(mode="json")
     for name in type(model).model_fields:
         value = getattr(model, name)
         if isinstance(value, BaseModel):
-            rows += _flat(value, f"{prefix}{name}.")
+            rows += _flatten(value, f"{prefix}{name}.")
         else:
             rows.append((f"{prefix}{name}", json.dumps(plain[name], ensure_ascii=False)))
     return rows
@@ -95,11 +95,11 @@ def _merge(onto: dict[str, Any], given: Mapping[str, Any]) -> None:
             onto[key] = value
 
 
-def _keys(given: Mapping[str, Any], prefix: str = "") -> list[str]:
+def _key_paths(given: Mapping[str, Any], prefix: str = "") -> list[str]:
     found: list[str] = []
     for key, value in given.items():
         if isinstance(value, dict):
-            found += _keys(cast(dict[str, Any], value), f"{prefix}{key}.")
+            found += _key_paths(cast(dict[str, Any], value), f"{prefix}{key}.")
         else:
             found.append(f"{prefix}{key}")
     return found

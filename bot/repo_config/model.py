@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
-from bot.repo_config.yaml import NotReadable, YamlFile
+from bot.repo_config.yaml import UnreadableYaml, YamlFile
 from pipeline.options import Options, SelectionMethod
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-CANDIDATES: Final = (".github/capuchin.yml", ".capuchin.yml")
+CONFIG_PATHS: Final = (".github/capuchin.yml", ".capuchin.yml")
 """Where the file is looked for, in this order, on the default branch."""
 
 
@@ -31,15 +31,15 @@ class ConfigProblem(BaseModel):
     """May quote the file: untrusted."""
 
 
-def _split(value: Any) -> Any:
+def _split_command(value: Any) -> Any:
     if isinstance(value, str):
         return tuple(shlex.split(value))
     return tuple(cast(list[Any], value)) if isinstance(value, list) else value
 
 
-Command = Annotated[
+CommandLine = Annotated[
     tuple[str, ...],
-    BeforeValidator(_split),
+    BeforeValidator(_split_command),
     WithJsonSchema(
         {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
         mode="validation",
@@ -72,7 +72,7 @@ class Prefilter(BaseModel):
     """How many files are read then; those that the issue names are always among them."""
 
 
-def _listed(value: Any) -> Any:
+def _to_tuple(value: Any) -> Any:
     if isinstance(value, str):
         return (value,)
     return tuple(cast(list[Any], value)) if isinstance(value, list) else value
@@ -80,7 +80,7 @@ def _listed(value: Any) -> Any:
 
 Trust = Annotated[
     tuple[str, ...],
-    BeforeValidator(_listed),
+    BeforeValidator(_to_tuple),
     Field(min_length=1, max_length=100),
     WithJsonSchema(
         {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
@@ -91,7 +91,7 @@ Trust = Annotated[
 
 Labels = Annotated[
     tuple[Annotated[str, Field(min_length=1, max_length=50, pattern=r"\S")], ...],
-    BeforeValidator(_listed),
+    BeforeValidator(_to_tuple),
     Field(max_length=20),
     WithJsonSchema(
         {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
@@ -192,7 +192,7 @@ class RepoConfig(BaseModel):
     afterwards. Empty: none."""
     python: str = Field(default="", pattern=r"^(3\.\d{1,2})?$")
     """The Python it is installed on, such as "3.12"; empty: found out by itself."""
-    test: Command = ()
+    test: CommandLine = ()
     """The repository's own test command, as a list or as a line; empty: found out by itself."""
     never_touch: tuple[str, ...] = ()
     """Glob patterns of paths that no edit may change."""
@@ -233,51 +233,51 @@ class RepoConfig(BaseModel):
         )
 
 
-_PLAIN: Final = {
+_PLAIN_MESSAGES: Final = {
     "tuple_type": "Input should be a list",
     "model_type": "Input should be a mapping",
     "value_error": "Input is a line whose quotes are not closed",
 }
 
 
-def parse(text: str) -> RepoConfig | ConfigProblem:
+def parse_config(text: str) -> RepoConfig | ConfigProblem:
     """Read the file's text; nothing, or only comments, means the defaults.
 
     A key without a value means its default too. Of several problems the first is returned.
     """
-    found = _read(text)
+    found = _parse_all(text)
     return found if isinstance(found, RepoConfig) else found[0]
 
 
-def problems(text: str) -> list[ConfigProblem]:
+def find_problems(text: str) -> list[ConfigProblem]:
     """Everything that is wrong with the file's text, in its order; nothing if it is valid."""
-    found = _read(text)
+    found = _parse_all(text)
     return [] if isinstance(found, RepoConfig) else found
 
 
-def _read(text: str) -> RepoConfig | list[ConfigProblem]:
+def _parse_all(text: str) -> RepoConfig | list[ConfigProblem]:
     try:
-        file = YamlFile.read(text)
-    except NotReadable as error:
+        file = YamlFile.parse(text)
+    except UnreadableYaml as error:
         return [ConfigProblem(line=error.line, column=error.column, message=str(error))]
     try:
-        return RepoConfig.model_validate_json(file.json())
+        return RepoConfig.model_validate_json(file.to_json())
     except ValidationError as error:
-        found = [_problem(file, fault) for fault in error.errors()]
+        found = [_to_problem(file, fault) for fault in error.errors()]
         return sorted(found, key=lambda problem: (problem.line, problem.column))
 
 
-def _problem(file: YamlFile, fault: ErrorDetails) -> ConfigProblem:
+def _to_problem(file: YamlFile, fault: ErrorDetails) -> ConfigProblem:
     path = fault["loc"]
     unknown = fault["type"] == "extra_forbidden"
-    line, column = file.place(path, of_key=unknown)
+    line, column = file.position(path, of_key=unknown)
     name = ".".join(str(part) for part in path)
     if unknown:
         message = f'There is no setting "{name}".{_suggestion(name)}'
     elif fault["type"] == "json_invalid":
         message = "The file holds characters that are no text."
     elif path:
-        message = f'"{name}": {_PLAIN.get(fault["type"], fault["msg"])}.'
+        message = f'"{name}": {_PLAIN_MESSAGES.get(fault["type"], fault["msg"])}.'
     else:
         message = "The file must be a mapping of settings to values."
     return ConfigProblem(line=line, column=column, message=message)

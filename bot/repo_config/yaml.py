@@ -8,11 +8,11 @@ from typing import Any, Final, cast
 
 import yaml
 
-LARGEST_BYTES: Final = 64 * 1024
-DEEPEST: Final = 20  # PyYAML's composer recurses; no setting is deeper than three
+MAX_BYTES: Final = 64 * 1024
+MAX_DEPTH: Final = 20  # PyYAML's composer recurses; no setting is deeper than three
 
 
-class NotReadable(Exception):
+class UnreadableYaml(Exception):
     """The text is not YAML that is read here; `line` and `column` are counted from 1."""
 
     def __init__(self, message: str, line: int = 1, column: int = 1) -> None:
@@ -22,21 +22,21 @@ class NotReadable(Exception):
 
 
 class YamlFile:
-    """One document of plain data. Made by `read`."""
+    """One document of plain data. Made by `parse`."""
 
     def __init__(self, root: yaml.Node | None, data: object) -> None:
         self._root = root
         self._data = data
 
     @classmethod
-    def read(cls, text: str) -> YamlFile:
+    def parse(cls, text: str) -> YamlFile:
         """Read one document without anchors, aliases, tags of Python's or repeated keys.
 
         Raises:
             NotReadable: it is not that; its words may quote the text.
         """
-        if len(text.encode("utf-8", "surrogatepass")) > LARGEST_BYTES:
-            raise NotReadable(f"The file is larger than {LARGEST_BYTES // 1024} KiB.")
+        if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
+            raise UnreadableYaml(f"The file is larger than {MAX_BYTES // 1024} KiB.")
         try:
             _check_shape(text)
             loader = yaml.SafeLoader(text)
@@ -45,12 +45,12 @@ class YamlFile:
             data = None if root is None else loader.construct_document(root)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
-            raise _at(mark, f"Not YAML: {error.problem or error.context}.") from None
+            raise _unreadable_at(mark, f"Not YAML: {error.problem or error.context}.") from None
         except (yaml.YAMLError, ValueError) as error:
-            raise NotReadable(f"Not YAML: {str(error).splitlines()[0]}.") from None
+            raise UnreadableYaml(f"Not YAML: {str(error).splitlines()[0]}.") from None
         return cls(root, data)
 
-    def json(self) -> str:
+    def to_json(self) -> str:
         """The document as JSON; keys without a value are left out, nothing at all is `{}`."""
         data: object = {} if self._data is None else _without_nulls(self._data)
         try:
@@ -58,7 +58,7 @@ class YamlFile:
         except TypeError:
             return "null"  # keys that are no words: no setting is called so
 
-    def place(self, path: Sequence[int | str], *, of_key: bool = False) -> tuple[int, int]:
+    def position(self, path: Sequence[int | str], *, of_key: bool = False) -> tuple[int, int]:
         """Line and column, from 1, of the value (or its key) at `path`, or as near as there is."""
         node, key = self._root, self._root
         for part in path:
@@ -76,13 +76,13 @@ def _check_shape(text: str) -> None:
     depth = 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
-            raise _at(event.start_mark, "Anchors and aliases are not read here.")
+            raise _unreadable_at(event.start_mark, "Anchors and aliases are not read here.")
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
-        if depth > DEEPEST:
-            raise _at(event.start_mark, "Nested too deeply.")
+        if depth > MAX_DEPTH:
+            raise _unreadable_at(event.start_mark, "Nested too deeply.")
 
 
 def _check_keys(node: yaml.Node | None) -> None:
@@ -93,7 +93,7 @@ def _check_keys(node: yaml.Node | None) -> None:
         seen: set[Hashable] = set()
         for key, value in node.value:
             if isinstance(key, yaml.ScalarNode) and key.value in seen:
-                raise _at(key.start_mark, f'"{key.value}" is set twice.')
+                raise _unreadable_at(key.start_mark, f'"{key.value}" is set twice.')
             seen.add(key.value if isinstance(key, yaml.ScalarNode) else id(key))
             _check_keys(value)
 
@@ -115,7 +115,7 @@ def _without_nulls(data: object) -> object:
     return {key: _without_nulls(value) for key, value in pairs if value is not None}
 
 
-def _at(mark: Any, message: str) -> NotReadable:
+def _unreadable_at(mark: Any, message: str) -> UnreadableYaml:
     if mark is None:
-        return NotReadable(message)
-    return NotReadable(message, mark.line + 1, mark.column + 1)
+        return UnreadableYaml(message)
+    return UnreadableYaml(message, mark.line + 1, mark.column + 1)

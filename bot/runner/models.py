@@ -9,27 +9,27 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bot.runner.pausable import PausableModel, PausableReward
-from bot.settings import Settings, SettingsError, variable
-from bot.storage.draining import Steps
-from pipeline.context.search.embeddings import Meaning
-from pipeline.context.server_tokens import counter_of
-from pipeline.context.tokens import ESTIMATE, TokenCounter
+from bot.settings import Settings, SettingsError, variable_name
+from bot.storage.draining import InFlightWork
+from pipeline.context.search.embeddings import EmbeddingRanker
+from pipeline.context.server_tokens import open_counter
+from pipeline.context.tokens import ESTIMATOR, TokenCounter
 from pipeline.models.base import Model, ModelMisconfigured
-from pipeline.models.batches.model import BATCH_SECONDS, Batched, Batching
+from pipeline.models.batches.model import BATCH_SECONDS, BatchedOpenings, BatchModel
 from pipeline.models.batches.service import BatchService
-from pipeline.models.cache_lifetime import cache_life
+from pipeline.models.cache_lifetime import cache_lifetime
 from pipeline.models.destinations import destinations
-from pipeline.models.factory import Wanted, build_embedder, build_likelihood, build_model
+from pipeline.models.factory import ModelOptions, build_embedder, build_likelihood, build_model
 from pipeline.models.likelihood import Likelihood, Reward
 from pipeline.models.profiles import PricesInvalid, PriceTable, price_table, read_prices
 from pipeline.models.providers.http import SDK_RETRIES
 from pipeline.models.spec import ModelSpec, parse_spec, parse_specs
-from pipeline.models.wrappers.adaptive import Adaptive, Window
-from pipeline.models.wrappers.fallback import Fallback
-from pipeline.models.wrappers.metered import Meter, Metered
-from pipeline.models.wrappers.throttled import WAITS, Throttled
+from pipeline.models.wrappers.adaptive import AdaptiveModel, ConcurrencyWindow
+from pipeline.models.wrappers.fallback import FallbackModel
+from pipeline.models.wrappers.metered import Meter, MeteredModel
+from pipeline.models.wrappers.throttled import RETRY_WAITS, ThrottledModel
 from pipeline.options import Options
-from pipeline.selection.reward import ImplicitReward, Unusable, VerdictReward
+from pipeline.selection.reward import ImplicitReward, UnusableReward, VerdictReward
 from pipeline.solve import Models
 from pipeline.store import Store
 
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Purpose:
+class ModelContext:
     """The run that models are made for."""
 
     meter: Meter
-    steps: Steps
+    in_flight: InFlightWork
     options: Options
     store: Store
     """Remembers batches that were sent."""
@@ -62,7 +62,7 @@ def check_models(
         try:
             read_prices(settings.prices_file)
         except PricesInvalid as error:
-            raise SettingsError(f"{variable('prices_file')}: {error}") from None
+            raise SettingsError(f"{variable_name('prices_file')}: {error}") from None
     for field in roles:
         text = str(getattr(settings, field))
         if not text and field == "scout_model":
@@ -70,15 +70,15 @@ def check_models(
         try:
             specs = parse_specs(text)
         except ValueError as error:
-            raise SettingsError(f"{variable(field)}: {error}") from None
+            raise SettingsError(f"{variable_name(field)}: {error}") from None
         if _lacks_key(settings, specs):
             raise SettingsError(
-                f"ANTHROPIC_API_KEY is not set, and {variable(field)} is {text}: every run would "
+                f"ANTHROPIC_API_KEY is not set, and {variable_name(field)} is {text}: every run would "
                 "fail. Set the key, or another model."
             )
 
 
-def solver_is_set(settings: Settings) -> bool:
+def is_solver_set(settings: Settings) -> bool:
     """Whether there is a solver to ask; what is set, but is no model, is told when it is asked."""
     try:
         return not _lacks_key(settings, parse_specs(settings.solver_model))
@@ -92,18 +92,18 @@ def _lacks_key(settings: Settings, specs: Sequence[ModelSpec]) -> bool:
     return any(spec.provider == "anthropic" for spec in specs) and theirs and missing
 
 
-class ModelMaker:
+class ModelFactory:
     """Makes the models of one run. Runs of one process share the slots of each role."""
 
-    def __init__(self, settings: Settings, *, waits: Sequence[float] = WAITS) -> None:
-        """`waits` as `Throttled` has them."""
+    def __init__(self, settings: Settings, *, waits: Sequence[float] = RETRY_WAITS) -> None:
+        """`waits` as `ThrottledModel` has them."""
         self._settings = settings
         self._waits = waits
         self._slots = asyncio.Semaphore(settings.model_concurrency)
-        self._window = Window(settings.scout_concurrency)
+        self._window = ConcurrencyWindow(settings.scout_concurrency)
 
     @asynccontextmanager
-    async def opened(self, purpose: Purpose) -> AsyncGenerator[Models, None]:
+    async def open(self, context: ModelContext) -> AsyncGenerator[Models, None]:
         """The models, paid from the purpose's meter, their connections closed after the block.
 
         Their prompt cache lives as long as a run with its options needs it.
@@ -113,59 +113,63 @@ class ModelMaker:
         """
         settings = self._settings
         async with AsyncExitStack() as stack:
-            prices = await self._prices()
-            solver = self._solver(stack, _specs(settings.solver_model), purpose, prices)
+            prices = await self._load_prices()
+            solver = self._build_solver(stack, _parse_specs(settings.solver_model), context, prices)
             scout: Model | None = None
             if settings.scout_model:
-                scout = self._scout(stack, _specs(settings.scout_model)[0], purpose, prices)
-            first = _specs(settings.solver_model)[0]
-            counter = await self._counter(stack, first, purpose.meter)
+                scout = self._build_scout(
+                    stack, _parse_specs(settings.scout_model)[0], context, prices
+                )
+            first = _parse_specs(settings.solver_model)[0]
+            counter = await self._open_counter(stack, first, context.meter)
             yield Models(
                 solver=solver,
                 scout=scout,
                 counter=counter,
-                scout_counter=await self._scout_counter(stack, purpose.meter),
-                meaning=meaning_of(stack, settings, purpose.meter),
-                orm=self._rewarding(stack, purpose) if settings.orm_model else None,
+                scout_counter=await self._open_scout_counter(stack, context.meter),
+                embedding_ranker=build_ranker(stack, settings, context.meter),
+                orm=self._build_reward(stack, context) if settings.orm_model else None,
             )
 
-    async def _counter(self, stack: AsyncExitStack, spec: ModelSpec, meter: Meter) -> TokenCounter:
+    async def _open_counter(
+        self, stack: AsyncExitStack, spec: ModelSpec, meter: Meter
+    ) -> TokenCounter:
         if spec.provider == "openai" and spec.base_url is not None:
-            await meter.sends(destinations(spec.base_url))  # it is put what it counts
+            await meter.record_destinations(destinations(spec.base_url))  # it is put what it counts
         key = self._settings.model_api_key.get_secret_value()
-        return await stack.enter_async_context(counter_of(spec, key))
+        return await stack.enter_async_context(open_counter(spec, key))
 
-    async def _scout_counter(self, stack: AsyncExitStack, meter: Meter) -> TokenCounter:
+    async def _open_scout_counter(self, stack: AsyncExitStack, meter: Meter) -> TokenCounter:
         settings = self._settings
         if not settings.scout_model:
-            return ESTIMATE
-        return await self._counter(stack, _specs(settings.scout_model)[0], meter)
+            return ESTIMATOR
+        return await self._open_counter(stack, _parse_specs(settings.scout_model)[0], meter)
 
     @asynccontextmanager
-    async def choosing(
-        self, purpose: Purpose
+    async def open_for_selection(
+        self, context: ModelContext
     ) -> AsyncGenerator[tuple[Model | None, Reward | None]]:
-        """The solver, where one is set, and the reward model. Raises as `opened`."""
+        """The solver, where one is set, and the reward model. Raises as `open`."""
         async with AsyncExitStack() as stack:
             solver: Model | None = None
-            if solver_is_set(self._settings):
-                specs = _specs(self._settings.solver_model)
-                solver = self._solver(stack, specs, purpose, await self._prices())
-            yield solver, self._rewarding(stack, purpose) if self._settings.orm_model else None
+            if is_solver_set(self._settings):
+                specs = _parse_specs(self._settings.solver_model)
+                solver = self._build_solver(stack, specs, context, await self._load_prices())
+            yield solver, self._build_reward(stack, context) if self._settings.orm_model else None
 
-    def _rewarding(self, stack: AsyncExitStack, purpose: Purpose) -> Reward:
+    def _build_reward(self, stack: AsyncExitStack, context: ModelContext) -> Reward:
         """The reward model; one that is set to what is none is said when it is asked."""
-        settings, meter, steps = self._settings, purpose.meter, purpose.steps
+        settings, meter, in_flight = self._settings, context.meter, context.in_flight
         try:
-            policy = self._scoring(stack, settings.orm_model)
+            policy = self._build_likelihood(stack, settings.orm_model)
             if not settings.orm_reference:
-                return PausableReward(VerdictReward(policy, meter), steps)
-            reference = self._scoring(stack, settings.orm_reference)
+                return PausableReward(VerdictReward(policy, meter), in_flight)
+            reference = self._build_likelihood(stack, settings.orm_reference)
         except ModelMisconfigured as error:
-            return Unusable(error)
-        return PausableReward(ImplicitReward(policy, reference, meter), steps)
+            return UnusableReward(error)
+        return PausableReward(ImplicitReward(policy, reference, meter), in_flight)
 
-    def _scoring(self, stack: AsyncExitStack, text: str) -> Likelihood:
+    def _build_likelihood(self, stack: AsyncExitStack, text: str) -> Likelihood:
         key = self._settings.model_api_key.get_secret_value()
         try:
             client = build_likelihood(parse_spec(text), api_key=key)
@@ -174,53 +178,59 @@ class ModelMaker:
         stack.push_async_callback(client.aclose)
         return client
 
-    def _solver(
+    def _build_solver(
         self,
         stack: AsyncExitStack,
         specs: Sequence[ModelSpec],
-        purpose: Purpose,
+        context: ModelContext,
         prices: PriceTable,
     ) -> Model:
-        wanted = Wanted(
-            cache_seconds=cache_life(purpose.options),
-            thinking_tokens=purpose.options.thinking_tokens,
+        wanted = ModelOptions(
+            cache_seconds=cache_lifetime(context.options),
+            thinking_tokens=context.options.thinking_tokens,
         )
         models: list[Model] = []
         for spec in specs:
-            client = self._client(stack, spec, wanted, prices)
-            model = Throttled(self._paid(client, purpose), self._slots, waits=self._waits)
-            models.append(self._batched(stack, client, model, purpose))
-        return Fallback(models) if len(models) > 1 else models[0]
+            client = self._build_client(stack, spec, wanted, prices)
+            model = ThrottledModel(
+                self._with_meter(client, context), self._slots, waits=self._waits
+            )
+            models.append(self._with_batches(stack, client, model, context))
+        return FallbackModel(models) if len(models) > 1 else models[0]
 
-    def _scout(
-        self, stack: AsyncExitStack, spec: ModelSpec, purpose: Purpose, prices: PriceTable
+    def _build_scout(
+        self, stack: AsyncExitStack, spec: ModelSpec, context: ModelContext, prices: PriceTable
     ) -> Model:
-        wanted = Wanted(cache_seconds=cache_life(purpose.options))
-        client = self._client(stack, spec, wanted, prices, sdk_retries=0)
-        return Adaptive(self._paid(client, purpose), self._window, waits=self._waits)
+        wanted = ModelOptions(cache_seconds=cache_lifetime(context.options))
+        client = self._build_client(stack, spec, wanted, prices, sdk_retries=0)
+        return AdaptiveModel(self._with_meter(client, context), self._window, waits=self._waits)
 
-    def _paid(self, client: Model, purpose: Purpose) -> Model:
-        return Metered(PausableModel(client, purpose.steps), purpose.meter)
+    def _with_meter(self, client: Model, context: ModelContext) -> Model:
+        return MeteredModel(PausableModel(client, context.in_flight), context.meter)
 
-    def _batched(
+    def _with_batches(
         self,
         stack: AsyncExitStack,
         client: AnthropicModel | OpenAIChatModel,
         model: Model,
-        purpose: Purpose,
+        context: ModelContext,
     ) -> Model:
         """`model`, with its opening questions asked in batches where that is wished and cheaper."""
-        if not (purpose.options.batch and isinstance(client, BatchService) and _cheaper(client)):
+        if not (
+            context.options.batch
+            and isinstance(client, BatchService)
+            and _is_cheaper_in_batches(client)
+        ):
             return model
-        batching = Batching(client, purpose.store, brief=purpose.steps.short)
+        batching = BatchModel(client, context.store, uncancellable=context.in_flight.uncancellable)
         stack.push_async_callback(batching.aclose)
-        return Batched(model, Metered(batching, purpose.meter, seconds=BATCH_SECONDS))
+        return BatchedOpenings(model, MeteredModel(batching, context.meter, seconds=BATCH_SECONDS))
 
-    def _client(
+    def _build_client(
         self,
         stack: AsyncExitStack,
         spec: ModelSpec,
-        wanted: Wanted,
+        wanted: ModelOptions,
         prices: PriceTable,
         *,
         sdk_retries: int = SDK_RETRIES,
@@ -232,14 +242,14 @@ class ModelMaker:
             spec,
             api_key=key.get_secret_value(),
             base_url=settings.anthropic_base_url if ours else None,
-            wanted=wanted,
+            options=wanted,
             prices=prices,
             sdk_retries=sdk_retries,
         )
         stack.push_async_callback(client.aclose)
         return client
 
-    async def _prices(self) -> PriceTable:
+    async def _load_prices(self) -> PriceTable:
         path = self._settings.prices_file
         if path is None:
             return price_table()
@@ -249,13 +259,13 @@ class ModelMaker:
             raise ModelMisconfigured(f"CAPUCHIN_PRICES_FILE: {error}") from None
 
 
-def _cheaper(client: BatchService) -> bool:
+def _is_cheaper_in_batches(client: BatchService) -> bool:
     return client.profile.price.batch < 1
 
 
-def meaning_of(
+def build_ranker(
     stack: AsyncExitStack, settings: Settings, meter: Meter | None = None
-) -> Meaning | None:
+) -> EmbeddingRanker | None:
     """The embedding model of the settings, closed with `stack`; None when there is none.
 
     Raises:
@@ -272,10 +282,10 @@ def meaning_of(
     except ValueError as error:
         raise ModelMisconfigured(f"CAPUCHIN_EMBEDDING_MODEL: {error}") from None
     stack.push_async_callback(embedder.aclose)
-    return Meaning(embedder, settings.embedding_files)
+    return EmbeddingRanker(embedder, settings.embedding_files)
 
 
-def _specs(text: str) -> tuple[ModelSpec, ...]:
+def _parse_specs(text: str) -> tuple[ModelSpec, ...]:
     try:
         return tuple(parse_specs(text))
     except ValueError as error:

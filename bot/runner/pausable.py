@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-from bot.storage.draining import Steps
+from bot.storage.draining import InFlightWork
 from pipeline.models.base import Model, Reply
 from pipeline.models.likelihood import Reward
-from pipeline.models.wrappers.base import Question, Wrapper
+from pipeline.models.wrappers.base import ModelRequest, ModelWrapper
 from pipeline.types import Issue
 
 
-class PausableModel(Wrapper):
+class PausableModel(ModelWrapper):
     """A model whose calls a stopping worker waits for. Put it nearest to the client."""
 
-    def __init__(self, model: Model, steps: Steps) -> None:
+    def __init__(self, model: Model, in_flight: InFlightWork) -> None:
         super().__init__(model)
-        self._steps = steps
+        self._in_flight = in_flight
 
-    async def answer(self, question: Question) -> Reply:
-        async with self._steps.paid():
-            return await question.put_to(self.model)
+    async def answer(self, request: ModelRequest) -> Reply:
+        async with self._in_flight.billable():
+            return await request.send_to(self.model)
 
 
 class PausableReward:
     """A reward model whose calls a stopping worker waits for."""
 
-    def __init__(self, reward: Reward, steps: Steps) -> None:
+    def __init__(self, reward: Reward, in_flight: InFlightWork) -> None:
         self._reward = reward
-        self._steps = steps
+        self._in_flight = in_flight
 
     async def score(self, issue: Issue, diff: str) -> float:
         """As the reward model's own; see `pipeline.selection.reward.Reward`."""
-        async with self._steps.paid():
+        async with self._in_flight.billable():
             return await self._reward.score(issue, diff)

@@ -8,21 +8,29 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from bot.errors import TryLater
-from bot.runner.models import ModelMaker, Purpose
-from bot.runner.types import Ask, Chosen, Evidence, Job, Outcome, Planned, Say
+from bot.runner.models import ModelContext, ModelFactory
+from bot.runner.types import (
+    Job,
+    OnProgress,
+    Outcome,
+    PlanOutcome,
+    SelectionOutcome,
+    SelectionRequest,
+    VerificationRequest,
+)
 from bot.settings import Settings
-from bot.storage.draining import Steps
+from bot.storage.draining import InFlightWork
 from bot.types import Failure
-from pipeline.context.finder import CONTEXT_KEY, SECONDS_KEY, Took
+from pipeline.context.finder import CONTEXT_KEY, SECONDS_KEY, ContextSeconds
 from pipeline.models.wrappers.metered import Meter
-from pipeline.models.wrappers.throttled import WAITS
+from pipeline.models.wrappers.throttled import RETRY_WAITS
 from pipeline.regression.nearby import NearbyTests
 from pipeline.select import Selector
-from pipeline.solve import Solver, nothing_to_solve
+from pipeline.solve import Solver, find_unsolvable
 from pipeline.store import Store
 from pipeline.types import Account, Context, NoFix, Selection
 from pipeline.workflows.plan import Plan
-from pipeline.workflows.revise import Revised, Task, revise
+from pipeline.workflows.revise import Revision, RevisionTask, revise
 from pipeline.workflows.verify import Verification, verify
 from sandbox.base import Sandbox, SandboxUnavailable
 from sandbox.engine import Engine
@@ -30,15 +38,15 @@ from sandbox.engine import Engine
 T = TypeVar("T")
 
 
-_YOUNG_SECONDS = 60
+_MIN_AGE_SECONDS = 60
 """A container younger than this may be of a run that began after the active ones were listed."""
 
 
-Asked = Callable[[Solver], Awaitable[T]]
+SolverCall = Callable[[Solver], Awaitable[T]]
 
 
 @dataclass(frozen=True)
-class _Done(Generic[T]):
+class _SolverResult(Generic[T]):
     """What came of a solver, and what it took."""
 
     result: T
@@ -53,100 +61,117 @@ class _Done(Generic[T]):
         return Outcome(result, self.accounts, self.image, *context, self.sent_to)
 
 
-class Workshop:
+class PipelineRunner:
     """Solves jobs with the engine and the models of the settings. One for each process."""
 
     def __init__(
-        self, settings: Settings, engine: Engine, *, model_waits: Sequence[float] = WAITS
+        self, settings: Settings, engine: Engine, *, model_waits: Sequence[float] = RETRY_WAITS
     ) -> None:
         """`model_waits`: seconds before each further attempt at a question that failed."""
         self.engine = engine
         self._images_mb = settings.sandbox_images_mb
-        self._models = ModelMaker(settings, waits=model_waits)
+        self._models = ModelFactory(settings, waits=model_waits)
 
-    async def solve(self, job: Job, store: Store, *, steps: Steps, say: Say) -> Outcome:
+    async def solve(
+        self, job: Job, store: Store, *, in_flight: InFlightWork, on_progress: OnProgress
+    ) -> Outcome:
         """The pipeline's answer; what `store` holds already is not done again.
 
         Raises:
             ModelError, SandboxError, GitFailed: see there.
         """
 
-        async def asked(solver: Solver) -> Selection | NoFix:
+        async def call(solver: Solver) -> Selection | NoFix:
             return await solver.solve(job.issue)
 
-        done = await self._opened(job, store, steps, say, asked)
+        done = await self._run_solver(job, store, in_flight, on_progress, call)
         return done.outcome(done.result)
 
-    async def plan(self, job: Job, store: Store, *, steps: Steps, say: Say) -> Planned | Outcome:
+    async def plan(
+        self, job: Job, store: Store, *, in_flight: InFlightWork, on_progress: OnProgress
+    ) -> PlanOutcome | Outcome:
         """A dry run, or why there can be none. Raises as `solve`."""
 
-        async def asked(solver: Solver) -> Plan | NoFix:
+        async def call(solver: Solver) -> Plan | NoFix:
             return await solver.plan(job.issue)
 
-        done = await self._opened(job, store, steps, say, asked)
+        done = await self._run_solver(job, store, in_flight, on_progress, call)
         if isinstance(done.result, Plan):
-            return Planned(done.result, done.accounts)
+            return PlanOutcome(done.result, done.accounts)
         return done.outcome(done.result)
 
-    async def _opened(
-        self, job: Job, store: Store, steps: Steps, say: Say, asked: Asked[T]
-    ) -> _Done[T | NoFix]:
-        """What `asked` gets from a solver with all that it needs."""
+    async def _run_solver(
+        self,
+        job: Job,
+        store: Store,
+        in_flight: InFlightWork,
+        on_progress: OnProgress,
+        call: SolverCall[T],
+    ) -> _SolverResult[T | NoFix]:
+        """What `call` gets from a solver with all that it needs."""
 
         async def progress(stage: str, detail: str) -> None:  # noqa: ARG001 - the detail says it
-            say(detail[:1].upper() + detail[1:] + ".")
+            on_progress(detail[:1].upper() + detail[1:] + ".")
 
-        meter = await Meter.open(store, job.options.dollars, job.purse)
-        if unsolvable := nothing_to_solve(job.codebase):
-            return _Done(unsolvable, meter.accounts())
+        meter = await Meter.open(store, job.options.dollars, job.shared_budget)
+        if unsolvable := find_unsolvable(job.codebase):
+            return _SolverResult(unsolvable, meter.accounts())
         async with (
-            self.sandboxed(job, say) as (image, sandbox),
-            self._models.opened(Purpose(meter, steps, job.options, store)) as models,
+            self.open_sandbox(job, on_progress) as (image, sandbox),
+            self._models.open(ModelContext(meter, in_flight, job.options, store)) as models,
         ):
             solver = Solver(
                 models=models,
                 sandbox=sandbox,
                 codebase=job.codebase,
-                store=job.sharing(store, image),
+                store=job.with_environment_store(store, image),
                 options=job.options,
                 progress=progress,
             )
-            result = await asked(solver)
+            result = await call(solver)
         context = await store.load(CONTEXT_KEY, Context)
-        took = await store.load(SECONDS_KEY, Took)
+        took = await store.load(SECONDS_KEY, ContextSeconds)
         seconds = took.seconds if took else 0
         sent_to = meter.ledger.sent_to
-        return _Done(result, meter.accounts(), image, context, seconds, sent_to)
+        return _SolverResult(result, meter.accounts(), image, context, seconds, sent_to)
 
-    async def verify(self, job: Job, ask: Evidence, store: Store, *, say: Say) -> Verification:
-        """The reproduction test on both sides, as often as `ask` says. Saved once it is done.
+    async def verify(
+        self, job: Job, request: VerificationRequest, store: Store, *, on_progress: OnProgress
+    ) -> Verification:
+        """The reproduction test on both sides, as often as `request` says. Saved once it is done.
 
         Raises:
             SandboxError, GitFailed: see there.
         """
-        if done := await store.load(ask.key, Verification):
+        if done := await store.load(request.key, Verification):
             return done
-        async with self.sandboxed(job, say) as (_, sandbox):
+        async with self.open_sandbox(job, on_progress) as (_, sandbox):
             found = await verify(
                 job.codebase,
-                ask.changes,
-                test=ask.test,
-                command=ask.command,
+                request.changes,
+                test=request.test,
+                command=request.command,
                 sandbox=sandbox,
-                times=ask.times,
+                times=request.times,
                 seconds=job.options.execution_seconds,
             )
-        await store.save(ask.key, found)
+        await store.save(request.key, found)
         return found
 
     async def revise(
-        self, job: Job, task: Task, store: Store, *, steps: Steps, say: Say
-    ) -> Revised:
+        self,
+        job: Job,
+        task: RevisionTask,
+        store: Store,
+        *,
+        in_flight: InFlightWork,
+        on_progress: OnProgress,
+    ) -> Revision:
         """What one editing machine makes of a review. Raises as `solve`."""
-        meter = await Meter.open(store, job.options.dollars, job.purse)
+        meter = await Meter.open(store, job.options.dollars, job.shared_budget)
         async with (
-            self.sandboxed(job, say) as (_, sandbox),
-            self._models.opened(Purpose(meter, steps, job.options, store)) as models,
+            self.open_sandbox(job, on_progress) as (_, sandbox),
+            self._models.open(ModelContext(meter, in_flight, job.options, store)) as models,
         ):
             early = job.options.nearby_seconds > 0
             near = NearbyTests(job.codebase, sandbox, store, job.options) if early else None
@@ -160,48 +185,59 @@ class Workshop:
                 own_tests=near,
             )
 
-    async def choose(
-        self, job: Job, ask: Ask, store: Store, *, steps: Steps, say: Say
-    ) -> Chosen | Outcome:
+    async def select(
+        self,
+        job: Job,
+        request: SelectionRequest,
+        store: Store,
+        *,
+        in_flight: InFlightWork,
+        on_progress: OnProgress,
+    ) -> SelectionOutcome | Outcome:
         """The choice among edits from anywhere, or why nothing can be run here. Raises as `solve`.
 
         Where no solver is set, what needs none is done.
         """
 
         async def progress(detail: str) -> None:
-            say(detail[:1].upper() + detail[1:] + ".")
+            on_progress(detail[:1].upper() + detail[1:] + ".")
 
-        meter = await Meter.open(store, job.options.dollars, job.purse)
-        if unsolvable := nothing_to_solve(job.codebase):
+        meter = await Meter.open(store, job.options.dollars, job.shared_budget)
+        if unsolvable := find_unsolvable(job.codebase):
             return Outcome(unsolvable, meter.accounts())
         async with (
-            self.sandboxed(job, say) as (image, sandbox),
-            self._models.choosing(Purpose(meter, steps, job.options, store)) as (model, reward),
+            self.open_sandbox(job, on_progress) as (image, sandbox),
+            self._models.open_for_selection(ModelContext(meter, in_flight, job.options, store)) as (
+                model,
+                reward,
+            ),
         ):
             selector = Selector(
                 model=model,
                 reward=reward,
                 sandbox=sandbox,
                 codebase=job.codebase,
-                store=job.sharing(store, image),
+                store=job.with_environment_store(store, image),
                 options=job.options,
                 progress=progress,
             )
-            choice = await selector.select(job.issue, ask.edits, ask.tests)
-        return Chosen(choice, meter.accounts(), image)
+            choice = await selector.select(job.issue, request.edits, request.tests)
+        return SelectionOutcome(choice, meter.accounts(), image)
 
     @asynccontextmanager
-    async def sandboxed(self, job: Job, say: Say) -> AsyncGenerator[tuple[str, Sandbox]]:
+    async def open_sandbox(
+        self, job: Job, on_progress: OnProgress
+    ) -> AsyncGenerator[tuple[str, Sandbox]]:
         """The job's environment image, and a sandbox in it. Raises SandboxError."""
-        say("Preparing the environment.")
+        on_progress("Preparing the environment.")
         image = await self.engine.prepare(
-            await job.codebase.tree(),  # let go of once it is in the image
+            await job.codebase.build_tree(),  # let go of once it is in the image
             setup=job.setup,
             dockerfile=job.dockerfile,
             python=job.python,
             scope=job.issue.repository,
             run_id=job.run_id,
-            on_progress=say,
+            on_progress=on_progress,
         )
         async with self.engine.open(image, run_id=job.run_id) as sandbox:
             yield image, sandbox
@@ -215,8 +251,8 @@ class Workshop:
             TryLater: Docker does not answer.
         """
         try:
-            removed = await self.engine.reap(live_runs=active, older_than=_YOUNG_SECONDS)
+            removed = await self.engine.reap(live_runs=active, older_than=_MIN_AGE_SECONDS)
             await self.engine.collect(max_bytes=self._images_mb * 1_000_000)
         except SandboxUnavailable as error:
-            raise TryLater(Failure.SANDBOX_UNAVAILABLE, _YOUNG_SECONDS) from error
+            raise TryLater(Failure.SANDBOX_UNAVAILABLE, _MIN_AGE_SECONDS) from error
         return removed

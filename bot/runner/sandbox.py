@@ -14,26 +14,26 @@ from sandbox.kubernetes.engine import KubernetesEngine
 from sandbox.kubernetes.pod import PodOptions
 from sandbox.limits import Limits
 
-FIX, SELECT = "capuchin fix", "capuchin select"
+FIX_OWNER, SELECT_OWNER = "capuchin fix", "capuchin select"
 """Whose the containers of commands on a local repository are: no worker knows their runs, and so
 none may reap them."""
 _DEBIAN_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
 
 
-def trusted_certificates() -> Path | None:
+def system_ca_bundle() -> Path | None:
     """The CA bundle that this machine itself trusts, where it has one file for it."""
     ours = ssl.get_default_verify_paths().cafile
     return next((p for p in (Path(ours or _DEBIAN_BUNDLE), _DEBIAN_BUNDLE) if p.is_file()), None)
 
 
-def address_of(settings: Settings) -> DockerAddress:
+def docker_address(settings: Settings) -> DockerAddress:
     """Where the settings say that Docker is."""
     return DockerAddress(
         settings.docker_url, tls=settings.docker_tls_dir, ssh_config=settings.docker_ssh_config
     )
 
 
-def engine_of(settings: Settings, *, owner: str = "") -> Engine:
+def build_engine(settings: Settings, *, owner: str = "") -> Engine:
     """The sandbox engine of the settings; connects to nothing yet.
 
     `owner` marks its containers; without one they are the workers', who reap those of runs that
@@ -44,7 +44,7 @@ def engine_of(settings: Settings, *, owner: str = "") -> Engine:
             have no registry.
     """
     owner = owner or f"{settings.github_url} {settings.github_app_id}"
-    builder = docker_of(settings, owner)
+    builder = build_docker_engine(settings, owner)
     if settings.sandbox == "docker":
         return builder
     if not settings.sandbox_registry:
@@ -65,13 +65,13 @@ def engine_of(settings: Settings, *, owner: str = "") -> Engine:
     )
 
 
-def docker_of(settings: Settings, owner: str) -> DockerEngine:
-    """The part of the engine that is Docker; raises as `engine_of`."""
+def build_docker_engine(settings: Settings, owner: str) -> DockerEngine:
+    """The part of the engine that is Docker; raises as `build_engine`."""
     try:
         return DockerEngine(
             limits=Limits(memory_mb=settings.sandbox_memory_mb),
             parallel=settings.sandbox_parallel,
-            ca_bundle=settings.build_ca_bundle or trusted_certificates(),
+            ca_bundle=settings.build_ca_bundle or system_ca_bundle(),
             base=settings.sandbox_base,
             owner=owner,
             runtime=settings.sandbox_runtime,
@@ -81,7 +81,7 @@ def docker_of(settings: Settings, owner: str) -> DockerEngine:
             build_secrets={n: v.get_secret_value() for n, v in settings.build_secrets.items()},
             build_network=settings.build_network,
             build_disk_mb=settings.build_disk_mb,
-            address=address_of(settings),
+            address=docker_address(settings),
         )
     except ValueError as error:
         name, _, why = str(error).partition(" ")

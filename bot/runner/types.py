@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline.budget import Purse
+from pipeline.budget import SharedBudget
 from pipeline.codebase.commit import Codebase
-from pipeline.edits.external import ForeignEdit
+from pipeline.edits.external import ExternalEdit
 from pipeline.options import Options
-from pipeline.select import Choice, GivenTest
+from pipeline.select import Choice, ExternalTest
 from pipeline.store import SharingStore, Store
 from pipeline.types import Account, Context, Issue, NoFix, Selection
 from pipeline.workflows.plan import Plan
 
-Say = Callable[[str], None]
+OnProgress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -28,24 +28,26 @@ class Job:
     setup: tuple[str, ...] = ()
     dockerfile: str = ""
     python: str = ""
-    purse: Purse | None = None
+    shared_budget: SharedBudget | None = None
     """Ceilings that it shares with other runs."""
-    shared: Callable[[str], Store] | None = None
+    environment_store: Callable[[str], Store] | None = None
     """Where what is true of an environment image is kept, beyond this job."""
 
-    def sharing(self, store: Store, image: str) -> Store:
+    def with_environment_store(self, store: Store, image: str) -> Store:
         """`store`, and what other jobs in the same environment found out."""
-        return SharingStore(store, self.shared(image)) if self.shared else store
+        return (
+            SharingStore(store, self.environment_store(image)) if self.environment_store else store
+        )
 
 
 @dataclass(frozen=True)
-class Evidence:
+class VerificationRequest:
     """What is to be shown of a change upon a job's codebase."""
 
     key: str
     """Under which it is saved; another for another base or head."""
     changes: Mapping[str, bytes | None]
-    """As in `pipeline.edits.patches.patch_of`."""
+    """As in `pipeline.edits.patches.create_patch`."""
     test: str
     """The reproduction test's path."""
     command: tuple[str, ...]
@@ -71,7 +73,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlanOutcome:
     """What a dry run came to."""
 
     plan: Plan
@@ -83,15 +85,15 @@ class Planned:
 
 
 @dataclass(frozen=True)
-class Ask:
+class SelectionRequest:
     """What is to be chosen among, and by which tests beside those that the edits bring."""
 
-    edits: Sequence[ForeignEdit]
-    tests: Sequence[GivenTest] = ()
+    edits: Sequence[ExternalEdit]
+    tests: Sequence[ExternalTest] = ()
 
 
 @dataclass(frozen=True)
-class Chosen:
+class SelectionOutcome:
     """What choosing among edits from anywhere came to."""
 
     choice: Choice

@@ -4,59 +4,59 @@ from __future__ import annotations
 
 from typing import Final
 
-from bot.comments.config import checked, checked_title
-from bot.failures import judged
+from bot.comments.config import check_summary, check_title
+from bot.failures import translate_errors
 from bot.github.app import GitHubApp
-from bot.github.checks import Annotation, Check
+from bot.github.checks import Annotation, CompletedCheck
 from bot.github.errors import GitHubError, GitHubUnavailable
 from bot.github.repository import Repository
-from bot.repo_config.model import CANDIDATES, ConfigProblem, problems
-from bot.triggers.requests import Inspect
+from bot.repo_config.model import CONFIG_PATHS, ConfigProblem, find_problems
+from bot.triggers.requests import ConfigCheckRequest
 from bot.types import CHECK_NAME
 
 NAME: Final = CHECK_NAME
 
 
-async def check_config(wish: Inspect, github: GitHubApp) -> None:
+async def check_config(request: ConfigCheckRequest, github: GitHubApp) -> None:
     """Write the check run, if the pull request edits the file. Done again it changes nothing.
 
     Raises:
         TryLater: GitHub does not answer.
     """
-    with judged():
+    with translate_errors():
         try:
-            async with github.repository(wish.repo) as repo:
-                await _check(wish, repo)
+            async with github.open_repository(request.repo) as repo:
+                await _write_check(request, repo)
         except GitHubUnavailable:
             raise
         except GitHubError:  # gone meanwhile, or we may not write checks there: nobody to tell
             return
 
 
-async def _check(wish: Inspect, repo: Repository) -> None:
-    edited = await repo.pulls.edited(wish.pull)
+async def _write_check(request: ConfigCheckRequest, repo: Repository) -> None:
+    edited = await repo.pulls.list_changed_paths(request.pull)
     files = {
         path: text
-        for path in CANDIDATES
+        for path in CONFIG_PATHS
         if path in edited
-        and (text := await repo.file_text(*path.split("/"), ref=wish.head)) is not None
+        and (text := await repo.read_file(*path.split("/"), ref=request.head)) is not None
     }
     if not files:
         return
-    found = {path: problems(text) for path, text in files.items()}
-    notes = [_note(path, each) for path, some in found.items() for each in some]
-    await repo.checks.once(
-        Check(
+    found = {path: find_problems(text) for path, text in files.items()}
+    notes = [_annotation(path, each) for path, some in found.items() for each in some]
+    await repo.checks.complete(
+        CompletedCheck(
             name=NAME,
-            head_sha=wish.head,
-            external_id=wish.id,
+            head_sha=request.head,
+            external_id=request.id,
             conclusion="failure" if notes else "success",
-            title=checked_title(len(notes)),
-            summary=checked(found),
+            title=check_title(len(notes)),
+            summary=check_summary(found),
             annotations=notes,
         )
     )
 
 
-def _note(path: str, problem: ConfigProblem) -> Annotation:
+def _annotation(path: str, problem: ConfigProblem) -> Annotation:
     return Annotation(path, problem.line, problem.message, column=problem.column)

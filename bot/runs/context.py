@@ -4,49 +4,51 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot.admission.check import Admitted
+from bot.admission.check import Admission
 from bot.git.mirrors import Checkout, Mirrors
 from bot.git.remote import Remote
 from bot.github.repository import Repository
-from bot.runner.runner import Workshop
+from bot.runner.runner import PipelineRunner
 from bot.runner.types import Job
-from bot.runs.finish import Ending
-from bot.runs.job import job_of
-from bot.runs.status_comment import Status
+from bot.runs.finish import RunFinisher
+from bot.runs.job import build_job
+from bot.runs.status_comment import StatusComment
 from bot.storage.lease import Lease
-from bot.types import Run, RunStatus, changed
+from bot.types import Run, RunStatus, replace
 from pipeline.codebase.commit import Codebase
 from pipeline.types import Issue
 
 
 @dataclass(frozen=True)
-class Scene:
+class RunContext:
     """A run that is admitted, its comment begun, its base commit fetched."""
 
     repo: Repository
     run: Run
     lease: Lease
-    may: Admitted
+    admission: Admission
     checkout: Checkout
     remote: Remote
     mirrors: Mirrors
-    workshop: Workshop
-    status: Status
-    ending: Ending
+    runner: PipelineRunner
+    status: StatusComment
+    finisher: RunFinisher
 
-    async def fetched(self, commit: str) -> Checkout:
+    async def fetch(self, commit: str) -> Checkout:
         """The same mirror with another commit in it. Raises as `Mirrors.checkout`."""
         return await self.mirrors.checkout(
-            self.remote, self.may.facts.full_name, self.checkout.branch, base=commit
+            self.remote, self.admission.facts.full_name, self.checkout.branch, base=commit
         )
 
-    async def job(self, issue: Issue) -> Job:
+    async def build_job(self, issue: Issue) -> Job:
         """What the workshop needs, at the run's base commit."""
         code = await Codebase.open(self.checkout.git_dir, self.checkout.base)
-        settings = self.ending.settings
-        return await job_of(self.lease, settings, self.may.config, codebase=code, issue=issue)
+        settings = self.finisher.settings
+        return await build_job(
+            self.lease, settings, self.admission.config, codebase=code, issue=issue
+        )
 
-    async def closed(self, status: RunStatus, told: str, **fields: object) -> Run:
+    async def finish(self, status: RunStatus, text: str, **fields: object) -> Run:
         """The run as it ends with the last word on its issue."""
-        run = changed(self.lease.run, status=status, **fields)
-        return await self.ending.closed(self.repo, self.lease, run, told)
+        run = replace(self.lease.run, status=status, **fields)
+        return await self.finisher.finish(self.repo, self.lease, run, text)

@@ -8,13 +8,13 @@ from bot.repo_config.model import RepoConfig
 from bot.runner.types import Job
 from bot.settings import Settings
 from bot.storage.checkpoints import EnvironmentStore
-from bot.storage.day_budget import DayPurse
+from bot.storage.day_budget import DayBudget
 from bot.storage.lease import Lease
 from pipeline.codebase.commit import Codebase
 from pipeline.types import Issue
 
 
-async def job_of(
+async def build_job(
     lease: Lease, settings: Settings, config: RepoConfig, *, codebase: Codebase, issue: Issue
 ) -> Job:
     """The job of the run that `lease` is for, under the repository's options and all ceilings."""
@@ -24,8 +24,8 @@ async def job_of(
         codebase=codebase,
         options=config.options(),
         setup=config.setup,
-        purse=await DayPurse.open(lease, settings, config.budget.day),
+        shared_budget=await DayBudget.open(lease, settings, config.budget.day),
         dockerfile=config.dockerfile,
         python=config.python,
-        shared=partial(EnvironmentStore.at, lease),
+        environment_store=partial(EnvironmentStore.for_image, lease),
     )

@@ -8,17 +8,17 @@ from __future__ import annotations
 from typing import Final
 
 from bot.comments import status
-from bot.comments.verdict import judged_pulls
+from bot.comments.verdict import render_pull_verdict
 from bot.errors import RepositoryGone
 from bot.github.models import PullRequestFacts
-from bot.runner.types import Ask, Outcome
-from bot.runs.context import Scene
+from bot.runner.types import Outcome, SelectionRequest
+from bot.runs.context import RunContext
 from bot.storage.checkpoints import RedisStore
-from bot.storage.progress import WatchedStore
-from bot.types import Run, RunStatus, changed
+from bot.storage.progress import ProgressStore
+from bot.types import Run, RunStatus, replace
 from pipeline.codebase.git import GitFailed
-from pipeline.edits.external import Adopted, ForeignEdit, diff_between
-from pipeline.select import ADOPTED_KEY
+from pipeline.edits.external import ExternalEdit, ImportedEdits, diff_commits
+from pipeline.select import IMPORTED_KEY
 from pipeline.types import Issue
 
 NONE: Final = "There is no pull request of this number here."
@@ -29,47 +29,47 @@ GONE: Final = "Its commits are no longer there."
 BROKEN: Final = "git could not read it."
 
 
-async def judge_pulls(scene: Scene, issue: Issue) -> Run:
+async def judge_pulls(ctx: RunContext, issue: Issue) -> Run:
     """The run as it ended, its verdict told. Raises as `SolveIssue`."""
-    run, lease = scene.run, scene.lease
-    store = WatchedStore(RedisStore.of(lease), scene.status.say)
-    async with scene.status.shown(run):
-        edits: list[ForeignEdit] = []
-        if await store.load(ADOPTED_KEY, Adopted) is None:
-            store.say("Fetching the pull requests.")
-            edits = [await _edit(scene, number) for number in run.pulls]
-        await scene.fetched(scene.checkout.base)  # a mirror that was made anew lacks it
-        job = await scene.job(issue)
-        chosen = await scene.workshop.choose(
-            job, Ask(edits), store, steps=lease.steps, say=store.say
+    run, lease = ctx.run, ctx.lease
+    store = ProgressStore(RedisStore.for_run(lease), ctx.status.update)
+    async with ctx.status.show_updates(run):
+        edits: list[ExternalEdit] = []
+        if await store.load(IMPORTED_KEY, ImportedEdits) is None:
+            store.report("Fetching the pull requests.")
+            edits = [await _load_edit(ctx, number) for number in run.pulls]
+        await ctx.fetch(ctx.checkout.base)  # a mirror that was made anew lacks it
+        job = await ctx.build_job(issue)
+        chosen = await ctx.runner.select(
+            job, SelectionRequest(edits), store, in_flight=lease.in_flight, on_progress=store.report
         )
-    run = changed(lease.run, dollars=chosen.dollars)
+    run = replace(lease.run, dollars=chosen.dollars)
     await lease.save(run)
     if isinstance(chosen, Outcome):
-        return await scene.closed(RunStatus.JUDGED, status.not_judged(run))
-    return await scene.closed(RunStatus.JUDGED, judged_pulls(run, chosen))
+        return await ctx.finish(RunStatus.JUDGED, status.render_not_judged(run))
+    return await ctx.finish(RunStatus.JUDGED, render_pull_verdict(run, chosen))
 
 
-async def _edit(scene: Scene, number: int) -> ForeignEdit:
+async def _load_edit(ctx: RunContext, number: int) -> ExternalEdit:
     """What a pull request changes since it left the default branch, or why that is not known."""
-    facts = await scene.repo.pulls.get(number)
+    facts = await ctx.repo.pulls.get(number)
     if facts is None:
-        return ForeignEdit(f"#{number}", b"", NONE)
+        return ExternalEdit(f"#{number}", b"", NONE)
     name = f"#{number} by {facts.author}"
     if facts.state != "open":
-        return ForeignEdit(name, b"", MERGED if facts.merged_at else CLOSED)
+        return ExternalEdit(name, b"", MERGED if facts.merged_at else CLOSED)
     try:
-        return await _fetched(scene, facts, name)
+        return await _fetch_edit(ctx, facts, name)
     except RepositoryGone:
-        return ForeignEdit(name, b"", GONE)
+        return ExternalEdit(name, b"", GONE)
     except GitFailed:
-        return ForeignEdit(name, b"", BROKEN)
+        return ExternalEdit(name, b"", BROKEN)
 
 
-async def _fetched(scene: Scene, facts: PullRequestFacts, name: str) -> ForeignEdit:
-    forked = await scene.repo.pulls.forked_at(scene.checkout.base, facts.head_sha)
+async def _fetch_edit(ctx: RunContext, facts: PullRequestFacts, name: str) -> ExternalEdit:
+    forked = await ctx.repo.pulls.find_fork_point(ctx.checkout.base, facts.head_sha)
     if forked is None:
-        return ForeignEdit(name, b"", UNRELATED)
-    await scene.fetched(forked)
-    place = await scene.fetched(facts.head_sha)
-    return await diff_between(place.git_dir, forked, facts.head_sha, name)
+        return ExternalEdit(name, b"", UNRELATED)
+    await ctx.fetch(forked)
+    place = await ctx.fetch(facts.head_sha)
+    return await diff_commits(place.git_dir, forked, facts.head_sha, name)

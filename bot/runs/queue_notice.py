@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-from bot.admission.check import admitted
+from bot.admission.check import check_admission
 from bot.comments import status as comments
-from bot.errors import Ended, Refused
-from bot.failures import judged
+from bot.errors import RunFailed, RunRefused
+from bot.failures import translate_errors
 from bot.github.app import GitHubApp
 from bot.github.errors import GitHubError
-from bot.links import run_page
+from bot.links import run_page_url
 from bot.queue.position import Announce
-from bot.runs.status_comment import Status
+from bot.runs.status_comment import StatusComment
 from bot.settings import Settings
 from bot.storage.lease import Lease
-from bot.types import Run, Wait, changed
+from bot.types import QueuePosition, Run, replace
 
 
-def announce_with(github: GitHubApp, settings: Settings) -> Announce:
+def build_announcer(github: GitHubApp, settings: Settings) -> Announce:
     """Announces at GitHub, to those whose run will be worked on; others hear of theirs then."""
 
-    async def announce(lease: Lease, wait: Wait) -> Run:
-        run = changed(lease.run, page=run_page(settings, lease.run.id))
+    async def announce(lease: Lease, wait: QueuePosition) -> Run:
+        run = replace(lease.run, page_url=run_page_url(settings, lease.run.id))
         try:
-            with judged():
-                async with github.repository(run.repo) as repo:
-                    await admitted(repo, run, lease, settings)
-                    status = Status(repo, lease, every=settings.status_seconds)
-                    comment = await status.begin(run, comments.queued(run, wait))
-        except (Refused, Ended, GitHubError):  # the run itself tells
+            with translate_errors():
+                async with github.open_repository(run.repo) as repo:
+                    await check_admission(repo, run, lease, settings)
+                    status = StatusComment(repo, lease, every=settings.status_seconds)
+                    comment = await status.write(run, comments.render_queued(run, wait))
+        except (RunRefused, RunFailed, GitHubError):  # the run itself tells
             return lease.run
-        return changed(run, comment_id=comment)
+        return replace(run, comment_id=comment)
 
     return announce

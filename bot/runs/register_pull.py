@@ -5,42 +5,42 @@ from __future__ import annotations
 from typing import Final
 
 from bot.github.models import PullRequestFacts
-from bot.publish.publish import Answer
+from bot.publish.publish import Publication
 from bot.storage.checkpoints import RedisStore
-from bot.storage.client import patiently
+from bot.storage.client import retry_until_available
 from bot.storage.lease import Lease
-from bot.storage.pulls import PullRecord, Records
+from bot.storage.pulls import PullRecord, PullRecords
 from bot.storage.runs import Runs
 from bot.types import Mode
 
-LOOK_IN_SECONDS: Final = 3600.0
+CHECK_BACK_SECONDS: Final = 3600.0
 """The first run is created at once; this is for when it is lost."""
 PREPARED_KEY: Final = "pull-record"
 """The checkpoint that holds what is to be kept of a pull request that is about to be opened."""
 
 
-async def prepare(lease: Lease, answer: Answer, *, base: str) -> None:
+async def prepare_record(lease: Lease, publication: Publication, *, base: str) -> None:
     """Note what will have to be known of the pull request, whoever finds it open."""
     run = lease.run
-    test = answer.selection.evidence.reproduction
+    test = publication.selection.evidence.reproduction
     record = PullRecord(
         repo=run.repo,
         pull=0,
         issue=run.issue,
-        about=answer.issue,
+        source_issue=publication.issue,
         asked_by=run.asked_by,
-        manners=answer.manners,
+        commit_style=publication.commit_style,
         branch="",
         base=base,
         head="",
         test_path=test.path,
         command=test.command,
-        ready_when_green=answer.until_green,
+        ready_when_green=publication.ready_when_green,
     )
-    await RedisStore.of(lease).save(PREPARED_KEY, record)
+    await RedisStore.for_run(lease).save(PREPARED_KEY, record)
 
 
-async def keep(lease: Lease, pull: PullRequestFacts) -> None:
+async def register_pull(lease: Lease, pull: PullRequestFacts) -> None:
     """Record the pull request and have its evidence gathered. Done again, it changes nothing.
 
     Nothing is done of one that was not prepared.
@@ -49,12 +49,12 @@ async def keep(lease: Lease, pull: PullRequestFacts) -> None:
         LeaseLost: another worker goes on.
     """
     run = lease.run
-    prepared = await RedisStore.of(lease).load(PREPARED_KEY, PullRecord)
+    prepared = await RedisStore.for_run(lease).load(PREPARED_KEY, PullRecord)
     if prepared is None:
         return
-    records = Records(lease.redis, lease.keys)
+    records = PullRecords(lease.redis, lease.keys)
     await lease.require()
-    if await patiently(lambda: records.get(run.repo, pull.number)) is None:
+    if await retry_until_available(lambda: records.get(run.repo, pull.number)) is None:
         opened = {
             "pull": pull.number,
             "branch": pull.head_branch,
@@ -62,14 +62,14 @@ async def keep(lease: Lease, pull: PullRequestFacts) -> None:
             "ready_when_green": prepared.ready_when_green and pull.draft,
         }
         record = prepared.model_copy(update=opened)
-        await patiently(lambda: records.put(record, look_in=LOOK_IN_SECONDS))
+        await retry_until_available(lambda: records.put(record, due_in=CHECK_BACK_SECONDS))
     runs = Runs(lease.redis, lease.keys.prefix)
-    await patiently(
+    await retry_until_available(
         lambda: runs.create(
             run.repo,
             pull.number,
             asked_by=run.asked_by,
             delivery=f"opened-{run.id}",
-            mode=Mode.TEND,
+            mode=Mode.FOLLOW_UP,
         )
     )

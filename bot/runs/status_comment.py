@@ -11,24 +11,24 @@ from bot.comments import status as comments
 from bot.errors import LeaseLost
 from bot.github.errors import Forbidden, GitHubError
 from bot.github.repository import Repository
-from bot.storage.client import UNREACHABLE, patiently
+from bot.storage.client import UNREACHABLE, retry_until_available
 from bot.storage.keys import RECORD_SECONDS
 from bot.storage.lease import Lease
 from bot.storage.progress import Progress
-from bot.triggers.labels import answered_by
-from bot.types import Run, RunStatus, StopReason, changed
+from bot.triggers.labels import label_to_remove
+from bot.types import Run, RunStatus, StopReason, replace
 
-_ANSWERED = (
+_SUCCESSFUL = (
     RunStatus.OPENED_PULL_REQUEST,
     RunStatus.PLANNED,
     RunStatus.JUDGED,
     RunStatus.SWAPPED,
 )
-_CLOCKS_APART = timedelta(hours=1)
+_MAX_CLOCK_SKEW = timedelta(hours=1)
 """By how much GitHub's clock and ours may differ, at most."""
 
 
-class Status:
+class StatusComment:
     """The comment of one run. Find-or-create: a second worker goes on with the first one's.
 
     Edits are `every` seconds apart, whichever worker makes them; what was said last wins. A comment
@@ -42,88 +42,90 @@ class Status:
         self._latest = Progress()
         self._news = asyncio.Event()
 
-    async def begin(self, run: Run, text: str) -> int | None:
+    async def write(self, run: Run, text: str) -> int | None:
         """Make the comment say `text`; its id, or None where comments are not allowed.
 
         Raises:
             LeaseLost, GitHubUnavailable, NotFound: the issue is gone.
         """
         if run.comment_id is None:
-            return await self._found_or_made(run, text)
-        async with self._turn():
+            return await self._find_or_create(run, text)
+        async with self._throttle():
             with suppress(Forbidden):
                 await self._repo.issues.edit_comment(run.comment_id, text)
         return run.comment_id
 
-    async def end(self, run: Run, text: str) -> int | None:
-        """Write the last word, in a new comment if the first was deleted. As `begin` otherwise."""
+    async def write_final(self, run: Run, text: str) -> int | None:
+        """Write the last word, in a new comment if the first was deleted. As `write` otherwise."""
         if run.comment_id is not None:
-            async with self._turn():
+            async with self._throttle():
                 with suppress(Forbidden):
                     if await self._repo.issues.edit_comment(run.comment_id, text):
                         return run.comment_id
-        return await self._found_or_made(run, text)
+        return await self._find_or_create(run, text)
 
-    def say(self, progress: Progress) -> None:
-        """Show `progress` soon; overtaken by a later `say`."""
+    def update(self, progress: Progress) -> None:
+        """Show `progress` soon; overtaken by a later `update`."""
         self._latest = progress
         self._news.set()
 
     @asynccontextmanager
-    async def shown(self, run: Run) -> AsyncGenerator[None, None]:
+    async def show_updates(self, run: Run) -> AsyncGenerator[None, None]:
         """While the block runs, what was last said appears, at most once in `every` seconds."""
-        task = asyncio.create_task(self._show(run))
+        task = asyncio.create_task(self._write_updates(run))
         try:
             yield
         finally:
             task.cancel()
             await asyncio.wait([task])
 
-    async def _found_or_made(self, run: Run, text: str) -> int | None:
+    async def _find_or_create(self, run: Run, text: str) -> int | None:
         issues = self._repo.issues
         marker = comments.status_marker(run.id)
-        since = run.created_at - _CLOCKS_APART
+        since = run.created_at - _MAX_CLOCK_SKEW
         try:
-            async with self._turn():
+            async with self._throttle():
                 comment = await issues.comment_once(run.issue, marker, text, since=since)
             if comment.body != text:
-                async with self._turn():
+                async with self._throttle():
                     await issues.edit_comment(comment.id, text)
         except Forbidden:  # locked, or the repository was archived
             return None
         return comment.id
 
-    async def _show(self, run: Run) -> None:
+    async def _write_updates(self, run: Run) -> None:
         there = run.comment_id is not None
         while True:
             await self._news.wait()
             try:
-                async with self._turn():
+                async with self._throttle():
                     self._news.clear()
                     progress = self._latest
-                    await self._keep(run, progress)
+                    await self._save_progress(run, progress)
                     if there and run.comment_id is not None:
-                        text = comments.working(run, progress)
+                        text = comments.render_progress(run, progress)
                         there = await self._repo.issues.edit_comment(run.comment_id, text)
             except LeaseLost:  # the run itself will learn of it
                 return
             except GitHubError:  # news can wait; the outcome is written with care
                 pass
 
-    async def _keep(self, run: Run, progress: Progress) -> None:
+    async def _save_progress(self, run: Run, progress: Progress) -> None:
         """For the run's page. Lost with Redis; the next news brings it back."""
         keys = self._lease.keys
         with suppress(*UNREACHABLE):
             text = progress.model_dump_json()
-            await self._lease.redis.set(keys.told(run.id), text, ex=RECORD_SECONDS)
+            await self._lease.redis.set(keys.progress_report(run.id), text, ex=RECORD_SECONDS)
 
     @asynccontextmanager
-    async def _turn(self) -> AsyncGenerator[None, None]:
+    async def _throttle(self) -> AsyncGenerator[None, None]:
         """Around a write: at least `every` seconds after the last, whoever made that one."""
-        redis, key = self._lease.redis, self._lease.keys.edited(self._lease.run.id)
+        redis, key = self._lease.redis, self._lease.keys.edit_turn(self._lease.run.id)
         pause = int(self._every * 1000)
-        while pause and not await patiently(lambda: redis.set(key, "1", nx=True, px=pause)):
-            left = await patiently(lambda: redis.pttl(key))
+        while pause and not await retry_until_available(
+            lambda: redis.set(key, "1", nx=True, px=pause)
+        ):
+            left = await retry_until_available(lambda: redis.pttl(key))
             await asyncio.sleep(max(left, 1) / 1000)
         await self._lease.require()
         try:
@@ -134,27 +136,27 @@ class Status:
                     await redis.set(key, "1", px=pause)
 
 
-async def closed(
-    repo: Repository, lease: Lease, run: Run, told: str, *, label: str, every: float
+async def finish_status(
+    repo: Repository, lease: Lease, run: Run, text: str, *, label: str, every: float
 ) -> Run:
-    """The last word on the issue, then what `tidied` does. `run` with its comment.
+    """The last word on the issue, then what `clean_up_issue` does. `run` with its comment.
 
     Raises:
         LeaseLost, GitHubUnavailable. NotFound: the issue is gone.
     """
-    comment = await Status(repo, lease, every=every).end(run, told)
-    run = changed(run, comment_id=comment, told=True, ends_as=run.status)
-    await lease.save(changed(run, status=RunStatus.RUNNING))
-    return await tidied(repo, lease, run, label=label)
+    comment = await StatusComment(repo, lease, every=every).write_final(run, text)
+    run = replace(run, comment_id=comment, end_reported=True, end_status=run.status)
+    await lease.save(replace(run, status=RunStatus.RUNNING))
+    return await clean_up_issue(repo, lease, run, label=label)
 
 
-async def tidied(repo: Repository, lease: Lease, run: Run, *, label: str) -> Run:
+async def clean_up_issue(repo: Repository, lease: Lease, run: Run, *, label: str) -> Run:
     """The reaction and the label of an issue whose run has said its last word; `run` itself.
 
     The label that the run answers is taken off; `label` is ours without a suffix. It goes last:
-    until then a crash leaves the issue marked as unfinished. Raises as `closed`.
+    until then a crash leaves the issue marked as unfinished. Raises as `finish_status`.
     """
-    won = run.status in _ANSWERED
+    won = run.status in _SUCCESSFUL
     # What a locked issue forbids is left out; the record says how the run ended.
     await lease.require()
     with suppress(Forbidden):
@@ -162,25 +164,25 @@ async def tidied(repo: Repository, lease: Lease, run: Run, *, label: str) -> Run
     await lease.require()
     with suppress(Forbidden):
         await repo.issues.unreact(run.issue, "eyes")
-    await label_off(repo, lease, run, label=label)
+    await remove_run_label(repo, lease, run, label=label)
     return run
 
 
-async def _asked_after_stop(repo: Repository, run: Run, label: str) -> bool:
+async def _is_label_newer_than_stop(repo: Repository, run: Run, label: str) -> bool:
     stop = run.stop if run.status is RunStatus.STOPPED else None
     if stop is None or stop.why is not StopReason.COMMAND or stop.at is None:
         return False
-    put = await repo.issues.labelled_by(run.issue, label)
+    put = await repo.issues.find_labeler(run.issue, label)
     return put is not None and put[1] > stop.at
 
 
-async def label_off(repo: Repository, lease: Lease, run: Run, *, label: str) -> None:
+async def remove_run_label(repo: Repository, lease: Lease, run: Run, *, label: str) -> None:
     """Take off the label that the run answers, unless a stop ended it and the label is younger.
 
-    Raises as `closed`.
+    Raises as `finish_status`.
     """
-    answered = answered_by(run, label)
-    if answered and await _asked_after_stop(repo, run, answered):
+    answered = label_to_remove(run, label)
+    if answered and await _is_label_newer_than_stop(repo, run, answered):
         return
     await lease.require()
     with suppress(Forbidden):

@@ -12,165 +12,173 @@ from dataclasses import dataclass, replace
 from bot.comments import candidates as replies
 from bot.comments import pull_request
 from bot.errors import PushRejected, UnfitDiff
-from bot.git.commits import commit, push, retake
+from bot.git.commits import copy_commit, create_commit, push
 from bot.github.models import PullRequestFacts
-from bot.publish.prepare import Found, answer_to
-from bot.publish.publish import Answer
-from bot.runs.context import Scene
-from bot.storage.branch_history import Content, Contents, order_of
+from bot.publish.prepare import FixResult, prepare_publication
+from bot.publish.publish import Publication
+from bot.runs.context import RunContext
+from bot.storage.branch_history import BranchHistory, BranchState, rank_candidates
 from bot.storage.checkpoints import RedisStore
-from bot.storage.client import patiently
-from bot.storage.keys import CONTENTS_KEY, ISSUE_KEY
-from bot.storage.progress import WatchedStore
-from bot.storage.pulls import PullRecord, Records
+from bot.storage.client import retry_until_available
+from bot.storage.keys import BRANCH_HISTORY_KEY, ISSUE_KEY
+from bot.storage.progress import ProgressStore
+from bot.storage.pulls import PullRecord, PullRecords
 from bot.storage.runs import Runs
 from bot.types import Mode, Run, RunStatus
 from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
-from pipeline.solve import OUTCOME_KEY, Solved
+from pipeline.solve import OUTCOME_KEY, SolveResult
 from pipeline.types import Issue, Selection
-from pipeline.workflows.substitute import instead
+from pipeline.workflows.substitute import substitute_candidate
 
 
-class Refused(Exception):
+class SwapRefused(Exception):
     """It cannot be done; `str(error)` is the sentence for the maintainer."""
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceRun:
     """The run whose pull request is changed."""
 
     run: Run
     store: RedisStore
-    chosen: Selection
+    selection: Selection
     pull: PullRequestFacts
-    contents: Contents
+    history: BranchHistory
 
 
-async def use_candidate(scene: Scene) -> Run:
+async def use_candidate(ctx: RunContext) -> Run:
     """The run as it ended, its maintainer told. Raises as `SolveIssue`."""
     try:
-        source = await _source(scene)
-        told = await _used(scene, source)
-    except Refused as refused:
-        return await scene.closed(
-            RunStatus.REFUSED, replies.not_used(scene.lease.run, str(refused))
+        source = await _load_source(ctx)
+        text = await _swap(ctx, source)
+    except SwapRefused as refused:
+        return await ctx.finish(
+            RunStatus.REFUSED, replies.render_no_swap(ctx.lease.run, str(refused))
         )
     fields = {"pull_request": source.pull.number, "pull_request_url": source.pull.html_url}
-    return await scene.closed(RunStatus.SWAPPED, told, **fields)
+    return await ctx.finish(RunStatus.SWAPPED, text, **fields)
 
 
-async def _source(scene: Scene) -> Source:
-    lease, run = scene.lease, scene.run
-    source = await Runs(lease.redis, lease.keys.prefix).readable(run.published)
+async def _load_source(ctx: RunContext) -> SourceRun:
+    lease, run = ctx.lease, ctx.run
+    source = await Runs(lease.redis, lease.keys.prefix).get_readable(run.published_run)
     if source is None or source.pull_request is None:
-        raise Refused(replies.run_not_kept())
-    store = RedisStore(lease.redis, lease.keys, source.id, lease.steps)
-    solved = await store.load(OUTCOME_KEY, Solved)
-    pull = await scene.repo.pulls.get(source.pull_request)
+        raise SwapRefused(replies.run_expired())
+    store = RedisStore(lease.redis, lease.keys, source.id, lease.in_flight)
+    solved = await store.load(OUTCOME_KEY, SolveResult)
+    pull = await ctx.repo.pulls.get(source.pull_request)
     if solved is None or not isinstance(solved.result, Selection):
-        raise Refused(replies.edits_not_kept())
+        raise SwapRefused(replies.edits_expired())
     if pull is None or pull.state != "open":
-        raise Refused(replies.not_open(source.pull_request))
-    if not 1 <= run.candidate <= len(order_of(solved.result)):
-        raise Refused(replies.no_such_edit(run.candidate))
-    contents = await store.load(CONTENTS_KEY, Contents) or Contents.of(source)
-    return Source(source, store, solved.result, pull, contents)
+        raise SwapRefused(replies.pull_not_open(source.pull_request))
+    if not 1 <= run.candidate <= len(rank_candidates(solved.result)):
+        raise SwapRefused(replies.no_such_candidate(run.candidate))
+    contents = await store.load(BRANCH_HISTORY_KEY, BranchHistory) or BranchHistory.from_run(source)
+    return SourceRun(source, store, solved.result, pull, contents)
 
 
-async def _used(scene: Scene, source: Source) -> str:
-    run, number = scene.run, source.pull.number
-    state = source.contents.at(source.pull.head_sha)
+async def _swap(ctx: RunContext, source: SourceRun) -> str:
+    run, number = ctx.run, source.pull.number
+    state = source.history.state_at(source.pull.head_sha)
     if state is None:
-        raise Refused(await _why_not_known(scene, source))
+        raise SwapRefused(await _head_refusal_reason(ctx, source))
     if state.candidate == run.candidate and state.run != run.id:
-        raise Refused(replies.held_already(number, run.candidate))
-    selection = await _tried(scene, source)
-    answer = await _answer(scene, source, selection)
-    head = state.head if state.run == run.id else await _pushed(scene, source, state, answer)
-    await _noted(scene, number, head=head, about_to_push="")
-    await scene.lease.require()
-    body = pull_request.body(
-        source.run, selection, answer.accounts, answer.template, sent=answer.sent
+        raise SwapRefused(replies.already_current(number, run.candidate))
+    selection = await _verify_candidate(ctx, source)
+    publication = await _prepare_publication(ctx, source, selection)
+    head = state.head if state.run == run.id else await _push(ctx, source, state, publication)
+    await _update_record(ctx, number, head=head, pending_head="")
+    await ctx.lease.require()
+    body = pull_request.pull_body(
+        source.run,
+        selection,
+        publication.accounts,
+        publication.template,
+        destinations=publication.destinations,
     )
-    await scene.repo.pulls.describe(number, body)
-    await _looked_after(scene, number)
-    return replies.used(scene.lease.run, number, selection)
+    await ctx.repo.pulls.edit_description(number, body)
+    await _schedule_follow_up(ctx, number)
+    return replies.render_swap(ctx.lease.run, number, selection)
 
 
-async def _answer(scene: Scene, source: Source, selection: Selection) -> Answer:
+async def _prepare_publication(
+    ctx: RunContext, source: SourceRun, selection: Selection
+) -> Publication:
     """What is published, in the form that the repository wants."""
     ledger = await source.store.load(LEDGER_KEY, Ledger)
-    issue = await source.store.load(ISSUE_KEY, Issue) or _unknown(scene)
+    issue = await source.store.load(ISSUE_KEY, Issue) or _empty_issue(ctx)
     accounts, sent_to = (ledger.accounts, ledger.sent_to) if ledger else ((), ())
-    found = Found(issue, selection, accounts, sent_to)
-    answer = await answer_to(
-        found, scene.repo, scene.checkout, scene.lease, scene.may, scene.ending.settings
+    found = FixResult(issue, selection, accounts, sent_to)
+    publication = await prepare_publication(
+        found, ctx.repo, ctx.checkout, ctx.lease, ctx.admission, ctx.finisher.settings
     )
-    return replace(answer, run=source.run)
+    return replace(publication, run=source.run)
 
 
-async def _why_not_known(scene: Scene, source: Source) -> str:
+async def _head_refusal_reason(ctx: RunContext, source: SourceRun) -> str:
     """Why the head of the branch is none that an edit of ours could be exchanged on."""
     number = source.pull.number
-    record = await _record(scene, number)
-    if record is not None and record.ours(source.pull.head_sha):
-        return replies.changed_since(number)
-    return replies.pushed_to(number)
+    record = await _load_record(ctx, number)
+    if record is not None and record.is_ours(source.pull.head_sha):
+        return replies.review_in_between(number)
+    return replies.foreign_push(number)
 
 
-async def _record(scene: Scene, number: int) -> PullRecord | None:
-    records = Records(scene.lease.redis, scene.lease.keys)
-    return await patiently(lambda: records.get(scene.run.repo, number))
+async def _load_record(ctx: RunContext, number: int) -> PullRecord | None:
+    records = PullRecords(ctx.lease.redis, ctx.lease.keys)
+    return await retry_until_available(lambda: records.get(ctx.run.repo, number))
 
 
-async def _noted(scene: Scene, number: int, **fields: object) -> None:
+async def _update_record(ctx: RunContext, number: int, **fields: object) -> None:
     """For whoever looks after the pull request: what is pushed is ours, no person's."""
-    records = Records(scene.lease.redis, scene.lease.keys)
-    await scene.lease.require()
-    seconds = scene.ending.settings.tend_seconds
-    await patiently(lambda: records.change(scene.run.repo, number, fields, look_in=seconds))
+    records = PullRecords(ctx.lease.redis, ctx.lease.keys)
+    await ctx.lease.require()
+    seconds = ctx.finisher.settings.tend_seconds
+    await retry_until_available(
+        lambda: records.change(ctx.run.repo, number, fields, due_in=seconds)
+    )
 
 
-async def _looked_after(scene: Scene, number: int) -> None:
+async def _schedule_follow_up(ctx: RunContext, number: int) -> None:
     """Have the evidence gathered on the new head."""
-    run = scene.run
-    runs = Runs(scene.lease.redis, scene.lease.keys.prefix)
-    await scene.lease.require()
-    await patiently(
+    run = ctx.run
+    runs = Runs(ctx.lease.redis, ctx.lease.keys.prefix)
+    await ctx.lease.require()
+    await retry_until_available(
         lambda: runs.create(
             run.repo,
             number,
             asked_by=run.asked_by,
             delivery=f"used-{run.id}",
-            mode=Mode.TEND,
+            mode=Mode.FOLLOW_UP,
         )
     )
 
 
-def _unknown(scene: Scene) -> Issue:
-    return Issue(repository=scene.run.repo.full_name, title="", body="")
+def _empty_issue(ctx: RunContext) -> Issue:
+    return Issue(repository=ctx.run.repo.full_name, title="", body="")
 
 
-async def _tried(scene: Scene, source: Source) -> Selection:
+async def _verify_candidate(ctx: RunContext, source: SourceRun) -> Selection:
     """The edit with what is known of it, after the reproduction test and the suite ran with it."""
-    run, lease = scene.run, scene.lease
-    at = order_of(source.chosen)[run.candidate - 1]
-    store = WatchedStore(RedisStore.of(lease), scene.status.say)
-    saved = await store.load("used", Solved)
+    run, lease = ctx.run, ctx.lease
+    at = rank_candidates(source.selection)[run.candidate - 1]
+    store = ProgressStore(RedisStore.for_run(lease), ctx.status.update)
+    saved = await store.load("used", SolveResult)
     if saved and isinstance(saved.result, Selection):
         return saved.result
     issue = await source.store.load(ISSUE_KEY, Issue)
     if run.candidate == 1:
-        selection = source.chosen
+        selection = source.selection
     else:
-        job = await scene.job(issue or _unknown(scene))
+        job = await ctx.build_job(issue or _empty_issue(ctx))
         async with (
-            scene.status.shown(run),
-            scene.workshop.sandboxed(job, store.say) as (_, sandbox),
+            ctx.status.show_updates(run),
+            ctx.runner.open_sandbox(job, store.report) as (_, sandbox),
         ):
-            store.say("Running the tests with that edit.")
-            selection = await instead(
-                source.chosen,
+            store.report("Running the tests with that edit.")
+            selection = await substitute_candidate(
+                source.selection,
                 at,
                 by=run.asked_by,
                 issue=job.issue,
@@ -179,50 +187,54 @@ async def _tried(scene: Scene, source: Source) -> Selection:
                 store=store,
                 options=job.options,
             )
-    await store.save("used", Solved(result=selection))
+    await store.save("used", SolveResult(result=selection))
     return selection
 
 
-async def _pushed(scene: Scene, source: Source, state: Content, answer: Answer) -> str:
-    run, lease = scene.run, scene.lease
+async def _push(
+    ctx: RunContext, source: SourceRun, state: BranchState, publication: Publication
+) -> str:
+    run, lease = ctx.run, ctx.lease
     try:
-        head = await _commits(scene, state, answer)
+        head = await _create_commits(ctx, state, publication)
     except UnfitDiff as unfit:
-        raise Refused(replies.may_not_push(str(unfit))) from unfit
+        raise SwapRefused(replies.push_forbidden(str(unfit))) from unfit
     await lease.require()
-    noted = source.contents.plus(Content(head=head, candidate=run.candidate, run=run.id))
-    await source.store.save(CONTENTS_KEY, noted)
+    noted = source.history.with_state(BranchState(head=head, candidate=run.candidate, run=run.id))
+    await source.store.save(BRANCH_HISTORY_KEY, noted)
     number = source.pull.number
-    await _noted(scene, number, about_to_push=head)
+    await _update_record(ctx, number, pending_head=head)
     try:
         await push(
-            scene.checkout.git_dir, scene.remote,
+            ctx.checkout.git_dir, ctx.remote,
             sha=head, branch=source.run.branch, expected=state.head,
         )  # fmt: skip
     except PushRejected:
-        raise Refused(replies.push_refused(source.pull.number)) from None
+        raise SwapRefused(replies.push_rejected(source.pull.number)) from None
     return head
 
 
-async def _commits(scene: Scene, state: Content, answer: Answer) -> str:
+async def _create_commits(ctx: RunContext, state: BranchState, publication: Publication) -> str:
     """The old edit taken back, then the new one. Dated by the run: each try makes the same two."""
-    run, base, selection = scene.run, scene.checkout.base, answer.selection
-    await scene.fetched(state.head)
-    author, at = scene.repo.identity, run.created_at
-    git_dir, proof = scene.checkout.git_dir, selection.evidence.reproduction
+    run, base, selection = ctx.run, ctx.checkout.base, publication.selection
+    await ctx.fetch(state.head)
+    author, at = ctx.repo.identity, run.created_at
+    git_dir, proof = ctx.checkout.git_dir, selection.evidence.reproduction
     kept = base
     if proof.after.passed:
-        kept = await commit(
+        kept = await create_commit(
             git_dir, parent=base, diff=proof.diff,
-            message=pull_request.test_title(run.issue), author=author, at=at,
+            message=pull_request.reproduction_title(run.issue), author=author, at=at,
         )  # fmt: skip
-    back = answer.manners.titled("revert", pull_request.take_back_title(run.asked_by))
-    undone = await retake(
-        git_dir, parent=state.head, like=kept,
-        message=answer.message(back, "", author), author=author, at=at,
+    back = publication.commit_style.format_title("revert", pull_request.revert_title(run.asked_by))
+    undone = await copy_commit(
+        git_dir, parent=state.head, source=kept,
+        message=publication.commit_message(back, "", author), author=author, at=at,
     )  # fmt: skip
-    message = answer.message(answer.title, pull_request.change(selection), author)
-    return await commit(
+    message = publication.commit_message(
+        publication.title, pull_request.commit_body(selection), author
+    )
+    return await create_commit(
         git_dir,
         parent=undone,
         diff=selection.candidate.patch.diff,

@@ -15,17 +15,24 @@ from fastapi.responses import JSONResponse
 from starlette.requests import ClientDisconnect
 
 from bot import events
-from bot.events import Ignored, Malformed, NotSigned
+from bot.events import Ignored, InvalidSignature, MalformedPayload
 from bot.queue.inbox import Inbox
 from bot.queue.nudges import Nudges
-from bot.queue.start import ask
-from bot.server.dashboard import Doors
+from bot.queue.start import request_run
+from bot.server.dashboard import DashboardRoutes
 from bot.settings import Settings, SettingsError
 from bot.storage.client import open_redis
-from bot.storage.pulls import Records
-from bot.storage.runs import Outcome, Runs
-from bot.triggers.decide import Names, also, decide
-from bot.triggers.requests import Halt, Inspect, Order, Start, Tend, Wish
+from bot.storage.pulls import PullRecords
+from bot.storage.runs import Runs, StartOutcome
+from bot.triggers.decide import BotNames, companion_update, decide
+from bot.triggers.requests import (
+    AnyRequest,
+    CommandRequest,
+    ConfigCheckRequest,
+    PullUpdate,
+    RunRequest,
+    StopRequest,
+)
 from bot.types import Stop, StopReason
 
 logger = logging.getLogger(__name__)
@@ -35,7 +42,7 @@ REDIS_SECONDS: Final = 2.0  # GitHub waits ten for an answer
 REDIS_ERRORS: Final = (redis.exceptions.RedisError, OSError)
 
 
-class TooLarge(Exception):
+class BodyTooLarge(Exception):
     """The body is larger than any that GitHub sends."""
 
 
@@ -55,52 +62,56 @@ class Intake:
         self.nudges = Nudges(self._redis, self.runs.keys)
         self.deliveries: Counter[int] = Counter()
         self.inbox = Inbox(self._redis, self.runs.keys)
-        self._records = Records(self._redis, self.runs.keys)
-        self._names = Names.of(settings)
+        self._records = PullRecords(self._redis, self.runs.keys)
+        self._names = BotNames.of(settings)
 
-    async def accept(self, wish: Wish) -> Response:
+    async def accept(self, request: AnyRequest) -> Response:
         """Record what the event asks for, and tell a worker."""
         try:
-            if beside := also(wish):
-                await self._tended(beside)
-            match wish:
-                case Start():
-                    return await self._started(wish)
-                case Halt():
-                    return await self._halted(wish)
-                case Order() | Inspect():
-                    taken = await self.inbox.put(wish)
+            if beside := companion_update(request):
+                await self._queue_update(beside)
+            match request:
+                case RunRequest():
+                    return await self._start_run(request)
+                case StopRequest():
+                    return await self._stop_run(request)
+                case CommandRequest() | ConfigCheckRequest():
+                    taken = await self.inbox.put(request)
                     status = "taken" if taken else "repeated"
-                    return JSONResponse({"order": wish.id, "status": status}, 202 if taken else 200)
-                case Tend():
-                    return await self._tended(wish)
+                    return JSONResponse(
+                        {"order": request.id, "status": status}, 202 if taken else 200
+                    )
+                case PullUpdate():
+                    return await self._queue_update(request)
         except REDIS_ERRORS as error:
-            logger.warning("Delivery %s refused: Redis: %s", wish.delivery, error)
-            return _sentence(503, "The queue does not answer. Redeliver this webhook later.")
+            logger.warning("Delivery %s refused: Redis: %s", request.delivery, error)
+            return _error_response(503, "The queue does not answer. Redeliver this webhook later.")
 
-    async def _started(self, wish: Start) -> Response:
-        asked = await ask(wish, self.runs, self.inbox)
-        if asked.outcome is Outcome.CREATED:
+    async def _start_run(self, request: RunRequest) -> Response:
+        asked = await request_run(request, self.runs, self.inbox)
+        if asked.outcome is StartOutcome.CREATED:
             await self._nudge(asked.run_id)
-        status = 200 if asked.outcome is Outcome.REPEATED else 202
+        status = 200 if asked.outcome is StartOutcome.REPEATED else 202
         return JSONResponse({"run": asked.run_id, "status": asked.outcome.value}, status)
 
-    async def _halted(self, wish: Halt) -> Response:
-        at = None if wish.why is StopReason.UNLABELED else wish.at  # nothing else ends with that
-        label = wish.label if wish.why is StopReason.DISABLED else ""
-        stop = Stop(by=wish.by, why=wish.why, at=at, label=label)
-        run_id = await self.runs.ask_stop(wish.repo, wish.issue, stop)
+    async def _stop_run(self, request: StopRequest) -> Response:
+        at = (
+            None if request.why is StopReason.UNLABELED else request.at
+        )  # nothing else ends with that
+        label = request.label if request.why is StopReason.DISABLED else ""
+        stop = Stop(by=request.by, why=request.why, at=at, label=label)
+        run_id = await self.runs.request_stop(request.repo, request.issue, stop)
         if run_id is None:
             return Response(status_code=204)
         return JSONResponse({"run": run_id, "status": "stopping"}, 202)
 
-    async def _tended(self, wish: Tend) -> Response:
+    async def _queue_update(self, update: PullUpdate) -> Response:
         """Only what is about a pull request of ours is kept for a worker."""
-        if not await self._records.meant(wish):
+        if not await self._records.find_concerned(update):
             return Response(status_code=204)
-        taken = await self.inbox.put(wish)
+        taken = await self.inbox.put(update)
         status = "taken" if taken else "repeated"
-        return JSONResponse({"order": wish.id, "status": status}, 202 if taken else 200)
+        return JSONResponse({"order": update.id, "status": status}, 202 if taken else 200)
 
     async def _nudge(self, run_id: str) -> None:
         try:
@@ -110,13 +121,13 @@ class Intake:
 
     async def webhook(self, request: Request) -> Response:
         """One delivery of GitHub's."""
-        answer = await self._answer(request)
+        answer = await self._process(request)
         self.deliveries[answer.status_code] += 1
         return answer
 
-    async def _answer(self, request: Request) -> Response:
+    async def _process(self, request: Request) -> Response:
         try:
-            body = await _body(request)
+            body = await _read_body(request)
             signature = request.headers.get("x-hub-signature-256")
             events.check_signature(
                 self.secret, body, None if signature is None else signature.encode("latin-1")
@@ -127,14 +138,14 @@ class Intake:
                 body,
             )
             self._check_host(request.headers.get("x-github-enterprise-host", ""))
-        except TooLarge:
-            return _sentence(413, "Larger than any payload that GitHub sends.")
-        except NotSigned:
-            return _sentence(401, "X-Hub-Signature-256 is missing or wrong.")
+        except BodyTooLarge:
+            return _error_response(413, "Larger than any payload that GitHub sends.")
+        except InvalidSignature:
+            return _error_response(401, "X-Hub-Signature-256 is missing or wrong.")
         except ClientDisconnect:
-            return _sentence(400, "The body broke off.")
-        except Malformed as error:
-            return _sentence(400, str(error))
+            return _error_response(400, "The body broke off.")
+        except MalformedPayload as error:
+            return _error_response(400, str(error))
         wanted = decide(event, self._names)
         return (
             Response(status_code=204) if isinstance(wanted, Ignored) else await self.accept(wanted)
@@ -144,12 +155,12 @@ class Intake:
         """An Enterprise Server says its name; github.com says none."""
         ours = urlsplit(self.settings.github_url).hostname or ""
         if host and host.casefold() != ours.casefold():
-            raise Malformed(
+            raise MalformedPayload(
                 "This webhook is of another GitHub than CAPUCHIN_GITHUB_URL names: of "
                 f"{host[:100]!r}."
             )
 
-    async def ready(self) -> Response:
+    async def check_ready(self) -> Response:
         """Whether a webhook could be accepted now."""
         try:
             await self._redis.ping()
@@ -184,22 +195,22 @@ def create_app(settings: Settings) -> FastAPI:
     app = FastAPI(title="Capuchin", lifespan=lifespan, openapi_url=None, redirect_slashes=False)
     app.add_api_route("/webhook", intake.webhook, methods=["POST"], response_model=None)
     app.add_api_route("/healthz", health)
-    app.add_api_route("/readyz", intake.ready, response_model=None)
-    Doors(settings, intake.runs, intake.deliveries).add_to(app)
+    app.add_api_route("/readyz", intake.check_ready, response_model=None)
+    DashboardRoutes(settings, intake.runs, intake.deliveries).add_to(app)
     return app
 
 
-async def _body(request: Request) -> bytes:
+async def _read_body(request: Request) -> bytes:
     declared = request.headers.get("content-length", "0")
-    if len(declared) > 12 or not declared.isdecimal() or int(declared) > events.LARGEST_BYTES:
-        raise TooLarge
+    if len(declared) > 12 or not declared.isdecimal() or int(declared) > events.MAX_BODY_BYTES:
+        raise BodyTooLarge
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
-        if len(body) > events.LARGEST_BYTES:
-            raise TooLarge
+        if len(body) > events.MAX_BODY_BYTES:
+            raise BodyTooLarge
     return bytes(body)
 
 
-def _sentence(status: int, text: str) -> Response:
+def _error_response(status: int, text: str) -> Response:
     return JSONResponse({"error": text}, status)

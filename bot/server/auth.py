@@ -20,20 +20,20 @@ def may_see_all(settings: Settings, request: Request) -> bool:
     wanted = settings.dashboard_token.get_secret_value()
     scheme, _, given = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "basic":
-        given = _password(given)
+        given = _parse_password(given)
     elif scheme.lower() != "bearer":
         return False
-    return bool(wanted) and _same(given.strip(), wanted)
+    return bool(wanted) and _is_same(given.strip(), wanted)
 
 
 def may_see_run(settings: Settings, request: Request, run_id: str) -> bool:
     """As `may_see_all`, or the address is the one that the run's own issue shows."""
     wanted = page_key(settings, run_id)
     given = request.query_params.get("key", "")
-    return (bool(wanted) and _same(given, wanted)) or may_see_all(settings, request)
+    return (bool(wanted) and _is_same(given, wanted)) or may_see_all(settings, request)
 
 
-def _password(credentials: str) -> str:
+def _parse_password(credentials: str) -> str:
     try:
         decoded = base64.b64decode(credentials, validate=True).decode("utf-8")
     except (binascii.Error, ValueError):
@@ -41,6 +41,6 @@ def _password(credentials: str) -> str:
     return decoded.partition(":")[2]
 
 
-def _same(given: str, wanted: str) -> bool:
+def _is_same(given: str, wanted: str) -> bool:
     """In constant time."""
     return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), wanted.encode())

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
-from bot.repo_config.schema import SCHEMA_ROUTE, schema
+from bot.repo_config.schema import SCHEMA_ROUTE, json_schema
 from bot.server import metrics
 from bot.server.auth import may_see_all, may_see_run
 from bot.settings import Settings
@@ -30,7 +30,7 @@ REDIS_ERRORS: Final = (redis.exceptions.RedisError, OSError)
 _RUN_ID: Final = re.compile(r"[0-9a-f]{32}")
 
 
-class Doors:
+class DashboardRoutes:
     """What these routes share."""
 
     def __init__(self, settings: Settings, runs: Runs, deliveries: Counter[int]) -> None:
@@ -41,56 +41,56 @@ class Doors:
 
     def add_to(self, app: FastAPI) -> None:
         """Make `app` answer them."""
-        for path, door in (
-            ("/metrics", self.metrics),
-            ("/runs", self.list),
-            ("/runs/{run_id}", self.run),
-            (SCHEMA_ROUTE, self.schema),
+        for path, handler in (
+            ("/metrics", self.show_metrics),
+            ("/runs", self.show_runs),
+            ("/runs/{run_id}", self.show_run),
+            (SCHEMA_ROUTE, self.show_schema),
         ):
-            app.add_api_route(path, door, response_model=None)
+            app.add_api_route(path, handler, response_model=None)
 
-    async def metrics(self) -> Response:
+    async def show_metrics(self) -> Response:
         """For Prometheus; open to all, for it names nobody."""
         try:
-            found = await run_queries.totals(self._runs)
+            found = await run_queries.load_totals(self._runs)
         except REDIS_ERRORS as error:
             logger.warning("Metrics without Redis: %s", error)
             found = None
-        text = metrics.exposed(found, self._deliveries)
+        text = metrics.render_metrics(found, self._deliveries)
         return PlainTextResponse(text, media_type=metrics.CONTENT_TYPE)
 
-    async def list(self, request: Request) -> Response:
+    async def show_runs(self, request: Request) -> Response:
         """All runs, for the operator."""
         if not may_see_all(self._settings, request):
-            return self._locked()
+            return self._denial()
         try:
-            found = await run_queries.recent(self._runs)
+            found = await run_queries.list_recent(self._runs)
         except REDIS_ERRORS as error:
-            return _away(error)
-        return HTMLResponse(self._pages.runs(found), headers=self._pages.headers)
+            return _unavailable(error)
+        return HTMLResponse(self._pages.render_runs(found), headers=self._pages.headers)
 
-    async def run(self, request: Request, run_id: str) -> Response:
+    async def show_run(self, request: Request, run_id: str) -> Response:
         """One run, for whoever has its address from the issue, and for the operator."""
         if not may_see_run(self._settings, request, run_id):
-            return self._locked()
+            return self._denial()
         missing = PlainTextResponse("There is no such run (any more).", 404)
         if not _RUN_ID.fullmatch(run_id):
             return missing
         try:
             run = await self._runs.get(run_id)
-            progress = await run_queries.told(self._runs, run_id)
+            progress = await run_queries.load_progress(self._runs, run_id)
         except REDIS_ERRORS as error:
-            return _away(error)
+            return _unavailable(error)
         except ValidationError:  # a newer Capuchin's
             return missing
         if run is None:
             return missing
-        return HTMLResponse(self._pages.run(run, progress), headers=self._pages.headers)
+        return HTMLResponse(self._pages.render_run(run, progress), headers=self._pages.headers)
 
-    async def schema(self) -> Response:
+    async def show_schema(self) -> Response:
         """The JSON Schema of `.github/capuchin.yml`; editors of any site may load it."""
         return JSONResponse(
-            schema(),
+            json_schema(),
             media_type="application/schema+json",
             headers={"access-control-allow-origin": "*", "cache-control": "max-age=3600"},
         )
@@ -102,14 +102,14 @@ class Doors:
 
         return Pages(self._settings)
 
-    def _locked(self) -> Response:
+    def _denial(self) -> Response:
         if not self._settings.dashboard_token.get_secret_value():
-            said = "Closed. Set CAPUCHIN_DASHBOARD_TOKEN, or follow the link of a status comment."
-            return PlainTextResponse(said, 403)
-        said = "The operator's token is wanted, as Bearer token or as password."
-        return PlainTextResponse(said, 401, {"www-authenticate": 'Basic realm="Capuchin"'})
+            reason = "Closed. Set CAPUCHIN_DASHBOARD_TOKEN, or follow the link of a status comment."
+            return PlainTextResponse(reason, 403)
+        reason = "The operator's token is wanted, as Bearer token or as password."
+        return PlainTextResponse(reason, 401, {"www-authenticate": 'Basic realm="Capuchin"'})
 
 
-def _away(error: Exception) -> Response:
+def _unavailable(error: Exception) -> Response:
     logger.warning("A page without Redis: %s", error)
     return PlainTextResponse("Redis does not answer. Try again later.", 503)

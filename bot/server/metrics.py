@@ -18,14 +18,14 @@ Labels = Mapping[str, str]
 Samples = Iterable[tuple[Labels, float]]
 
 
-def exposed(totals: Totals | None, deliveries: Mapping[int, int]) -> str:
+def render_metrics(totals: Totals | None, deliveries: Mapping[int, int]) -> str:
     """The page. `totals` is None while Redis does not answer.
 
     `deliveries` counts webhooks by the HTTP status that this process answered them with.
     """
     parts = [
-        _metric("redis_up", "gauge", "Whether Redis answers.", [({}, totals is not None)]),
-        _metric(
+        _render_metric("redis_up", "gauge", "Whether Redis answers.", [({}, totals is not None)]),
+        _render_metric(
             "webhooks_total",
             "counter",
             "Webhooks that this process answered, by HTTP status.",
@@ -33,38 +33,38 @@ def exposed(totals: Totals | None, deliveries: Mapping[int, int]) -> str:
         ),
     ]
     if totals is not None:
-        parts += _runs(totals)
+        parts += _render_runs(totals)
     return "".join(parts)
 
 
-def _runs(totals: Totals) -> list[str]:
+def _render_runs(totals: Totals) -> list[str]:
     active: Counter[str] = totals.active
     return [
-        _metric(
+        _render_metric(
             "runs",
             "gauge",
             "Runs that are not finished.",
             [({"state": state}, active[state]) for state in ACTIVE],
         ),
-        _metric(
+        _render_metric(
             "queue_oldest_seconds",
             "gauge",
             "How long the run that waits longest for a worker has done so.",
             [({}, totals.oldest)],
         ),
-        _metric(
+        _render_metric(
             "runs_ended_total",
             "counter",
             "Runs that are finished, by how they ended.",
             [({"end": end}, count) for end, count in sorted(totals.ended.items())],
         ),
-        _metric(
+        _render_metric(
             "run_seconds_total",
             "counter",
             "How long runs took that came to an answer.",
             [({}, totals.seconds)],
         ),
-        _metric(
+        _render_metric(
             "dollars_total",
             "counter",
             "What finished runs spent at models, at list prices.",
@@ -73,14 +73,14 @@ def _runs(totals: Totals) -> list[str]:
     ]
 
 
-def _metric(name: str, kind: str, said: str, samples: Samples) -> str:
-    lines = [f"# HELP capuchin_{name} {said}", f"# TYPE capuchin_{name} {kind}"]
+def _render_metric(name: str, kind: str, help_text: str, samples: Samples) -> str:
+    lines = [f"# HELP capuchin_{name} {help_text}", f"# TYPE capuchin_{name} {kind}"]
     for labels, value in samples:
-        inside = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items())
+        inside = ",".join(f'{label}="{_escape(text)}"' for label, text in labels.items())
         lines.append(f"capuchin_{name}{{{inside}}} {value:.10g}" if inside
                      else f"capuchin_{name} {value:.10g}")  # fmt: skip
     return "\n".join(lines) + "\n"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -37,7 +37,7 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._templates.filters.update(stamp=_stamp, inline=_inline)
+        self._templates.filters.update(stamp=_format_time, inline=_render_inline)
         digest = base64.b64encode(hashlib.sha256(self._style.encode()).digest()).decode()
         self.headers = {
             "content-security-policy": f"default-src 'none'; style-src 'sha256-{digest}'; "
@@ -49,34 +49,34 @@ class Pages:
             "referrer-policy": "no-referrer",
         }
 
-    def run(self, run: Run, progress: Progress) -> str:
+    def render_run(self, run: Run, progress: Progress) -> str:
         """The page of one run."""
-        return self._filled(
+        return self._render(
             "run.html",
             f"{run.repo.full_name}#{run.issue}",
             run=run,
-            issue_url=self._issue(run),
-            pull_url=_safe(run.pull_request_url),
+            issue_url=self._issue_url(run),
+            pull_url=_safe_url(run.pull_request_url),
             progress=progress,
             dollars=max(run.dollars, progress.dollars),
             reason=_reason(run),
             refresh=0 if run.status.final else REFRESH_SECONDS,
         )
 
-    def runs(self, some: Sequence[Run]) -> str:
+    def render_runs(self, runs: Sequence[Run]) -> str:
         """The page of all."""
-        return self._filled("runs.html", "Runs", runs=some, refresh=0)
+        return self._render("runs.html", "Runs", runs=runs, refresh=0)
 
-    def _issue(self, run: Run) -> str:
+    def _issue_url(self, run: Run) -> str:
         owner, name = quote(run.repo.owner, safe=""), quote(run.repo.name, safe="")
-        return _safe(f"{self._github}/{owner}/{name}/issues/{run.issue}")
+        return _safe_url(f"{self._github}/{owner}/{name}/issues/{run.issue}")
 
-    def _filled(self, template: str, heading: str, **values: Any) -> str:
+    def _render(self, template: str, heading: str, **values: Any) -> str:
         found = self._templates.get_template(template)
         return found.render(heading=heading, style=self._style, **values)
 
 
-def _inline(text: str) -> Markup:
+def _render_inline(text: str) -> Markup:
     """Our own sentences are Markdown, with what they quote escaped for it."""
     return Markup(_MARKDOWN.renderInline(text))  # noqa: S704 - reads neither HTML nor links
 
@@ -95,14 +95,14 @@ def _reason(run: Run) -> str:
         reason = reasons.get(run.detail)
         return status.no_fix_reason(reason) if reason else ""
     if run.waiting_for is not None and not run.status.final:
-        return status.waits_for(run.waiting_for)
+        return status.waiting_sentence(run.waiting_for)
     return ""
 
 
-def _stamp(at: datetime) -> str:
+def _format_time(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M} UTC"
 
 
-def _safe(url: str) -> str:
+def _safe_url(url: str) -> str:
     """Only an address of the web is a link."""
     return url if url.startswith(("https://", "http://")) else ""

@@ -6,7 +6,7 @@ from bot.types import Frozen, Run
 from pipeline.types import Selection
 
 
-class Content(Frozen):
+class BranchState(Frozen):
     """One state of the branch."""
 
     head: str
@@ -17,25 +17,25 @@ class Content(Frozen):
     """The id of the run that pushed it."""
 
 
-class Contents(Frozen):
+class BranchHistory(Frozen):
     """Oldest first. A state is noted before it is pushed, so the last may never have been."""
 
-    states: tuple[Content, ...]
+    states: tuple[BranchState, ...]
 
     @classmethod
-    def of(cls, run: Run) -> Contents:
+    def from_run(cls, run: Run) -> BranchHistory:
         """As `run` opened the pull request."""
-        return cls(states=(Content(head=run.head_commit, candidate=1, run=run.id),))
+        return cls(states=(BranchState(head=run.head_commit, candidate=1, run=run.id),))
 
-    def at(self, head: str) -> Content | None:
+    def state_at(self, head: str) -> BranchState | None:
         """The state that ends with this commit; None for a commit of somebody else."""
         return next((state for state in reversed(self.states) if state.head == head), None)
 
-    def plus(self, state: Content) -> Contents:
-        return Contents(states=(*self.states, state))
+    def with_state(self, state: BranchState) -> BranchHistory:
+        return BranchHistory(states=(*self.states, state))
 
 
-def order_of(selection: Selection) -> tuple[int, ...]:
+def rank_candidates(selection: Selection) -> tuple[int, ...]:
     """The edits by which `use` counts them: the chosen one, then the runners-up, best first."""
     votes, order = selection.evidence.votes, selection.evidence.order
     return order or (votes.candidates.index(selection.candidate),)

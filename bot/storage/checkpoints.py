@@ -8,15 +8,15 @@ from typing import Final, TypeVar
 from pydantic import BaseModel, ValidationError
 from redis.asyncio import Redis
 
-from bot.storage.client import patiently, run_script
-from bot.storage.draining import Steps
-from bot.storage.keys import CHECKPOINT_SECONDS, CONTENTS_KEY, ISSUE_KEY, RECORD_SECONDS, Keys
+from bot.storage.client import retry_until_available, run_script
+from bot.storage.draining import InFlightWork
+from bot.storage.keys import BRANCH_HISTORY_KEY, CHECKPOINT_SECONDS, ISSUE_KEY, RECORD_SECONDS, Keys
 from bot.storage.lease import Lease
 from pipeline.models.wrappers.metered import LEDGER_KEY
 from pipeline.solve import OUTCOME_KEY
-from pipeline.store import checked_key
+from pipeline.store import validate_key
 
-KEPT: Final = frozenset({OUTCOME_KEY, ISSUE_KEY, CONTENTS_KEY, LEDGER_KEY})
+LONG_LIVED_KEYS: Final = frozenset({OUTCOME_KEY, ISSUE_KEY, BRANCH_HISTORY_KEY, LEDGER_KEY})
 """What is asked for after a run: its answer with the runners-up, and what it answered."""
 
 M = TypeVar("M", bound=BaseModel)
@@ -34,26 +34,28 @@ end
 
 
 class RedisStore:
-    """One key a document, for seven days; those of `KEPT` as long as the run's record.
+    """One key a document, for seven days; those of `PREFILTERED_FILES` as long as the run's record.
 
     While Redis does not answer it waits; the lease's heartbeat ends a wait that is too long.
     """
 
-    def __init__(self, redis: Redis, keys: Keys, run_id: str, steps: Steps | None = None) -> None:
+    def __init__(
+        self, redis: Redis, keys: Keys, run_id: str, in_flight: InFlightWork | None = None
+    ) -> None:
         self._redis = redis
         self._keys = keys
         self._run_id = run_id
-        self._steps = steps or Steps()
+        self._in_flight = in_flight or InFlightWork()
 
     @classmethod
-    def of(cls, lease: Lease) -> RedisStore:
+    def for_run(cls, lease: Lease) -> RedisStore:
         """The checkpoints of the run that `lease` is for."""
-        return cls(lease.redis, lease.keys, lease.run.id, lease.steps)
+        return cls(lease.redis, lease.keys, lease.run.id, lease.in_flight)
 
     async def load(self, key: str, kind: type[M]) -> M | None:
         """See `pipeline.store.Store`."""
-        place = self._place(key)
-        packed = await patiently(lambda: self._redis.get(place))
+        redis_key = self._redis_key(key)
+        packed = await retry_until_available(lambda: self._redis.get(redis_key))
         if packed is None:
             return None
         try:
@@ -63,37 +65,43 @@ class RedisStore:
 
     async def save(self, key: str, value: BaseModel) -> None:
         """See `pipeline.store.Store`."""
-        place = self._place(key)
+        redis_key = self._redis_key(key)
         packed = zlib.compress(value.model_dump_json().encode())
-        keys = [place, self._keys.progress(self._run_id)]
+        keys = [redis_key, self._keys.checkpoint_count(self._run_id)]
         counts = int(key != LEDGER_KEY)
-        seconds = RECORD_SECONDS if key in KEPT else CHECKPOINT_SECONDS
-        with self._steps.short():
-            await patiently(
+        seconds = RECORD_SECONDS if key in LONG_LIVED_KEYS else CHECKPOINT_SECONDS
+        with self._in_flight.uncancellable():
+            await retry_until_available(
                 lambda: run_script(
                     self._redis, SAVE, keys, [packed, seconds, RECORD_SECONDS, counts]
                 )
             )
             if counts:
-                self._steps.saved()
+                self._in_flight.mark_saved()
 
-    def _place(self, key: str) -> str:
-        return self._keys.checkpoint(self._run_id, checked_key(key))
+    def _redis_key(self, key: str) -> str:
+        return self._keys.checkpoint(self._run_id, validate_key(key))
 
 
 class EnvironmentStore(RedisStore):
     """What is true of an environment image, for every run that uses it; for seven days."""
 
     def __init__(
-        self, redis: Redis, keys: Keys, run_id: str, steps: Steps | None = None, *, image: str
+        self,
+        redis: Redis,
+        keys: Keys,
+        run_id: str,
+        in_flight: InFlightWork | None = None,
+        *,
+        image: str,
     ) -> None:
         """`run_id` is whose progress a new result is."""
-        super().__init__(redis, keys, run_id, steps)
+        super().__init__(redis, keys, run_id, in_flight)
         self._image = image
 
     @classmethod
-    def at(cls, lease: Lease, image: str) -> EnvironmentStore:
-        return cls(lease.redis, lease.keys, lease.run.id, lease.steps, image=image)
+    def for_image(cls, lease: Lease, image: str) -> EnvironmentStore:
+        return cls(lease.redis, lease.keys, lease.run.id, lease.in_flight, image=image)
 
-    def _place(self, key: str) -> str:
-        return self._keys.environment(self._image, checked_key(key))
+    def _redis_key(self, key: str) -> str:
+        return self._keys.environment(self._image, validate_key(key))

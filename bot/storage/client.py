@@ -25,12 +25,12 @@ UNREACHABLE: Final = (
 )
 """Redis is away, starting, or changing places. It passes by itself."""
 
-_REFUSING: Final = ("OOM ", "MISCONF ", "NOREPLICAS ")
+_REFUSAL_PREFIXES: Final = ("OOM ", "MISCONF ", "NOREPLICAS ")
 """How the errors begin by which Redis takes no writes for now: its memory or its disk is full, or
 its replicas are away (https://redis.io/docs/latest/operate/oss_and_stack/management/)."""
 
 
-class Refusing(redis.exceptions.ReadOnlyError):
+class WritesRefused(redis.exceptions.ReadOnlyError):
     """Redis answers, but takes no writes for now."""
 
 
@@ -48,11 +48,11 @@ def open_redis(url: str, *, timeout: float) -> Redis:
         pool = ConnectionPool.from_url(url, socket_timeout=timeout, socket_connect_timeout=timeout)
     except ValueError as error:
         raise SettingsError(f"CAPUCHIN_REDIS_URL: {error}") from None
-    pool.connection_class = type("Connection", (_Cancellable, pool.connection_class), {})
+    pool.connection_class = type("Connection", (_CancellableConnection, pool.connection_class), {})
     return Redis.from_pool(pool)
 
 
-class _Cancellable(AbstractConnection):
+class _CancellableConnection(AbstractConnection):
     """A connection whose user can be cancelled at any moment.
 
     redis-py writes under `asyncio.wait_for`, which before Python 3.12 may swallow a cancellation
@@ -70,11 +70,11 @@ class _Cancellable(AbstractConnection):
             return await cast(Callable[..., Awaitable[Any]], super().read_response)(*args, **kwargs)
         except redis.exceptions.ResponseError as error:
             # redis-py takes the first word off where it knows it, and scripts put more before it.
-            said = str(error)
+            message = str(error)
             if isinstance(error, redis.exceptions.OutOfMemoryError) or any(
-                word in said[:200] for word in _REFUSING
+                word in message[:200] for word in _REFUSAL_PREFIXES
             ):
-                raise Refusing(said) from None
+                raise WritesRefused(message) from None
             raise
 
     async def send_packed_command(
@@ -97,7 +97,7 @@ async def run_script(
     return await command(keys=keys, args=args)
 
 
-async def patiently(command: Callable[[], Awaitable[T]]) -> T:
+async def retry_until_available(command: Callable[[], Awaitable[T]]) -> T:
     """Try `command` until Redis answers.
 
     Never gives up by itself: the caller is cancelled when its lease runs out.
@@ -124,7 +124,7 @@ class Outage:
         self._pause = min(2 * self._pause, LONGEST_PAUSE) or FIRST_PAUSE
         await asyncio.sleep(self._pause)
 
-    def over(self) -> None:
+    def end(self) -> None:
         """Redis answered."""
         if self._pause:
             logger.warning("Redis answers again.")

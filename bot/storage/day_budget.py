@@ -11,12 +11,12 @@ from typing import Final, NamedTuple
 from redis.asyncio import Redis
 
 from bot.settings import Settings
-from bot.storage.client import patiently, run_script
-from bot.storage.draining import Steps
+from bot.storage.client import retry_until_available, run_script
+from bot.storage.draining import InFlightWork
 from bot.storage.keys import BUDGET_SECONDS, Keys
 from bot.storage.lease import Lease
 from bot.types import RepoRef, now
-from pipeline.budget import Slip, Wish
+from pipeline.budget import CostBounds, Grant
 from pipeline.errors import BudgetSpent, Ceiling
 
 # Each key is a hash: `spent`, and a field for each slip: `amount|until`. A settled slip keeps its
@@ -70,14 +70,14 @@ WAIT_SECONDS: Final = 0.5
 """Between two looks whether a call in flight, perhaps another worker's, has given money back."""
 
 
-class _Limit(NamedTuple):
-    of: Ceiling
+class _DayLimit(NamedTuple):
+    ceiling: Ceiling
     repo: RepoRef | None
     dollars: float
 
 
-class DayPurse:
-    """The `Purse` of one run: nothing is spent that could pass one of the day's ceilings.
+class DayBudget:
+    """The `SharedBudget` of one run: nothing is spent that could pass one of the day's ceilings.
 
     A call counts for the day on which it began.
     """
@@ -87,8 +87,8 @@ class DayPurse:
         redis: Redis,
         keys: Keys,
         run_id: str,
-        limits: tuple[_Limit, ...],
-        steps: Steps,
+        limits: tuple[_DayLimit, ...],
+        steps: InFlightWork,
         clock: Callable[[], datetime] = now,
     ) -> None:
         self._redis = redis
@@ -104,52 +104,54 @@ class DayPurse:
         cls,
         lease: Lease,
         settings: Settings,
-        wanted: float | None,
+        repository_limit: float | None,
         clock: Callable[[], datetime] = now,
-    ) -> DayPurse | None:
+    ) -> DayBudget | None:
         """The purse of the run that `lease` is for; None when no ceiling is set.
 
-        `wanted` is the repository's own ceiling; the operator's holds where it is lower. What an
+        `repository_limit` is the repository's own ceiling; the operator's holds where it is lower. What an
         earlier worker had set aside for the run is free again.
         """
-        own = [dollars for dollars in (wanted, settings.budget_repository_day) if dollars]
-        limits: list[_Limit] = []
+        own = [dollars for dollars in (repository_limit, settings.budget_repository_day) if dollars]
+        limits: list[_DayLimit] = []
         if own:
-            limits.append(_Limit("repository", lease.run.repo, min(own)))
+            limits.append(_DayLimit("repository", lease.run.repo, min(own)))
         if settings.budget_day:
-            limits.append(_Limit("installation", None, settings.budget_day))
+            limits.append(_DayLimit("installation", None, settings.budget_day))
         if not limits:
             return None
-        purse = cls(lease.redis, lease.keys, lease.run.id, tuple(limits), lease.steps, clock)
-        await purse._call(DROP, purse._day(), [f"{lease.run.id}:"])
-        return purse
+        budget = cls(lease.redis, lease.keys, lease.run.id, tuple(limits), lease.in_flight, clock)
+        await budget._run_script(DROP, budget._today(), [f"{lease.run.id}:"])
+        return budget
 
-    async def reserve(self, wish: Wish) -> Slip:
-        """See `pipeline.budget.Purse`."""
-        day = self._day()
+    async def reserve(self, bounds: CostBounds) -> Grant:
+        """See `pipeline.budget.SharedBudget`."""
+        day = self._today()
         # The worker's fence is not needed: a number is used once, and an open drops older slips.
         name = f"{self._run_id}:{next(self._numbers)}"
         ceilings = [f"{limit.dollars:.9f}" for limit in self._limits]
-        args = [f"{wish.least:.9f}", f"{wish.most:.9f}", str(int(wish.seconds) + 1)]
+        args = [f"{bounds.least:.9f}", f"{bounds.most:.9f}", str(int(bounds.seconds) + 1)]
         while True:
-            told = await self._call(RESERVE, day, [name, *args, str(BUDGET_SECONDS), *ceilings])
-            which, dollars, others = int(told[0]), float(told[1]), bool(told[2])
+            reply = await self._run_script(
+                RESERVE, day, [name, *args, str(BUDGET_SECONDS), *ceilings]
+            )
+            which, dollars, others = int(reply[0]), float(reply[1]), bool(reply[2])
             if which == 0:
-                return Slip(f"{day} {name}", dollars)
+                return Grant(f"{day} {name}", dollars)
             if not others:
                 limit = self._limits[which - 1]
-                raise BudgetSpent(dollars, limit.dollars, limit.of)
+                raise BudgetSpent(dollars, limit.dollars, limit.ceiling)
             await asyncio.sleep(WAIT_SECONDS)
 
-    async def settle(self, slip: Slip, dollars: float) -> None:
-        """See `pipeline.budget.Purse`."""
-        day, _, name = slip.name.partition(" ")
-        with self._steps.short():
-            await self._call(SETTLE, day, [name, f"{dollars:.9f}", str(BUDGET_SECONDS)])
+    async def settle(self, grant: Grant, dollars: float) -> None:
+        """See `pipeline.budget.SharedBudget`."""
+        day, _, name = grant.name.partition(" ")
+        with self._steps.uncancellable():
+            await self._run_script(SETTLE, day, [name, f"{dollars:.9f}", str(BUDGET_SECONDS)])
 
-    def _day(self) -> str:
+    def _today(self) -> str:
         return self._clock().date().isoformat()
 
-    async def _call(self, script: str, day: str, args: list[str]) -> list[bytes]:
+    async def _run_script(self, script: str, day: str, args: list[str]) -> list[bytes]:
         keys = [self._keys.budget(day, limit.repo) for limit in self._limits]
-        return await patiently(lambda: run_script(self._redis, script, keys, args))
+        return await retry_until_available(lambda: run_script(self._redis, script, keys, args))

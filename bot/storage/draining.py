@@ -11,7 +11,7 @@ QUIET_SECONDS: Final = 0.1
 """For a task to go from one thing that counts to the next."""
 
 
-class Steps:
+class InFlightWork:
     """Counts what would be lost if the run were cancelled now."""
 
     def __init__(self) -> None:
@@ -22,25 +22,25 @@ class Steps:
         self._changed = asyncio.Event()
 
     @asynccontextmanager
-    async def paid(self) -> AsyncGenerator[None]:
+    async def billable(self) -> AsyncGenerator[None]:
         """Around what costs money. Once the worker is stopping, nothing new begins: it parks.
 
-        What was paid counts until its task has saved it, which is what `saved` says, or has ended.
+        What was paid counts until its task has saved it, which is what `mark_saved` says, or has ended.
         """
-        self.saved()
+        self.mark_saved()
         if self._closing:
             await asyncio.Event().wait()
-        with self.short():
+        with self.uncancellable():
             yield
-            self._unsaved.add(task := _current())
+            self._unsaved.add(task := _current_task())
             task.add_done_callback(self._forget)
 
-    def saved(self) -> None:
+    def mark_saved(self) -> None:
         """What the current task was answered is kept."""
-        self._forget(_current())
+        self._forget(_current_task())
 
     @contextmanager
-    def short(self) -> Generator[None]:
+    def uncancellable(self) -> Generator[None]:
         """Around what ends soon and should not be cut: saving a result, an effect at GitHub."""
         self._count(+1)
         try:
@@ -48,7 +48,7 @@ class Steps:
         finally:
             self._count(-1)
 
-    async def drained(self) -> None:
+    async def wait_until_idle(self) -> None:
         """Let nothing new begin; return when what is under way has ended and been saved."""
         self._closing = True
         while True:
@@ -69,7 +69,7 @@ class Steps:
         self._changed.set()
 
 
-def _current() -> asyncio.Task[object]:
+def _current_task() -> asyncio.Task[object]:
     task = asyncio.current_task()
     assert task is not None
     return task

@@ -14,13 +14,13 @@ from redis.asyncio import Redis
 from bot.storage.keys import DAY, Keys
 from bot.types import Frozen, Mode, RepoRef, Run, RunStatus
 
-OUTCOME_DAYS: Final = 365
-OUTCOME_SECONDS: Final = OUTCOME_DAYS * DAY
-MOST_OUTCOMES: Final = 5000
+HISTORY_DAYS: Final = 365
+HISTORY_SECONDS: Final = HISTORY_DAYS * DAY
+MAX_HISTORY_ENTRIES: Final = 5000
 """Of one repository: about a megabyte. The latest stay."""
 
 
-class Ended(Frozen):
+class RunHistoryEntry(Frozen):
     """How one run ended. Holds no text of anybody's."""
 
     run: str
@@ -34,46 +34,46 @@ class Ended(Frozen):
     """At list prices."""
 
 
-class Known(NamedTuple):
+class RunHistory(NamedTuple):
     """What is kept of a repository."""
 
-    ended: list[Ended]
+    entries: list[RunHistoryEntry]
     """Oldest first."""
-    begins: datetime | None
+    begins_at: datetime | None
     """When the oldest of all that is kept ended; None when nothing is."""
 
 
-def entry_of(run: Run) -> str:
+def history_entry(run: Run) -> str:
     """What is kept of a run that is over; empty for one that came to nothing and cost nothing."""
-    if run.mode.tends and not run.dollars:
+    if run.mode.is_follow_up and not run.dollars:
         return ""
     candidate = {RunStatus.OPENED_PULL_REQUEST: 1, RunStatus.SWAPPED: run.candidate}
-    return Ended(
+    return RunHistoryEntry(
         run=run.id,
         status=run.status,
         mode=run.mode,
-        pull=run.issue if run.mode.tends else run.pull_request,
+        pull=run.issue if run.mode.is_follow_up else run.pull_request,
         candidate=candidate.get(run.status, 0),
         dollars=round(run.dollars, 6),
     ).model_dump_json(exclude_defaults=True)
 
 
-async def known(redis: Redis, keys: Keys, repo: RepoRef, since: datetime) -> Known:
+async def load_history(redis: Redis, keys: Keys, repo: RepoRef, since: datetime) -> RunHistory:
     """Those that ended from `since` on. Raises redis-py's errors.
 
     A line that a newer Capuchin wrote and we cannot read is left out.
     """
-    place = keys.outcomes(repo)
-    asked = await redis.zrangebyscore(place, int(since.timestamp()), "+inf")
+    key = keys.history(repo)
+    asked = await redis.zrangebyscore(key, int(since.timestamp()), "+inf")
     lines = cast("list[bytes]", asked)
-    first = await redis.zrange(place, 0, 0, withscores=True)
+    first = await redis.zrange(key, 0, 0, withscores=True)
     oldest = cast("list[tuple[bytes, float]]", first)
     begins = datetime.fromtimestamp(oldest[0][1], UTC) if oldest else None
-    return Known([one for line in lines if (one := _read(line)) is not None], begins)
+    return RunHistory([one for line in lines if (one := _parse_entry(line)) is not None], begins)
 
 
-def _read(line: bytes) -> Ended | None:
+def _parse_entry(line: bytes) -> RunHistoryEntry | None:
     try:
-        return Ended.model_validate_json(line)
+        return RunHistoryEntry.model_validate_json(line)
     except ValidationError:
         return None

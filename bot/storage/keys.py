@@ -21,7 +21,7 @@
 | `runs:totals` | how many ended in which way, and what they spent | |
 | `runs:of:{owner}/{repo}` | sorted set of its runs' ends, JSON; score: when | 365 days |
 | `sweep:queue` | the turn of one worker to tell those who wait their place | the interval |
-| `orders` | sorted set of the ids of commands that are not carried out; score: when to try next | |
+| `requests` | sorted set of the ids of commands that are not carried out; score: when to try next | |
 | `order:{id}` | a command of a comment, JSON | 3 days |
 | `quota:{of}:{day}` | set of the ids of the runs that count against it | 2 days |
 | `pulls:{owner}/{repo}` | hash of our open pull requests: number to record, JSON | |
@@ -51,7 +51,7 @@ CHECKPOINT_SECONDS: Final = 7 * DAY  # paid for once; longer than any outage tha
 
 ISSUE_KEY: Final = "issue"
 """The checkpoint that holds the issue as the run's first worker read it."""
-CONTENTS_KEY: Final = "contents"
+BRANCH_HISTORY_KEY: Final = "contents"
 """The checkpoint of what the run's pull request has held."""
 
 
@@ -63,12 +63,12 @@ class Keys:
         self.active = f"{prefix}runs:active"
         self.queue = f"{prefix}queue"
         self.ended = f"{prefix}runs:ended"
-        self.seconds = f"{prefix}runs:seconds"
+        self.durations = f"{prefix}runs:seconds"
         self.totals = f"{prefix}runs:totals"
         self.queue_turn = f"{prefix}sweep:queue"
-        self.orders = f"{prefix}orders"
+        self.requests = f"{prefix}orders"
         self.pulls_due = f"{prefix}pulls:due"
-        self.labelled_turn = f"{prefix}sweep:labelled"
+        self.missed_webhooks_turn = f"{prefix}sweep:labelled"
 
     def delivery(self, guid: str) -> str:
         return f"{self.prefix}delivery:{guid}"
@@ -77,28 +77,28 @@ class Keys:
         """The same for every spelling of a repository: GitHub ignores case in names."""
         return f"{self.prefix}issue:{repo.full_name.lower()}#{number}"
 
-    def last(self, repo: RepoRef, number: int) -> str:
+    def latest_run(self, repo: RepoRef, number: int) -> str:
         return f"{self.issue(repo, number)}:last"
 
-    def stopped(self, repo: RepoRef, number: int) -> str:
+    def stop_time(self, repo: RepoRef, number: int) -> str:
         return f"{self.issue(repo, number)}:stopped"
 
-    def answered(self, repo: RepoRef, number: int) -> str:
+    def label_events(self, repo: RepoRef, number: int) -> str:
         return f"{self.issue(repo, number)}:answered"
 
-    def order(self, order_id: str) -> str:
-        return f"{self.prefix}order:{order_id}"
+    def request(self, request_id: str) -> str:
+        return f"{self.prefix}order:{request_id}"
 
     def pulls(self, repo: RepoRef) -> str:
         return f"{self.prefix}pulls:{repo.full_name.lower()}"
 
-    def outcomes(self, repo: RepoRef) -> str:
+    def history(self, repo: RepoRef) -> str:
         return f"{self.prefix}runs:of:{repo.full_name.lower()}"
 
-    def quota(self, of: str, day: str) -> str:
-        return f"{self.prefix}quota:{of.lower()}:{day}"
+    def quota(self, counted_by: str, day: str) -> str:
+        return f"{self.prefix}quota:{counted_by.lower()}:{day}"
 
-    def refused(self, repo: RepoRef, login: str) -> str:
+    def last_refusal(self, repo: RepoRef, login: str) -> str:
         return f"{self.prefix}refused:{repo.full_name.lower()}:{login.lower()}"
 
     def cursor(self, repo: RepoRef) -> str:
@@ -115,7 +115,7 @@ class Keys:
     def run(self, run_id: str) -> str:
         return f"{self.prefix}run:{run_id}"
 
-    def joined(self, run_id: str) -> str:
+    def latest_join(self, run_id: str) -> str:
         """When the latest label was put on that the run answers beside its own."""
         return f"{self.run(run_id)}:joined"
 
@@ -125,13 +125,13 @@ class Keys:
     def fence(self, run_id: str) -> str:
         return f"{self.run(run_id)}:fence"
 
-    def progress(self, run_id: str) -> str:
+    def checkpoint_count(self, run_id: str) -> str:
         return f"{self.run(run_id)}:progress"
 
-    def told(self, run_id: str) -> str:
+    def progress_report(self, run_id: str) -> str:
         return f"{self.run(run_id)}:told"
 
-    def edited(self, run_id: str) -> str:
+    def edit_turn(self, run_id: str) -> str:
         return f"{self.run(run_id)}:edited"
 
     def environment(self, image: str, key: str) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from bot.triggers.requests import Start
+from bot.triggers.requests import RunRequest
 
-SWEEP: Final = "sweep-"
+SWEEP_PREFIX: Final = "sweep-"
 """How the delivery of a run begins that was found without a webhook."""
-NOT_PUT_ON: Final = ("",) * 5
+NO_LABEL_EVENT: Final = ("",) * 5
 
 
-class PutOn(NamedTuple):
+class LabelEvent(NamedTuple):
     """A label on an issue, or "" for an assignment, as a webhook or the sweep tells of it.
 
     Two webhooks are two of them, unless they have the same delivery. The sweep knows no delivery:
@@ -21,30 +21,30 @@ class PutOn(NamedTuple):
     label: str
     at: int
     """Since when; seconds since the epoch, by GitHub's clock."""
-    swept: bool
+    from_sweep: bool
 
     @classmethod
-    def of(cls, wish: Start) -> PutOn | None:
+    def from_request(cls, request: RunRequest) -> LabelEvent | None:
         """None where nobody knows since when."""
-        if wish.at is None:
+        if request.at is None:
             return None
-        swept = wish.delivery.startswith(SWEEP)
-        return cls(wish.label.casefold(), int(wish.at.timestamp()), swept)
+        swept = request.delivery.startswith(SWEEP_PREFIX)
+        return cls(request.label.casefold(), int(request.at.timestamp()), swept)
 
     @property
-    def kept_as(self) -> str:
-        return f"{'swept' if self.swept else 'heard'} {self.label}"
+    def hash_field(self) -> str:
+        return f"{'swept' if self.from_sweep else 'heard'} {self.label}"
 
     @property
     def until(self) -> int:
         """A webhook's word for the moment may be a second later than that of the sweep."""
-        return self.at + self.swept
+        return self.at + self.from_sweep
 
     @property
-    def answered_as(self) -> tuple[str, str]:
+    def covering_fields(self) -> tuple[str, str]:
         """What says that it is dealt with."""
-        return ("heard " if self.swept else "swept ") + self.label, f"swept {self.label}"
+        return ("heard " if self.from_sweep else "swept ") + self.label, f"swept {self.label}"
 
     @property
-    def args(self) -> tuple[str, int, int, str, str]:
-        return self.kept_as, self.at, self.until, *self.answered_as
+    def script_args(self) -> tuple[str, int, int, str, str]:
+        return self.hash_field, self.at, self.until, *self.covering_fields

@@ -12,8 +12,8 @@ from redis.asyncio import Redis
 
 from bot.errors import LeaseLost
 from bot.storage.client import UNREACHABLE, run_script
-from bot.storage.draining import Steps
-from bot.storage.history import MOST_OUTCOMES, OUTCOME_SECONDS, entry_of
+from bot.storage.draining import InFlightWork
+from bot.storage.history import HISTORY_SECONDS, MAX_HISTORY_ENTRIES, history_entry
 from bot.storage.keys import RECORD_SECONDS, Keys
 from bot.types import Run, RunStatus, now
 
@@ -38,7 +38,7 @@ if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[2], ARGV[2], 'EX', ARGV[3])
 return 1
 """
-GIVE_BACK: Final = """
+RELEASE: Final = """
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[2], ARGV[2], 'EX', ARGV[3])
 redis.call('DEL', KEYS[1])
@@ -69,7 +69,7 @@ if redis.call('GET', KEYS[4]) == ARGV[4] then redis.call('DEL', KEYS[4]) end
 return 1
 """
 
-DURATIONS_KEPT: Final = 20
+MAX_DURATIONS: Final = 20
 """Of the latest runs: what the next are expected to take follows from them."""
 
 
@@ -87,7 +87,7 @@ class Lease:
         self.worker = worker
         self.fence = fence
         """Higher with every lease of this run that was ever handed out."""
-        self.steps = Steps()
+        self.in_flight = InFlightWork()
         self._seconds = seconds
         self._expires = time.monotonic() + seconds
         self._token = f"{worker}#{fence}"
@@ -123,11 +123,11 @@ class Lease:
         asked = time.monotonic()
         if self._over:
             raise LeaseLost(self.run.id)
-        await self._held(RENEW, [self.keys.lease(self.run.id)], [int(self._seconds * 1000)])
+        await self._run_if_held(RENEW, [self.keys.lease(self.run.id)], [int(self._seconds * 1000)])
         self._expires = asked + self._seconds
 
     @asynccontextmanager
-    async def kept(self) -> AsyncGenerator[None]:
+    async def hold(self) -> AsyncGenerator[None]:
         """Renew at every third of the time; if that fails, cancel the body.
 
         Raises:
@@ -136,7 +136,7 @@ class Lease:
         body = asyncio.current_task()
         assert body is not None
         cancelled_before = body.cancelling()
-        beat = asyncio.create_task(self._beat(body))
+        beat = asyncio.create_task(self._keep_renewing(body))
         try:
             yield
         except asyncio.CancelledError:
@@ -155,13 +155,13 @@ class Lease:
         """
         await self._write(SAVE, run)
 
-    async def give_back(self, run: Run) -> None:
+    async def release(self, run: Run) -> None:
         """Keep `run` and let go of the lease, so that another worker may take it up at once.
 
         Raises:
             LeaseLost: as in `save`.
         """
-        await self._write(GIVE_BACK, run, last=True)
+        await self._write(RELEASE, run, last=True)
 
     async def finish(self, run: Run) -> None:
         """Keep `run` as it ended, free its issue for another and let go of the lease: all or none.
@@ -174,7 +174,7 @@ class Lease:
     async def _write(self, script: str, run: Run, *, last: bool = False) -> None:
         keys = self.keys
         self._over = self._over or last
-        await self._held(
+        await self._run_if_held(
             script,
             [
                 keys.lease(run.id),
@@ -183,23 +183,23 @@ class Lease:
                 keys.issue(run.repo, run.issue),
                 keys.ended,
                 keys.totals,
-                keys.seconds,
-                keys.outcomes(run.repo),
+                keys.durations,
+                keys.history(run.repo),
             ],
             [
                 run.model_dump_json(),
                 RECORD_SECONDS,
                 run.id,
                 *_totals(run),
-                entry_of(run),
-                OUTCOME_SECONDS,
-                MOST_OUTCOMES,
+                history_entry(run),
+                HISTORY_SECONDS,
+                MAX_HISTORY_ENTRIES,
                 f"{(run.finished_at or now()).timestamp():.3f}",
             ],
         )
         self.run = run
 
-    async def _held(self, script: str, keys: list[str], args: list[str | int]) -> None:
+    async def _run_if_held(self, script: str, keys: list[str], args: list[str | int]) -> None:
         """Run a script that does nothing unless the lease is ours; until then, ask again."""
         while time.monotonic() < self._expires:
             try:
@@ -213,7 +213,7 @@ class Lease:
         self._expires = 0.0
         raise LeaseLost(self.run.id)
 
-    async def _beat(self, body: asyncio.Task[object]) -> None:
+    async def _keep_renewing(self, body: asyncio.Task[object]) -> None:
         while True:
             await asyncio.sleep(self._seconds / 3)
             if self._over:
@@ -234,4 +234,4 @@ def _totals(run: Run) -> list[str | int]:
     started = run.started_at if answered else None
     took = f"{(ended - started).total_seconds():.1f}" if started else ""
     spent = f"{run.dollars:.6f}"
-    return [run.status.value, int(ended.timestamp()), took, spent, DURATIONS_KEPT]
+    return [run.status.value, int(ended.timestamp()), took, spent, MAX_DURATIONS]

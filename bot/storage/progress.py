@@ -32,7 +32,7 @@ class Progress(Frozen):
     at: datetime = Field(default_factory=now)
 
 
-_COUNTED: Final = {
+_KEY_PATTERNS: Final = {
     "files": re.compile(r"context/relevance/.+"),
     "tests": re.compile(r"testing/\d+"),
     "edits": re.compile(r"editing/\d+"),
@@ -40,16 +40,16 @@ _COUNTED: Final = {
 """The pipeline saves a document under such a key for each of them."""
 
 
-class WatchedStore:
+class ProgressStore:
     """A store that counts what goes through it, found or saved, and tells of every change."""
 
-    def __init__(self, store: Store, tell: Callable[[Progress], None]) -> None:
+    def __init__(self, store: Store, on_change: Callable[[Progress], None]) -> None:
         self._store = store
-        self._tell = tell
-        self._seen: dict[str, set[str]] = {name: set() for name in _COUNTED}
+        self._on_change = on_change
+        self._seen: dict[str, set[str]] = {name: set() for name in _KEY_PATTERNS}
         self._progress = Progress()
 
-    def say(self, doing: str) -> None:
+    def report(self, doing: str) -> None:
         """Tell what is being done now."""
         self._change(doing=doing)
 
@@ -68,11 +68,11 @@ class WatchedStore:
     def _count(self, key: str, value: BaseModel) -> None:
         if key == LEDGER_KEY and isinstance(value, Ledger):
             self._change(dollars=value.dollars)
-        for name, pattern in _COUNTED.items():
+        for name, pattern in _KEY_PATTERNS.items():
             if pattern.fullmatch(key) and key not in self._seen[name]:
                 self._seen[name].add(key)
                 self._change(**{name: len(self._seen[name])})
 
     def _change(self, **fields: object) -> None:
         self._progress = self._progress.model_copy(update={**fields, "at": now()})
-        self._tell(self._progress)
+        self._on_change(self._progress)

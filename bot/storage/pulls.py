@@ -9,9 +9,9 @@ from pydantic import Field, ValidationError
 from redis.asyncio import Redis
 from redis.exceptions import WatchError
 
-from bot.git.commit_style import Manners
+from bot.git.commit_style import CommitStyle
 from bot.storage.keys import Keys
-from bot.triggers.requests import Tend
+from bot.triggers.requests import PullUpdate
 from bot.types import Frozen, RepoRef
 from pipeline.types import Issue
 
@@ -23,18 +23,18 @@ class PullRecord(Frozen):
     pull: int
     issue: int
     """What it fixes."""
-    about: Issue
+    source_issue: Issue
     """The same as text, as it was when the fix was asked for. Untrusted."""
     asked_by: str
     """Who asked for the fix."""
-    manners: Manners = Manners()
+    commit_style: CommitStyle = CommitStyle()
     """How commits are written in this repository."""
     branch: str
     base: str
     """Full SHA that our commits stand on."""
     head: str
     """Full SHA that we last pushed to the branch; another one there is a person's."""
-    about_to_push: str = ""
+    pending_head: str = ""
     """Full SHA that a worker was about to push when it was last heard of."""
     test_path: str
     """The reproduction test's."""
@@ -46,26 +46,26 @@ class PullRecord(Frozen):
     """A person pushed to the branch: it is theirs, and we push no more."""
     verified: str = ""
     """The base and head that the evidence was last gathered on."""
-    shown: bool = False
+    evidence_confirmed: bool = False
     """Whether it was then as evidence should be."""
-    refused: str = ""
+    unresolved_head: str = ""
     """The head for which we gave up mending a conflict."""
-    paused: str = ""
+    paused_on: str = ""
     """The day (UTC, ISO 8601) whose ceiling was reached: nothing is followed until the next."""
-    answered: tuple[str, ...] = Field(default=())
-    """Ids of what people wrote that needs no answer any more; the latest `MOST_ANSWERED`."""
+    answered_ids: tuple[str, ...] = Field(default=())
+    """Ids of what people wrote that needs no answer any more; the latest `MAX_ANSWERED`."""
 
-    def ours(self, sha: str) -> bool:
+    def is_ours(self, sha: str) -> bool:
         """Whether a head of the branch is what we pushed, or were about to."""
-        return sha in (self.head, self.about_to_push)
+        return sha in (self.head, self.pending_head)
 
 
-MOST_ANSWERED: Final = 500
-MOST_DUE: Final = 20
+MAX_ANSWERED: Final = 500
+MAX_DUE: Final = 20
 """Looked after in one turn of the sweep."""
 
 
-class Records:
+class PullRecords:
     """All records under one Redis prefix. Every method raises redis-py's errors.
 
     `put` and `drop` are for whoever has just renewed the lease of a run on the pull request.
@@ -79,59 +79,59 @@ class Records:
         """None for a pull request that is not ours, or closed."""
         asked = self._redis.hget(self._keys.pulls(repo), str(pull))
         found = await cast("Awaitable[bytes | None]", asked)
-        return None if found is None else _read(found)
+        return None if found is None else _parse_record(found)
 
-    async def of(self, repo: RepoRef) -> list[PullRecord]:
+    async def list_all(self, repo: RepoRef) -> list[PullRecord]:
         """All of a repository."""
-        place = self._keys.pulls(repo)
-        found = await cast("Awaitable[list[bytes]]", self._redis.hvals(place))
-        return [record for one in found if (record := _read(one)) is not None]
+        key = self._keys.pulls(repo)
+        found = await cast("Awaitable[list[bytes]]", self._redis.hvals(key))
+        return [record for one in found if (record := _parse_record(one)) is not None]
 
-    async def meant(self, wish: Tend) -> list[PullRecord]:
-        """Those that `wish` is about."""
-        if wish.about == "pull":
-            one = await self.get(wish.repo, wish.number)
+    async def find_concerned(self, update: PullUpdate) -> list[PullRecord]:
+        """Those that `update` is about."""
+        if update.target == "pull":
+            one = await self.get(update.repo, update.number)
             return [] if one is None else [one]
         return [
             one
-            for one in await self.of(wish.repo)
-            if wish.about == "base"
-            or (wish.about == "issue" and one.issue == wish.number)
-            or (wish.about == "branch" and one.branch in wish.branches)
+            for one in await self.list_all(update.repo)
+            if update.target == "base"
+            or (update.target == "issue" and one.issue == update.number)
+            or (update.target == "branch" and one.branch in update.branches)
         ]
 
-    async def put(self, record: PullRecord, *, look_in: float) -> None:
-        """Keep the record, and have it looked after in `look_in` seconds at the latest."""
-        place = self._keys.pulls(record.repo)
-        kept = self._redis.hset(place, str(record.pull), record.model_dump_json())
+    async def put(self, record: PullRecord, *, due_in: float) -> None:
+        """Keep the record, and have it looked after in `due_in` seconds at the latest."""
+        key = self._keys.pulls(record.repo)
+        kept = self._redis.hset(key, str(record.pull), record.model_dump_json())
         await cast("Awaitable[int]", kept)
-        await self._look(_member(record.repo, record.pull), look_in)
+        await self._schedule(_member(record.repo, record.pull), due_in)
 
     async def change(
-        self, repo: RepoRef, pull: int, fields: Mapping[str, object], *, look_in: float
+        self, repo: RepoRef, pull: int, fields: Mapping[str, object], *, due_in: float
     ) -> PullRecord | None:
         """Replace some fields of what is kept, and only them: two runs may write at a time.
 
         None when nothing is kept.
         """
-        place = self._keys.pulls(repo)
+        key = self._keys.pulls(repo)
         async with self._redis.pipeline() as pipe:
             while True:
-                await pipe.watch(place)
-                asked = pipe.hget(place, str(pull))
+                await pipe.watch(key)
+                asked = pipe.hget(key, str(pull))
                 found = await cast("Awaitable[bytes | None]", asked)
-                record = None if found is None else _read(found)
+                record = None if found is None else _parse_record(found)
                 if record is None:
                     return None
                 changed = record.model_copy(update=dict(fields))
                 pipe.multi()
-                pipe.hset(place, str(pull), changed.model_dump_json())
+                pipe.hset(key, str(pull), changed.model_dump_json())
                 try:
                     await pipe.execute()
                 except WatchError:
                     continue
                 break
-        await self._look(_member(repo, pull), look_in)
+        await self._schedule(_member(repo, pull), due_in)
         return changed
 
     async def drop(self, repo: RepoRef, pull: int) -> None:
@@ -139,23 +139,23 @@ class Records:
         await cast("Awaitable[int]", self._redis.hdel(self._keys.pulls(repo), str(pull)))
         await self._redis.zrem(self._keys.pulls_due, _member(repo, pull))
 
-    async def due(self, *, again_in: float) -> list[tuple[RepoRef, int]]:
+    async def take_due(self, *, again_in: float) -> list[tuple[RepoRef, int]]:
         """Whose time to be looked after has come; each comes up again in `again_in` seconds."""
         time = (await self._redis.time())[0]
         found = cast(
             "list[bytes]",
             await self._redis.zrangebyscore(
-                self._keys.pulls_due, "-inf", time, start=0, num=MOST_DUE
+                self._keys.pulls_due, "-inf", time, start=0, num=MAX_DUE
             ),
         )
         listed: list[tuple[RepoRef, int]] = []
         for member in found:
-            await self._look(member.decode(), again_in)
+            await self._schedule(member.decode(), again_in)
             repo, _, pull = member.decode().rpartition("#")
             listed.append((RepoRef.model_validate_json(repo), int(pull)))
         return listed
 
-    async def _look(self, member: str, seconds: float) -> None:
+    async def _schedule(self, member: str, seconds: float) -> None:
         time = (await self._redis.time())[0]
         await self._redis.zadd(self._keys.pulls_due, {member: time + seconds})
 
@@ -164,7 +164,7 @@ def _member(repo: RepoRef, pull: int) -> str:
     return f"{repo.model_dump_json()}#{pull}"
 
 
-def _read(found: bytes) -> PullRecord | None:
+def _parse_record(found: bytes) -> PullRecord | None:
     try:
         return PullRecord.model_validate_json(found)
     except ValidationError:  # a newer Capuchin's: what we cannot read we do not touch

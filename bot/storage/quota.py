@@ -6,7 +6,7 @@ from typing import Final
 
 # All or nothing: a run that is over one limit counts against none. One that counts already, which
 # an earlier start of it did, stays.
-COUNT: Final = """
+COUNT_SCRIPT: Final = """
 for i, key in ipairs(KEYS) do
   local limit = tonumber(ARGV[2 + i])
   if limit > 0 and redis.call('SISMEMBER', key, ARGV[1]) == 0

@@ -13,7 +13,7 @@ from bot.storage.progress import Progress
 from bot.storage.runs import Runs
 from bot.types import Run, RunStatus, now
 
-LISTED: Final = 100
+MAX_LISTED: Final = 100
 """Finished runs on the page of all."""
 
 
@@ -32,25 +32,25 @@ class Totals(NamedTuple):
     """What all of them spent, at list prices."""
 
 
-async def recent(runs: Runs) -> list[Run]:
+async def list_recent(runs: Runs) -> list[Run]:
     """Active runs and the latest finished ones, the newest first."""
-    ended: list[bytes] = await runs.redis.zrevrange(runs.keys.ended, 0, LISTED - 1)
-    found = await _read(runs, [*await runs.active(), *(one.decode() for one in ended)])
+    ended: list[bytes] = await runs.redis.zrevrange(runs.keys.ended, 0, MAX_LISTED - 1)
+    found = await _load_runs(runs, [*await runs.list_active(), *(one.decode() for one in ended)])
     return sorted(found, key=lambda run: run.created_at, reverse=True)
 
 
-async def told(runs: Runs, run_id: str) -> Progress:
+async def load_progress(runs: Runs, run_id: str) -> Progress:
     """What was last told of a run's progress; nothing if there was nothing."""
-    found: bytes | None = await runs.redis.get(runs.keys.told(run_id))
+    found: bytes | None = await runs.redis.get(runs.keys.progress_report(run_id))
     try:
         return Progress() if found is None else Progress.model_validate_json(found)
     except ValidationError:  # another version's
         return Progress()
 
 
-async def totals(runs: Runs) -> Totals:
+async def load_totals(runs: Runs) -> Totals:
     """The numbers of now."""
-    active = await _read(runs, await runs.active())
+    active = await _load_runs(runs, await runs.list_active())
     facts = await cast(Awaitable[dict[bytes, bytes]], runs.redis.hgetall(runs.keys.totals))
     known = {name.decode(): value for name, value in facts.items()}
     ended = {
@@ -60,7 +60,7 @@ async def totals(runs: Runs) -> Totals:
     }
     waits = [run.created_at for run in active if run.starts == 0]
     return Totals(
-        Counter(map(_stands, active)),
+        Counter(map(_state_of, active)),
         _age(min(waits)) if waits else 0.0,
         ended,
         float(known.get("seconds", 0)),
@@ -68,7 +68,7 @@ async def totals(runs: Runs) -> Totals:
     )
 
 
-def _stands(run: Run) -> str:
+def _state_of(run: Run) -> str:
     return "waiting" if run.not_before is not None else run.status.value
 
 
@@ -76,7 +76,7 @@ def _age(at: datetime) -> float:
     return max(0.0, (now() - at).total_seconds())
 
 
-async def _read(runs: Runs, ids: Sequence[str]) -> list[Run]:
+async def _load_runs(runs: Runs, ids: Sequence[str]) -> list[Run]:
     """The records that there are and that can be read."""
     unique = list(dict.fromkeys(ids))
     if not unique:

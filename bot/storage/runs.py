@@ -15,21 +15,21 @@ from redis.asyncio import Redis
 
 from bot.storage.client import run_script
 from bot.storage.keys import CHECKPOINT_SECONDS, DAY, DELIVERY_SECONDS, RECORD_SECONDS, Keys
-from bot.storage.label_events import NOT_PUT_ON, PutOn
+from bot.storage.label_events import NO_LABEL_EVENT, LabelEvent
 from bot.storage.lease import Lease
-from bot.storage.scripts import ASK_STOP, CREATE, DROP_STOP, FORGET, HASTEN
-from bot.triggers.requests import Start
-from bot.types import IssueVersion, Mode, RepoRef, Run, RunStatus, Stop, StopReason, changed, now
+from bot.storage.scripts import BRING_FORWARD, CREATE, DROP_STOP, FORGET, REQUEST_STOP
+from bot.triggers.requests import RunRequest
+from bot.types import IssueVersion, Mode, RepoRef, Run, RunStatus, Stop, StopReason, now, replace
 
 logger = logging.getLogger(__name__)
 
 VERSION_KEY: Final = "version"
 """The checkpoint that holds the `IssueVersion` that was asked about."""
-ANSWER_WITHIN: Final = timedelta(days=7)
+CONFIRM_WITHIN: Final = timedelta(days=7)
 """For how long whoever asks again is taken to have read what the bot asked back."""
 
 
-class Outcome(StrEnum):
+class StartOutcome(StrEnum):
     CREATED = "created"
     RUNNING = "running"
     """The issue has an active run already; it is the answer to this request too."""
@@ -37,10 +37,10 @@ class Outcome(StrEnum):
     """This very delivery was answered before."""
 
 
-class Asked(NamedTuple):
+class StartResult(NamedTuple):
     """What became of a request for a run."""
 
-    outcome: Outcome
+    outcome: StartOutcome
     run_id: str
 
 
@@ -60,9 +60,9 @@ class Runs:
         delivery: str,
         version: IssueVersion | None = None,
         join: bool = True,
-        put_on: PutOn | None = None,
+        label_event: LabelEvent | None = None,
         **fields: Any,
-    ) -> Asked:
+    ) -> StartResult:
         """Begin a run of an issue, unless the issue has one or `delivery` was answered before.
 
         `version` is the issue as whoever asks has read it; `fields` are others of the record.
@@ -72,7 +72,7 @@ class Runs:
 
         One atomic step: after a crash at any point either everything of it is there or nothing.
         """
-        before = await self.last_readable(repo, issue)
+        before = await self.get_latest_readable(repo, issue)
         run = Run(
             id=uuid4().hex,
             repo=repo,
@@ -81,10 +81,10 @@ class Runs:
             delivery=delivery,
             **fields,
         )
-        if not run.published:
-            run = changed(run, published=published_by(before))
-        if before is not None and _asks_still(before):
-            run = changed(run, confirmed=True)
+        if not run.published_run:
+            run = replace(run, published_run=latest_published(before))
+        if before is not None and _awaits_confirmation(before):
+            run = replace(run, confirmed=True)
         keys = self.keys
         outcome, run_id = await run_script(
             self.redis,
@@ -94,9 +94,9 @@ class Runs:
                 keys.issue(repo, issue),
                 keys.run(run.id),
                 keys.active,
-                keys.last(repo, issue),
+                keys.latest_run(repo, issue),
                 keys.checkpoint(run.id, VERSION_KEY),
-                keys.answered(repo, issue),
+                keys.label_events(repo, issue),
             ],
             [
                 run.id,
@@ -106,52 +106,60 @@ class Runs:
                 b"" if version is None else zlib.compress(version.model_dump_json().encode()),
                 CHECKPOINT_SECONDS,
                 int(join),
-                *(put_on.args if put_on else NOT_PUT_ON),
+                *(label_event.script_args if label_event else NO_LABEL_EVENT),
                 keys.run(""),
             ],
         )
-        return Asked(Outcome(outcome.decode()), run_id.decode())
+        return StartResult(StartOutcome(outcome.decode()), run_id.decode())
 
-    async def start(self, wish: Start) -> Asked:
+    async def start(self, request: RunRequest) -> StartResult:
         """Begin the run that a label or an assignment asks for, or join the issue's; `create`."""
         return await self.create(
-            wish.repo,
-            wish.issue,
-            asked_by=wish.asked_by,
-            delivery=wish.delivery,
-            version=wish.version,
-            put_on=PutOn.of(wish),
-            mode=wish.mode,
-            label=wish.label,
-            asked_at=wish.at,
+            request.repo,
+            request.issue,
+            asked_by=request.asked_by,
+            delivery=request.delivery,
+            version=request.version,
+            label_event=LabelEvent.from_request(request),
+            mode=request.mode,
+            label=request.label,
+            asked_at=request.at,
         )
 
-    async def answered(self, wish: Start, run_id: str) -> None:
+    async def mark_handled(self, request: RunRequest, run_id: str) -> None:
         """Remember that the label is dealt with, whatever brings the news of it again."""
-        await self.redis.set(self.keys.delivery(wish.delivery), run_id, ex=DELIVERY_SECONDS)
-        put_on, key = PutOn.of(wish), self.keys.answered(wish.repo, wish.issue)
-        if put_on is not None:
-            await cast(Awaitable[int], self.redis.hset(key, put_on.kept_as, str(put_on.until)))
+        await self.redis.set(self.keys.delivery(request.delivery), run_id, ex=DELIVERY_SECONDS)
+        label_event, key = (
+            LabelEvent.from_request(request),
+            self.keys.label_events(request.repo, request.issue),
+        )
+        if label_event is not None:
+            await cast(
+                Awaitable[int], self.redis.hset(key, label_event.hash_field, str(label_event.until))
+            )
             await self.redis.expire(key, RECORD_SECONDS)
 
-    async def was_answered(self, wish: Start) -> bool:
+    async def is_handled(self, request: RunRequest) -> bool:
         """Whether that label is dealt with, by this delivery or another."""
-        if await self.redis.exists(self.keys.delivery(wish.delivery)):
+        if await self.redis.exists(self.keys.delivery(request.delivery)):
             return True
-        put_on, key = PutOn.of(wish), self.keys.answered(wish.repo, wish.issue)
-        if put_on is None:
+        label_event, key = (
+            LabelEvent.from_request(request),
+            self.keys.label_events(request.repo, request.issue),
+        )
+        if label_event is None:
             return False
-        fields = list(put_on.answered_as)
+        fields = list(label_event.covering_fields)
         found = await cast(Awaitable[list[bytes | None]], self.redis.hmget(key, fields))
-        return any(until is not None and put_on.at <= int(until) for until in found)
+        return any(until is not None and label_event.at <= int(until) for until in found)
 
-    async def ask_stop(self, repo: RepoRef, issue: int, stop: Stop) -> str | None:
+    async def request_stop(self, repo: RepoRef, issue: int, stop: Stop) -> str | None:
         """Have the issue's active run stopped, whoever works on it; its id, None without one."""
         keys = self.keys
         found = await run_script(
             self.redis,
-            ASK_STOP,
-            [keys.issue(repo, issue), keys.active, keys.stopped(repo, issue)],
+            REQUEST_STOP,
+            [keys.issue(repo, issue), keys.active, keys.stop_time(repo, issue)],
             [
                 keys.run(""),
                 stop.model_dump_json(),
@@ -163,15 +171,15 @@ class Runs:
         )
         return None if found is None else found.decode()
 
-    async def asked_last(self, run: Run) -> datetime | None:
+    async def get_last_request_time(self, run: Run) -> datetime | None:
         """When the run was asked for, or its latest label that joined it was put on."""
-        joined = await self.redis.get(self.keys.joined(run.id))
+        joined = await self.redis.get(self.keys.latest_join(run.id))
         if joined is None:
             return run.asked_at
         at = datetime.fromtimestamp(int(joined), UTC)
         return at if run.asked_at is None else max(at, run.asked_at)
 
-    async def stop_of(self, run_id: str) -> Stop | None:
+    async def get_stop(self, run_id: str) -> Stop | None:
         """Who wants the run to stop, if anybody does."""
         wanted = await self.redis.get(self.keys.stop(run_id))
         return None if wanted is None else Stop.model_validate_json(wanted)
@@ -180,9 +188,9 @@ class Runs:
         """Forget a hint that turned out to be wrong."""
         await run_script(self.redis, DROP_STOP, [self.keys.stop(run_id)], [stop.model_dump_json()])
 
-    async def stopped_at(self, repo: RepoRef, issue: int) -> datetime | None:
+    async def get_stop_time(self, repo: RepoRef, issue: int) -> datetime | None:
         """When people last wanted the issue's work to stop, by GitHub's clock, as far as known."""
-        at = await self.redis.get(self.keys.stopped(repo, issue))
+        at = await self.redis.get(self.keys.stop_time(repo, issue))
         return None if at is None else datetime.fromtimestamp(float(at), UTC)
 
     async def get(self, run_id: str) -> Run | None:
@@ -194,49 +202,49 @@ class Runs:
         record = await self.redis.get(self.keys.run(run_id))
         return None if record is None else Run.model_validate_json(record)
 
-    async def last(self, repo: RepoRef, issue: int) -> Run | None:
+    async def get_latest(self, repo: RepoRef, issue: int) -> Run | None:
         """The issue's latest run of the last 30 days, active or finished. Raises as `get`."""
-        run_id: bytes | None = await self.redis.get(self.keys.last(repo, issue))
+        run_id: bytes | None = await self.redis.get(self.keys.latest_run(repo, issue))
         return None if run_id is None else await self.get(run_id.decode())
 
-    async def ahead(self, run: Run) -> int:
+    async def count_ahead(self, run: Run) -> int:
         """How many runs are in the queue before this one."""
-        others = [await self.readable(run_id) for run_id in await self.active()]
+        others = [await self.get_readable(run_id) for run_id in await self.list_active()]
         return sum(
             other.status is RunStatus.QUEUED and other.created_at < run.created_at
             for other in others
             if other is not None
         )
 
-    async def current(self, repo: RepoRef, issue: int) -> Run | None:
+    async def get_current(self, repo: RepoRef, issue: int) -> Run | None:
         """The issue's active run."""
-        run = await self.last_readable(repo, issue)
+        run = await self.get_latest_readable(repo, issue)
         return None if run is None or run.status.final else run
 
-    async def readable(self, run_id: str) -> Run | None:
+    async def get_readable(self, run_id: str) -> Run | None:
         """As `get`, but None for a record that cannot be read either."""
         try:
             return await self.get(run_id)
         except ValidationError:  # a newer Capuchin's
             return None
 
-    async def last_readable(self, repo: RepoRef, issue: int) -> Run | None:
-        """As `last`, but None for a record that cannot be read either."""
-        run_id: bytes | None = await self.redis.get(self.keys.last(repo, issue))
-        return None if run_id is None else await self.readable(run_id.decode())
+    async def get_latest_readable(self, repo: RepoRef, issue: int) -> Run | None:
+        """As `get_latest`, but None for a record that cannot be read either."""
+        run_id: bytes | None = await self.redis.get(self.keys.latest_run(repo, issue))
+        return None if run_id is None else await self.get_readable(run_id.decode())
 
-    async def active(self) -> list[str]:
+    async def list_active(self) -> list[str]:
         """The ids of all runs that are not finished, in no order."""
         members = await cast(Awaitable[set[bytes]], self.redis.smembers(self.keys.active))
         return [member.decode() for member in members]
 
-    async def idle(self) -> AsyncGenerator[Run]:
+    async def list_idle(self) -> AsyncGenerator[Run]:
         """Active runs that nobody has the lease of and whose time has come.
 
         Cleans up on the way what a half-restored Redis may hold: active ids without a record. A
         record that cannot be read is passed over and logged: a newer worker may know it.
         """
-        for run_id in await self.active():
+        for run_id in await self.list_active():
             try:
                 run = await self.get(run_id)
             except ValidationError:
@@ -254,20 +262,20 @@ class Runs:
         """The lease of an active run; None when another has it or the run is finished."""
         return await Lease.acquire(self.redis, self.keys, run_id, worker=worker, seconds=seconds)
 
-    async def hasten(self, run: Run, moment: datetime) -> None:
+    async def bring_forward(self, run: Run, moment: datetime) -> None:
         """Let a run that nobody has begun be due at `moment`, unless it is due earlier."""
         if run.not_before is None or run.not_before <= moment:
             return
         keys = [self.keys.run(run.id), self.keys.lease(run.id)]
-        sooner = changed(run, not_before=moment)
+        sooner = replace(run, not_before=moment)
         args = [run.model_dump_json(), sooner.model_dump_json(), RECORD_SECONDS]
-        await run_script(self.redis, HASTEN, keys, args)
+        await run_script(self.redis, BRING_FORWARD, keys, args)
 
-    async def checkpoints(self, run_id: str) -> int:
+    async def count_checkpoints(self, run_id: str) -> int:
         """How many checkpoints the run has written so far."""
-        return int(await self.redis.get(self.keys.progress(run_id)) or 0)
+        return int(await self.redis.get(self.keys.checkpoint_count(run_id)) or 0)
 
-    async def my_turn(self, seconds: float, key: str) -> bool:
+    async def take_turn(self, seconds: float, key: str) -> bool:
         """True for one caller in each span of `seconds`, however many workers ask for `key`."""
         return bool(await self.redis.set(key, "1", nx=True, px=int(seconds * 1000)))
 
@@ -276,16 +284,16 @@ class Runs:
         await run_script(self.redis, FORGET, [self.keys.active, issue], [run_id])
 
 
-def published_by(run: Run | None) -> str:
+def latest_published(run: Run | None) -> str:
     """The id of the issue's latest run that opened a pull request, up to `run`; empty for none."""
     if run is None:
         return ""
     opened = run.pull_request is not None and run.mode in (Mode.FIX, Mode.AUTO)
-    return run.id if opened else run.published
+    return run.id if opened else run.published_run
 
 
-def _asks_still(run: Run) -> bool:
+def _awaits_confirmation(run: Run) -> bool:
     """Whether asking now is an answer to what the run asked back."""
-    if run.status is not RunStatus.ASKED_BACK or run.finished_at is None:
+    if run.status is not RunStatus.NEEDS_CONFIRMATION or run.finished_at is None:
         return False
-    return now() - run.finished_at < ANSWER_WITHIN
+    return now() - run.finished_at < CONFIRM_WITHIN

@@ -43,7 +43,7 @@ if ARGV[5] ~= '' then redis.call('SET', KEYS[6], ARGV[5], 'EX', ARGV[6]) end
 return {'created', ARGV[1]}
 """
 # A command is never lost to a hint that may turn out to be wrong.
-ASK_STOP: Final = """
+REQUEST_STOP: Final = """
 local at, before = tonumber(ARGV[4]), tonumber(redis.call('GET', KEYS[3]) or '')
 if at and at > (before or 0) then redis.call('SET', KEYS[3], ARGV[4], 'EX', ARGV[5]) end
 local id = redis.call('GET', KEYS[1])
@@ -59,7 +59,7 @@ DROP_STOP: Final = """
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 """
 # Only a record that nobody has changed since, or works on.
-HASTEN: Final = """
+BRING_FORWARD: Final = """
 if redis.call('EXISTS', KEYS[2]) == 1 or redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3])
 return 1

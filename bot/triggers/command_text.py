@@ -13,13 +13,13 @@ from typing import Final
 
 from bot.types import Frozen
 
-LONGEST_VERB: Final = 40
-NEAR: Final = 0.6
+MAX_VERB_CHARACTERS: Final = 40
+SIMILARITY_CUTOFF: Final = 0.6
 """How alike a word must be to a verb to be taken for its misspelling; difflib's own measure."""
 
-_WORD = r"(?:[ \t]+(?P<rest>[^\r\n]*))?(?=[\r\n]|\Z)"
+_REST_OF_LINE = r"(?:[ \t]+(?P<rest>[^\r\n]*))?(?=[\r\n]|\Z)"
 _NUMBER = re.compile(r"#?(\d{1,9})[.,;]?")
-OTHER_WORDS: Final = {"cancel": "stop", "abort": "stop", "approve": "fix", "dry-run": "plan"}
+SYNONYMS: Final = {"cancel": "stop", "abort": "stop", "approve": "fix", "dry-run": "plan"}
 """Verbs of other bots that mean one of ours."""
 _ANYWAY: Final = frozenset({"anyway", "--anyway", "--force", "force"})
 
@@ -46,23 +46,23 @@ class Command(Frozen):
         return tuple(int(one[1]) for one in found if one)
 
 
-def parse(text: str, name: str) -> Command | None:
+def parse_command(text: str, name: str) -> Command | None:
     """The command that `text` begins with, or None. `name` is ours; case does not count.
 
     `@name[bot]`, as GitHub writes an App's login, is the same as `@name`.
     """
     bot = r"(?:\[bot\])?"
     ours = rf"(?:(?P<slash>/){re.escape(name)}|@{re.escape(name)}{bot})[:,]?"
-    found = re.match(rf"\s*?^ {{0,3}}{ours}{_WORD}", text, re.I | re.M)
+    found = re.match(rf"\s*?^ {{0,3}}{ours}{_REST_OF_LINE}", text, re.I | re.M)
     if found is None:
         return None
     words = (found["rest"] or "").split()
-    verb = words[0].rstrip(".,!:;?").lower()[:LONGEST_VERB] if words else ""
-    verb = OTHER_WORDS.get(verb, verb)
+    verb = words[0].rstrip(".,!:;?").lower()[:MAX_VERB_CHARACTERS] if words else ""
+    verb = SYNONYMS.get(verb, verb)
     return Command(verb=verb, words=tuple(words[1:]), by_slash=found["slash"] is not None)
 
 
-def nearest(verb: str, verbs: Collection[str]) -> str | None:
+def nearest_verb(verb: str, verbs: Collection[str]) -> str | None:
     """The verb that was probably meant, or None when none is near.
 
     Letters in another order are nearest: `stauts` is `status`, though `stats` is as like it.
@@ -70,5 +70,5 @@ def nearest(verb: str, verbs: Collection[str]) -> str | None:
     turned = [one for one in verbs if sorted(one) == sorted(verb)]
     if turned:
         return turned[0]
-    close = difflib.get_close_matches(verb, sorted(verbs), n=1, cutoff=NEAR)
+    close = difflib.get_close_matches(verb, sorted(verbs), n=1, cutoff=SIMILARITY_CUTOFF)
     return close[0] if close else None

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bot.events import (
-    BaseMoved,
-    CheckAgain,
-    ChecksEnded,
-    Commented,
+    CheckRerequested,
+    ChecksCompleted,
+    CommentCreated,
+    CommitStatusChanged,
+    DefaultBranchPushed,
     Event,
-    Happened,
     Ignored,
     IssueAssigned,
     IssueClosed,
@@ -25,19 +25,27 @@ from bot.events import (
     PullChanged,
     PullLabeled,
     PullPushed,
-    Reviewed,
-    StatusSet,
+    RepositoryEvent,
+    ReviewSubmitted,
 )
 from bot.settings import Settings
-from bot.triggers.command_text import parse
+from bot.triggers.command_text import parse_command
 from bot.triggers.labels import OPT_OUT, SUFFIXES
-from bot.triggers.requests import Halt, Inspect, Order, Pace, Start, Tend, Wish
+from bot.triggers.requests import (
+    AnyRequest,
+    CommandRequest,
+    ConfigCheckRequest,
+    Delay,
+    PullUpdate,
+    RunRequest,
+    StopRequest,
+)
 from bot.types import CHECK_NAME as SETTINGS_CHECK
-from bot.types import Mode, Place, StopReason
+from bot.types import CommentLocation, Mode, StopReason
 
 
 @dataclass(frozen=True)
-class Names:
+class BotNames:
     """What we are called by. GitHub ignores case in all of it."""
 
     label: str
@@ -47,7 +55,7 @@ class Names:
     """An account that issues are assigned to for us; empty: none is."""
 
     @classmethod
-    def of(cls, settings: Settings) -> Names:
+    def of(cls, settings: Settings) -> BotNames:
         return cls(label=settings.label, app=settings.app_name, assignee=settings.assignee)
 
     @property
@@ -60,11 +68,11 @@ class Names:
         known = {ours.casefold(): mode for ours, mode in self.labels.items()}
         return known.get(label.casefold())
 
-    def keeps_away(self, label: str) -> bool:
+    def is_opt_out(self, label: str) -> bool:
         return label.casefold() == (self.label + OPT_OUT).casefold()
 
 
-def decide(event: Event, names: Names) -> Wish | Ignored:
+def decide(event: Event, names: BotNames) -> AnyRequest | Ignored:
     """What the event asks for."""
     if isinstance(event, Ignored):
         return event
@@ -72,25 +80,25 @@ def decide(event: Event, names: Names) -> Wish | Ignored:
     return decider(event, names) if decider else Ignored(reason="nothing asks for it")
 
 
-def _labeled(event: IssueLabeled, names: Names) -> Wish | Ignored:
-    if names.keeps_away(event.label):  # whoever put it on: it is looked at, not who
-        return _kept_away(event, event.issue)
+def _decide_labeled(event: IssueLabeled, names: BotNames) -> AnyRequest | Ignored:
+    if names.is_opt_out(event.label):  # whoever put it on: it is looked at, not who
+        return _to_opt_out(event, event.issue)
     mode = names.mode_of(event.label)
     if mode is None:
         return Ignored(reason="another label")
     if event.by_bot:
         return Ignored(reason="a bot's label")
-    return _start(event, mode, event.label)
+    return _to_run_request(event, mode, event.label)
 
 
-def _pull_labeled(event: PullLabeled, names: Names) -> Wish | Ignored:
-    if not names.keeps_away(event.label):
+def _decide_pull_labeled(event: PullLabeled, names: BotNames) -> AnyRequest | Ignored:
+    if not names.is_opt_out(event.label):
         return Ignored(reason="another label")
-    return _kept_away(event, event.pull)
+    return _to_opt_out(event, event.pull)
 
 
-def _kept_away(event: IssueLabeled | PullLabeled, number: int) -> Halt:
-    return Halt(
+def _to_opt_out(event: IssueLabeled | PullLabeled, number: int) -> StopRequest:
+    return StopRequest(
         repo=event.repo,
         issue=number,
         by=event.actor,
@@ -100,17 +108,19 @@ def _kept_away(event: IssueLabeled | PullLabeled, number: int) -> Halt:
     )
 
 
-def _assigned(event: IssueAssigned, names: Names) -> Wish | Ignored:
+def _decide_assigned(event: IssueAssigned, names: BotNames) -> AnyRequest | Ignored:
     wanted = {names.assignee.casefold()} if names.assignee else set[str]()
     if event.assignee.casefold() not in wanted | {f"{names.app}[bot]".casefold()}:
         return Ignored(reason="somebody else")
     if event.by_bot:
         return Ignored(reason="a bot's assignment")
-    return _start(event)
+    return _to_run_request(event)
 
 
-def _start(event: IssueLabeled | IssueAssigned, mode: Mode = Mode.FIX, label: str = "") -> Start:
-    return Start(
+def _to_run_request(
+    event: IssueLabeled | IssueAssigned, mode: Mode = Mode.FIX, label: str = ""
+) -> RunRequest:
+    return RunRequest(
         repo=event.repo,
         issue=event.issue,
         asked_by=event.actor,
@@ -121,26 +131,28 @@ def _start(event: IssueLabeled | IssueAssigned, mode: Mode = Mode.FIX, label: st
     )
 
 
-def _unlabeled(event: IssueUnlabeled, names: Names) -> Wish | Ignored:
+def _decide_unlabeled(event: IssueUnlabeled, names: BotNames) -> AnyRequest | Ignored:
     if names.mode_of(event.label) is None:
         return Ignored(reason="another label")
     if event.by_bot:  # we take it off ourselves when a run is over
         return Ignored(reason="a bot's label")
-    return _halt(event, StopReason.UNLABELED, event.label)
+    return _to_stop_request(event, StopReason.UNLABELED, event.label)
 
 
-def _ended(why: StopReason) -> Callable[[IssueClosed | IssueGone, Names], Wish | Ignored]:
-    def ended(event: IssueClosed | IssueGone, names: Names) -> Wish | Ignored:
+def _end_decider(
+    why: StopReason,
+) -> Callable[[IssueClosed | IssueGone, BotNames], AnyRequest | Ignored]:
+    def decide_end(event: IssueClosed | IssueGone, names: BotNames) -> AnyRequest | Ignored:
         del names
-        return _halt(event, why)
+        return _to_stop_request(event, why)
 
-    return ended
+    return decide_end
 
 
-def _halt(
+def _to_stop_request(
     event: IssueUnlabeled | IssueClosed | IssueGone, why: StopReason, label: str = ""
-) -> Halt:
-    return Halt(
+) -> StopRequest:
+    return StopRequest(
         repo=event.repo,
         issue=event.issue,
         by=event.actor,
@@ -151,18 +163,18 @@ def _halt(
     )
 
 
-def _commented(event: Commented, names: Names) -> Wish | Ignored:
+def _decide_comment(event: CommentCreated, names: BotNames) -> AnyRequest | Ignored:
     if event.by_bot:
         return Ignored(reason="a bot's comment")
-    command = parse(event.text, names.app)
-    if command is None and event.place is Place.REVIEW:
-        return _tend(event, event.issue, Pace.QUIET)
+    command = parse_command(event.text, names.app)
+    if command is None and event.location is CommentLocation.REVIEW:
+        return _to_pull_update(event, event.issue, Delay.DEBOUNCED)
     if command is None:
         return Ignored(reason="no command")
-    return Order(
+    return CommandRequest(
         repo=event.repo,
         issue=event.issue,
-        place=event.place,
+        location=event.location,
         comment=event.comment,
         by=event.actor,
         at=event.at,
@@ -172,91 +184,103 @@ def _commented(event: Commented, names: Names) -> Wish | Ignored:
     )
 
 
-def _pushed(event: PullPushed, names: Names) -> Wish | Ignored:
+def _decide_pushed(event: PullPushed, names: BotNames) -> AnyRequest | Ignored:
     del names
-    return Inspect(repo=event.repo, pull=event.pull, head=event.head, delivery=event.delivery)
+    return ConfigCheckRequest(
+        repo=event.repo, pull=event.pull, head=event.head, delivery=event.delivery
+    )
 
 
-def _tend(event: Happened, pull: int, pace: Pace, *, again: bool = False) -> Tend:
-    return Tend(
+def _to_pull_update(
+    event: RepositoryEvent, pull: int, delay: Delay, *, again: bool = False
+) -> PullUpdate:
+    return PullUpdate(
         repo=event.repo,
-        about="pull",
+        target="pull",
         number=pull,
-        pace=pace,
+        delay=delay,
         again=again,
         by="" if event.by_bot else event.actor,
         delivery=event.delivery,
     )
 
 
-def _reviewed(event: Reviewed, names: Names) -> Wish | Ignored:
+def _decide_review(event: ReviewSubmitted, names: BotNames) -> AnyRequest | Ignored:
     del names
     if event.by_bot:
         return Ignored(reason="a bot's review")
-    return _tend(event, event.pull, Pace.QUIET)
+    return _to_pull_update(event, event.pull, Delay.DEBOUNCED)
 
 
-def _followed(event: PullChanged | ChecksEnded, names: Names) -> Wish | Ignored:
+def _decide_pull_changed(
+    event: PullChanged | ChecksCompleted, names: BotNames
+) -> AnyRequest | Ignored:
     del names
-    return _tend(event, event.pull, Pace.NOW)
+    return _to_pull_update(event, event.pull, Delay.IMMEDIATE)
 
 
-def _again(event: CheckAgain, names: Names) -> Wish | Ignored:
+def _decide_rerequest(event: CheckRerequested, names: BotNames) -> AnyRequest | Ignored:
     del names
     if event.check and event.check != SETTINGS_CHECK:
-        return _tend(event, event.pull, Pace.NOW, again=True)
-    return Inspect(
+        return _to_pull_update(event, event.pull, Delay.IMMEDIATE, again=True)
+    return ConfigCheckRequest(
         repo=event.repo,
         pull=event.pull,
         head=event.head,
         again=True,
-        evidence_too=not event.check,
+        with_evidence=not event.check,
         delivery=event.delivery,
     )
 
 
-def _status_set(event: StatusSet, names: Names) -> Wish | Ignored:
+def _decide_status(event: CommitStatusChanged, names: BotNames) -> AnyRequest | Ignored:
     del names
-    return Tend(repo=event.repo, about="branch", branches=event.branches, delivery=event.delivery)
+    return PullUpdate(
+        repo=event.repo, target="branch", branches=event.branches, delivery=event.delivery
+    )
 
 
-def _moved(event: BaseMoved, names: Names) -> Wish | Ignored:
+def _decide_default_branch(event: DefaultBranchPushed, names: BotNames) -> AnyRequest | Ignored:
     del names
-    return Tend(repo=event.repo, about="base", pace=Pace.SELDOM, delivery=event.delivery)
+    return PullUpdate(
+        repo=event.repo, target="base", delay=Delay.RATE_LIMITED, delivery=event.delivery
+    )
 
 
-def also(wish: Wish) -> Tend | None:
-    """What an event asks for beside `wish`: our own pull requests follow their issues and heads."""
-    match wish:
-        case Inspect():
-            return Tend(
-                repo=wish.repo,
-                about="pull",
-                number=wish.pull,
-                again=wish.evidence_too,
-                delivery=wish.delivery,
+def companion_update(request: AnyRequest) -> PullUpdate | None:
+    """What an event asks for beside `request`: our own pull requests follow their issues and heads."""
+    match request:
+        case ConfigCheckRequest():
+            return PullUpdate(
+                repo=request.repo,
+                target="pull",
+                number=request.pull,
+                again=request.with_evidence,
+                delivery=request.delivery,
             )
-        case Halt(why=StopReason.CLOSED):
-            return Tend(repo=wish.repo, about="issue", number=wish.issue, delivery=wish.delivery)
+        case StopRequest(why=StopReason.CLOSED):
+            return PullUpdate(
+                repo=request.repo, target="issue", number=request.issue, delivery=request.delivery
+            )
         case _:
             return None
 
 
-Decider = Callable[[Any, Names], Wish | Ignored]
+Decider = Callable[[Any, BotNames], AnyRequest | Ignored]
 
-DECIDERS: Final[Mapping[type[Happened], Decider]] = {
-    IssueLabeled: _labeled,
-    IssueUnlabeled: _unlabeled,
-    IssueAssigned: _assigned,
-    IssueClosed: _ended(StopReason.CLOSED),
-    IssueGone: _ended(StopReason.GONE),
-    Commented: _commented,
-    PullPushed: _pushed,
-    PullLabeled: _pull_labeled,
-    PullChanged: _followed,
-    ChecksEnded: _followed,
-    CheckAgain: _again,
-    Reviewed: _reviewed,
-    StatusSet: _status_set,
-    BaseMoved: _moved,
+DECIDERS: Final[Mapping[type[RepositoryEvent], Decider]] = {
+    IssueLabeled: _decide_labeled,
+    IssueUnlabeled: _decide_unlabeled,
+    IssueAssigned: _decide_assigned,
+    IssueClosed: _end_decider(StopReason.CLOSED),
+    IssueGone: _end_decider(StopReason.GONE),
+    CommentCreated: _decide_comment,
+    PullPushed: _decide_pushed,
+    PullLabeled: _decide_pull_labeled,
+    PullChanged: _decide_pull_changed,
+    ChecksCompleted: _decide_pull_changed,
+    CheckRerequested: _decide_rerequest,
+    ReviewSubmitted: _decide_review,
+    CommitStatusChanged: _decide_status,
+    DefaultBranchPushed: _decide_default_branch,
 }

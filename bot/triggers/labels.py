@@ -14,7 +14,7 @@ OPT_OUT: Final = ":disabled"
 """With this behind it the label keeps us away from an issue, or a pull request of ours."""
 
 
-def answered_by(run: Run, label: str) -> str:
+def label_to_remove(run: Run, label: str) -> str:
     """What is to come off the issue at the run's end; empty: nothing.
 
     That is the label that began it. A run that a comment began also answers a label that asks for

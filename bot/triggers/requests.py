@@ -7,20 +7,20 @@ from enum import StrEnum
 from typing import Literal
 
 from bot.triggers.command_text import Command
-from bot.types import Frozen, IssueVersion, Mode, Place, RepoRef, StopReason
+from bot.types import CommentLocation, Frozen, IssueVersion, Mode, RepoRef, StopReason
 
 
-class Pace(StrEnum):
+class Delay(StrEnum):
     """How soon a pull request is looked after."""
 
-    NOW = "now"
-    QUIET = "quiet"
+    IMMEDIATE = "now"
+    DEBOUNCED = "quiet"
     """When people have had a moment to write more."""
-    SELDOM = "seldom"
+    RATE_LIMITED = "seldom"
     """Not more often than the operator says, whatever comes."""
 
 
-class Start(Frozen):
+class RunRequest(Frozen):
     """A run, wanted by a label or an assignment."""
 
     repo: RepoRef
@@ -47,7 +47,7 @@ class Start(Frozen):
         return self.version.at if self.version else self.found_at
 
 
-class Halt(Frozen):
+class StopRequest(Frozen):
     """The end of the issue's run, if it has one. A hint: seen to be still true before it is."""
 
     repo: RepoRef
@@ -61,12 +61,12 @@ class Halt(Frozen):
     delivery: str
 
 
-class Order(Frozen):
+class CommandRequest(Frozen):
     """A command in a comment. Who may give it, GitHub is asked by whoever carries it out."""
 
     repo: RepoRef
     issue: int
-    place: Place
+    location: CommentLocation
     comment: int
     by: str
     at: datetime
@@ -78,11 +78,11 @@ class Order(Frozen):
     @property
     def id(self) -> str:
         """The same however often the comment is delivered, and whatever brings it."""
-        kind = "review-comment" if self.place is Place.REVIEW else "comment"
+        kind = "review-comment" if self.location is CommentLocation.REVIEW else "comment"
         return f"{kind}-{self.comment}"
 
 
-class Inspect(Frozen):
+class ConfigCheckRequest(Frozen):
     """A pull request whose new head may edit our settings file."""
 
     repo: RepoRef
@@ -90,7 +90,7 @@ class Inspect(Frozen):
     head: str
     again: bool = False
     """Somebody asked for its check to be made anew."""
-    evidence_too: bool = False
+    with_evidence: bool = False
     """And for that of the reproduction test, where the pull request is ours."""
     delivery: str
 
@@ -102,16 +102,16 @@ class Inspect(Frozen):
         return f"{named}-again-{self.delivery}" if self.again else named
 
 
-class Tend(Frozen):
+class PullUpdate(Frozen):
     """Something has happened that our pull requests may have to follow."""
 
     repo: RepoRef
-    about: Literal["pull", "issue", "branch", "base"]
+    target: Literal["pull", "issue", "branch", "base"]
     """One of ours, that of an issue, those of some branches, or all of a repository."""
     number: int = 0
     """Of the pull request or issue."""
     branches: tuple[str, ...] = ()
-    pace: Pace = Pace.NOW
+    delay: Delay = Delay.IMMEDIATE
     again: bool = False
     """The evidence is to be gathered again, whatever there is."""
     by: str = ""
@@ -120,7 +120,7 @@ class Tend(Frozen):
     @property
     def id(self) -> str:
         """The same however often its event is delivered."""
-        return f"tend-{self.about}-{self.delivery}"
+        return f"tend-{self.target}-{self.delivery}"
 
 
-Wish = Start | Halt | Order | Inspect | Tend
+AnyRequest = RunRequest | StopRequest | CommandRequest | ConfigCheckRequest | PullUpdate

@@ -52,21 +52,21 @@ def read_bundle(path: Path) -> Bundle:
         BadBundle: it cannot be read, is not whole, holds what a bundle never does, or is too large.
     """
     try:
-        files = _unpacked(path)
+        files = _unpack(path)
     except (tarfile.TarError, zstandard.ZstdError, EOFError):
         raise BadBundle(
             f"{path} is not a whole bundle: it is damaged, or something else."
         ) from None
     except OSError as error:
         raise BadBundle(f"{path} cannot be read: {error.strerror}.") from None
-    manifest = _manifest(path, files.pop(MANIFEST, b""))
+    manifest = _parse_manifest(path, files.pop(MANIFEST, b""))
     digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
     if digests != manifest.get("files"):
         raise BadBundle(f"{path} is damaged: its files are not those that its manifest names.")
     return Bundle(manifest, files)
 
 
-def _unpacked(path: Path) -> dict[str, bytes]:
+def _unpack(path: Path) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     left = LARGEST
     with (
@@ -87,7 +87,7 @@ def _unpacked(path: Path) -> dict[str, bytes]:
     return found
 
 
-def _manifest(path: Path, data: bytes) -> dict[str, Any]:
+def _parse_manifest(path: Path, data: bytes) -> dict[str, Any]:
     try:
         manifest = json.loads(data)
     except ValueError:

@@ -13,18 +13,18 @@ from pipeline.codebase.commit import Codebase
 from pipeline.models.base import Message, ModelProfile, Price, Reply
 from pipeline.options import SelectionMethod
 from pipeline.selection.judge import Judge
-from pipeline.selection.verdict import Judged, Question, Verdict
+from pipeline.selection.verdict import Judgement, SelectionQuestion, Verdict
 from pipeline.types import Issue
 from sandbox.base import NO_ENV, Execution
 
 M = TypeVar("M", bound=BaseModel)
 
 
-class NotKept(Exception):
+class NotInBundle(Exception):
     """A result that the run did not keep would be needed; `str(error)` says which."""
 
 
-class KeptStore:
+class BundleStore:
     """A store over documents in memory, by their names in a bundle; what is saved lies over them.
 
     The documents are as they came: one that does not validate is as good as absent.
@@ -49,7 +49,7 @@ class KeptStore:
         self._saved[key] = value
 
 
-class NothingRuns:
+class UnavailableSandbox:
     """A sandbox in which nothing is run."""
 
     async def run_script(
@@ -61,7 +61,7 @@ class NothingRuns:
         env: Mapping[str, str] = NO_ENV,  # noqa: ARG002
     ) -> Execution:
         """Raises NotKept."""
-        raise NotKept("an execution of a test")
+        raise NotInBundle("an execution of a test")
 
     async def run_command(
         self,
@@ -73,10 +73,10 @@ class NothingRuns:
         env: Mapping[str, str] = NO_ENV,  # noqa: ARG002
     ) -> Execution:
         """Raises NotKept."""
-        raise NotKept("a run of the repository's own tests")
+        raise NotInBundle("a run of the repository's own tests")
 
 
-class _Silent:
+class _UnavailableModel:
     """A model whose conversations must be there already."""
 
     profile = ModelProfile(
@@ -86,22 +86,24 @@ class _Silent:
     async def complete(
         self, system: str, messages: Sequence[Message], *, call: str, **_: object
     ) -> Reply:
-        raise NotKept(f"a model's answer ({call.partition('/')[0]}, {len(system) + len(messages)})")
+        raise NotInBundle(
+            f"a model's answer ({call.partition('/')[0]}, {len(system) + len(messages)})"
+        )
 
 
-class _Unscored:
+class _UnavailableReward:
     """A reward model whose scores must be there already."""
 
     async def score(self, issue: Issue, diff: str) -> float:
-        raise NotKept(f"a reward model's score ({len(issue.title) + len(diff)} characters)")
+        raise NotInBundle(f"a reward model's score ({len(issue.title) + len(diff)} characters)")
 
 
 @dataclass(frozen=True)
-class Replayed:
+class Replay:
     """The verdict made again, beside the one that was kept."""
 
-    judged: Judged
-    question: Question
+    judged: Judgement
+    question: SelectionQuestion
     recorded: Verdict | None
     """None: this way of choosing was not the run's."""
 
@@ -110,30 +112,30 @@ class Replayed:
         """Whether it is the recorded verdict; None where there is none to compare."""
         if self.recorded is None:
             return None
-        return _core(self.judged.verdict) == _core(self.recorded)
+        return _comparable(self.judged.verdict) == _comparable(self.recorded)
 
 
-async def replay(documents: Mapping[str, bytes], method: SelectionMethod | None) -> Replayed:
-    """The verdict by `method`, or by the way that the run chose; see `Judge`.
+async def replay(documents: Mapping[str, bytes], method: SelectionMethod | None) -> Replay:
+    """The verdict by `method`, or by the way that the run chose; see `AnswerBatchRequest`.
 
     By another way than the run's, the last word is the executions' and no model's.
 
     Raises:
         NotKept: the run did not get so far, or another way needs what it did not do.
     """
-    store = KeptStore(documents)
-    question, way = await _question(store)
+    store = BundleStore(documents)
+    question, way = await _load_question(store)
     chosen_way = method or way
     recorded = await store.load(f"verdict/{chosen_way}", Verdict)
     options = question.options.model_copy(update={"selection": chosen_way})
     same = recorded is not None
     judge = Judge(
-        _Silent() if question.model and same else None,
-        NothingRuns(),
+        _UnavailableModel() if question.model and same else None,
+        UnavailableSandbox(),
         Codebase(Path(), "", {}),
         store,
         options,
-        reward=_Unscored() if question.reward and same else None,
+        reward=_UnavailableReward() if question.reward and same else None,
     )
     judged = await judge.judge(
         question.issue,
@@ -141,17 +143,17 @@ async def replay(documents: Mapping[str, bytes], method: SelectionMethod | None)
         tests=question.tests,
         reproduced=question.reproduced,
     )
-    return Replayed(judged, question, recorded)
+    return Replay(judged, question, recorded)
 
 
-async def _question(store: KeptStore) -> tuple[Question, SelectionMethod]:
+async def _load_question(store: BundleStore) -> tuple[SelectionQuestion, SelectionMethod]:
     for method in get_args(SelectionMethod):
-        if found := await store.load(f"question/{method}", Question):
+        if found := await store.load(f"question/{method}", SelectionQuestion):
             return found, method
-    raise NotKept("what was to be judged")
+    raise NotInBundle("what was to be judged")
 
 
-def _core(verdict: Verdict) -> tuple[object, ...]:
+def _comparable(verdict: Verdict) -> tuple[object, ...]:
     """What a verdict says. Sentences may be worded otherwise by another version."""
     return (
         verdict.chosen,

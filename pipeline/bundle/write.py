@@ -24,7 +24,7 @@ def write_bundle(
     `manifest.json` comes first: the format, our version, `facts`, and the SHA-256 of every other
     file. Documents lie under `store/`, `extra` beside it. The same content makes the same bytes.
     """
-    files = {**extra, **_documents(store)}
+    files = {**extra, **_read_documents(store)}
     manifest = {
         "format": FORMAT,
         "capuchin": version("capuchin"),
@@ -45,7 +45,7 @@ def write_bundle(
     scratch.replace(path)
 
 
-def _documents(store: Path) -> dict[str, bytes]:
+def _read_documents(store: Path) -> dict[str, bytes]:
     """A document that is half written has a name that begins with a dot."""
     return {
         f"store/{file.relative_to(store).as_posix()}": file.read_bytes()

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from sys import intern
 
-from pipeline.codebase.git import GitFailed, git, git_entries
-from pipeline.codebase.text import decoded
+from pipeline.codebase.git import GitFailed, git, read_git_entries
+from pipeline.codebase.text import decode_text
 from sandbox.archive import Archive
 from sandbox.tree import Tree
 
@@ -43,7 +43,7 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
+class SkippedEntry:
     """An entry that is not in `Codebase.files`, and why."""
 
     path: str
@@ -58,7 +58,7 @@ class Codebase:
     commit: str
     """Full name of the commit; empty when the repository has no commit at all."""
     files: Mapping[str, File]
-    skipped: tuple[Skipped, ...] = ()
+    skipped: tuple[SkippedEntry, ...] = ()
 
     @classmethod
     async def open(cls, git_dir: Path, commit: str) -> Codebase:
@@ -77,7 +77,7 @@ class Codebase:
                 raise
             return cls(git_dir, "", {})
         full = found.decode().split()[-1]
-        files, skipped = await _listed(git_dir, full)
+        files, skipped = await _list_files(git_dir, full)
         return cls(git_dir, full, files, skipped)
 
     async def read(self, path: str) -> bytes:
@@ -97,10 +97,10 @@ class Codebase:
         for batch in _batches(self.files[path] for path in paths):
             names = "".join(f"{file.blob}\n" for file in batch).encode()
             output = await git(self.git_dir, "cat-file", "--batch", input=names)
-            contents.update(zip((file.path for file in batch), _objects(output), strict=True))
+            contents.update(zip((file.path for file in batch), _parse_objects(output), strict=True))
         return contents
 
-    async def text(self, path: str) -> str | None:
+    async def read_text(self, path: str) -> str | None:
         """The content as text, line endings kept; None for a link, a submodule or binary content.
 
         Raises:
@@ -108,10 +108,10 @@ class Codebase:
         """
         if not self.files[path].regular:
             return None
-        text = decoded(path, await self.read(path))
+        text = decode_text(path, await self.read(path))
         return text.text if text else None
 
-    async def tree(self) -> Tree:
+    async def build_tree(self) -> Tree:
         """Everything but submodules as a tar with owner 0 and one fixed time."""
         with tempfile.TemporaryFile() as file:
             with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
@@ -122,17 +122,19 @@ class Codebase:
         return Tree(archive, await asyncio.to_thread(archive.sha256))
 
 
-async def _listed(git_dir: Path, commit: str) -> tuple[dict[str, File], tuple[Skipped, ...]]:
+async def _list_files(
+    git_dir: Path, commit: str
+) -> tuple[dict[str, File], tuple[SkippedEntry, ...]]:
     files: dict[str, File] = {}
-    skipped: list[Skipped] = []
-    listing = git_entries(git_dir, "ls-tree", "-r", "-z", "-l", "--full-tree", commit)
+    skipped: list[SkippedEntry] = []
+    listing = read_git_entries(git_dir, "ls-tree", "-r", "-z", "-l", "--full-tree", commit)
     async with aclosing(listing):
         async for entry in listing:
             facts, _, name = entry.partition(b"\t")
             mode, _, blob, size = facts.decode("ascii").split()
-            why = _unfit(name)
+            why = _name_problem(name)
             if why:
-                skipped.append(Skipped(name.decode("utf-8", "backslashreplace"), why))
+                skipped.append(SkippedEntry(name.decode("utf-8", "backslashreplace"), why))
                 continue
             path = name.decode("utf-8")
             if size == _ABSENT:
@@ -142,7 +144,7 @@ async def _listed(git_dir: Path, commit: str) -> tuple[dict[str, File], tuple[Sk
     return files, tuple(skipped)
 
 
-def _unfit(name: bytes) -> str:
+def _name_problem(name: bytes) -> str:
     try:
         path = name.decode("utf-8")
     except UnicodeDecodeError:
@@ -171,7 +173,7 @@ def _batches(files: Iterable[File]) -> Iterator[list[File]]:
         yield batch
 
 
-def _objects(output: bytes) -> Iterator[bytes]:
+def _parse_objects(output: bytes) -> Iterator[bytes]:
     """The contents in the output of `git cat-file --batch`, in order."""
     at = 0
     while at < len(output):

@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from pipeline.codebase.commit import Codebase
-from pipeline.codebase.text import decoded
+from pipeline.codebase.text import decode_text
 
 Runner = Literal["pytest", "unittest"]
 
@@ -23,9 +23,9 @@ _NAME_OF_TEST = re.compile(
 """`test_a.py`, `a_test.go`, `a-test.js`, `a_spec.rb`, `a.test.ts`, `ATest.java`, `ATests.cs`."""
 _LARGEST = 200_000
 """Bytes; a test file larger than this is not read to learn from."""
-_READ = 2000
+_MOST_READ = 2000
 """How many files with a test's name are read."""
-_HOLDS_TESTS = re.compile(r"^[ \t]*(async )?def test|\bTestCase\b", re.MULTILINE)
+_TEST_DEFINITION = re.compile(r"^[ \t]*(async )?def test|\bTestCase\b", re.MULTILINE)
 _PYTEST_USE = re.compile(r"^[ \t]*(import pytest|from pytest)|^(async )?def test_|@pytest\.", re.M)
 _UNITTEST_USE = re.compile(r"^[ \t]*(import unittest|from unittest)|\bTestCase\b", re.M)
 _PYTEST = ("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=")
@@ -92,18 +92,18 @@ def is_runnable(path: str) -> bool:
     return bool(_TEST_NAME.fullmatch(path.rsplit("/", 1)[-1]))
 
 
-def holds_tests(text: str) -> bool:
+def has_tests(text: str) -> bool:
     """Whether Python source defines tests, by its looks."""
-    return bool(_HOLDS_TESTS.search(text))
+    return bool(_TEST_DEFINITION.search(text))
 
 
-async def detect(codebase: Codebase) -> Conventions:
+async def detect_conventions(codebase: Codebase) -> Conventions:
     """The conventions of `codebase`; unittest in `tests` for one without tests."""
-    texts = await test_texts(codebase)
+    texts = await read_test_files(codebase)
     paths = list(texts)
     folder = _folder(paths, codebase)
     near = [path for path in paths if _parent(path) == folder]
-    configured = await _configures_pytest(codebase)
+    configured = await _has_pytest_config(codebase)
     return Conventions(
         runner=_runner(texts, configured),
         folder=folder,
@@ -114,15 +114,15 @@ async def detect(codebase: Codebase) -> Conventions:
     )
 
 
-async def test_texts(codebase: Codebase) -> dict[str, str]:
+async def read_test_files(codebase: Codebase) -> dict[str, str]:
     """The files that hold tests, by path, in the order of their names."""
     named = sorted(
         path
         for path, file in codebase.files.items()
         if file.regular and file.size < _LARGEST and is_runnable(path)
     )
-    read = await _texts(codebase, named[:_READ])
-    return {path: text for path, text in read.items() if holds_tests(text)}
+    read = await _read_texts(codebase, named[:_MOST_READ])
+    return {path: text for path, text in read.items() if has_tests(text)}
 
 
 def _parent(path: str) -> str:
@@ -154,17 +154,17 @@ def _example(paths: Sequence[str], texts: dict[str, str]) -> str | None:
     return min(sized, key=lambda path: abs(len(texts[path]) - 4000), default=None)
 
 
-async def _texts(codebase: Codebase, paths: Sequence[str]) -> dict[str, str]:
+async def _read_texts(codebase: Codebase, paths: Sequence[str]) -> dict[str, str]:
     contents = await codebase.read_all(paths)
-    texts = {path: decoded(path, data) for path, data in contents.items()}
+    texts = {path: decode_text(path, data) for path, data in contents.items()}
     return {path: text.text for path, text in texts.items() if text}
 
 
-async def _configures_pytest(codebase: Codebase) -> bool:
+async def _has_pytest_config(codebase: Codebase) -> bool:
     if any(path.rsplit("/", 1)[-1] == "conftest.py" for path in codebase.files):
         return True
     names = ("pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml")
-    texts = await _texts(codebase, [name for name in names if name in codebase.files])
+    texts = await _read_texts(codebase, [name for name in names if name in codebase.files])
     if "pytest.ini" in texts or ".pytest.ini" in texts:
         return True
     sections = "\n".join(texts.values())

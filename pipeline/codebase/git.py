@@ -70,17 +70,17 @@ async def git(
     Raises:
         GitFailed: the status is not in `accept`.
     """
-    process = await _started(git_dir, args, input is not None, env, config, pass_fds, cwd)
+    process = await _start(git_dir, args, input is not None, env, config, pass_fds, cwd)
     try:
         output, complaint = await process.communicate(input)
     except BaseException:
         await _kill(process)
         raise
-    _judge(args, process, complaint, accept)
+    _raise_on_failure(args, process, complaint, accept)
     return output
 
 
-async def git_entries(git_dir: Path, *args: str) -> AsyncGenerator[bytes, None]:
+async def read_git_entries(git_dir: Path, *args: str) -> AsyncGenerator[bytes, None]:
     """What `git *args` prints, entry by entry as it comes, each ended by a NUL that is cut off.
 
     Otherwise as `git`; close the generator (`contextlib.aclosing`) to end early.
@@ -88,7 +88,7 @@ async def git_entries(git_dir: Path, *args: str) -> AsyncGenerator[bytes, None]:
     Raises:
         GitFailed: git ended with another status than 0, after what it printed.
     """
-    process = await _started(git_dir, args, False, None, (), (), None)
+    process = await _start(git_dir, args, False, None, (), (), None)
     assert process.stdout is not None
     assert process.stderr is not None
     complaint = asyncio.ensure_future(process.stderr.read())
@@ -104,10 +104,10 @@ async def git_entries(git_dir: Path, *args: str) -> AsyncGenerator[bytes, None]:
         complaint.cancel()
         await _kill(process)
         raise
-    _judge(args, process, words, (0,))
+    _raise_on_failure(args, process, words, (0,))
 
 
-async def _started(
+async def _start(
     git_dir: Path | None,
     args: Sequence[str],
     fed: bool,
@@ -129,7 +129,7 @@ async def _started(
     )
 
 
-def _judge(
+def _raise_on_failure(
     args: Sequence[str],
     process: asyncio.subprocess.Process,
     complaint: bytes,

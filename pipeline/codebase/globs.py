@@ -11,18 +11,18 @@ class Globs:
     """`*` crosses slashes, a pattern of a folder covers what is in it, and case does not matter."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
-        self._compiled = [(pattern, _compiled(pattern)) for pattern in patterns]
+        self._compiled = [(pattern, _compile(pattern)) for pattern in patterns]
 
     def __bool__(self) -> bool:
         return bool(self._compiled)
 
-    def covering(self, path: str) -> str | None:
+    def first_match(self, path: str) -> str | None:
         """The first pattern that covers `path`, as it was written."""
         folded = path.casefold()
         return next((text for text, regex in self._compiled if regex.fullmatch(folded)), None)
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile(pattern: str) -> re.Pattern[str]:
     pattern = pattern.casefold().removeprefix("./").removeprefix("/").rstrip("/")
     forms = (pattern, f"{pattern}/*", pattern.replace("**/", ""))
     # An empty pattern covers nothing, as an empty line of a .gitignore does.

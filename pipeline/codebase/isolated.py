@@ -19,7 +19,7 @@ resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 """
 
 
-async def run_alone(program: str, text: bytes, *, seconds: float) -> bytes:
+async def run_isolated(program: str, text: bytes, *, seconds: float) -> bytes:
     """What `program` prints when it reads `text`; nothing when it crashes or takes too long."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,

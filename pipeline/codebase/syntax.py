@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from pydantic import TypeAdapter, ValidationError
 
-from pipeline.codebase.isolated import run_alone
+from pipeline.codebase.isolated import run_isolated
 
 SECONDS = 20.0
 _CHECK = """\
@@ -23,10 +23,10 @@ for path, text in json.load(sys.stdin).items():
         pass
 json.dump(found, sys.stdout)
 """
-_FOUND = TypeAdapter(dict[str, str])
+_ERRORS = TypeAdapter(dict[str, str])
 
 
-async def syntax_errors(files: Mapping[str, bytes]) -> dict[str, str]:
+async def find_syntax_errors(files: Mapping[str, bytes]) -> dict[str, str]:
     """For each Python file that does not parse: the line, and what this Python says of it.
 
     `files` are contents by path; those that are not `.py` are not looked at. Empty when nothing
@@ -35,8 +35,8 @@ async def syntax_errors(files: Mapping[str, bytes]) -> dict[str, str]:
     python = {path: data.decode("latin-1") for path, data in files.items() if path.endswith(".py")}
     if not python:
         return {}
-    output = await run_alone(_CHECK, json.dumps(python).encode(), seconds=SECONDS)
+    output = await run_isolated(_CHECK, json.dumps(python).encode(), seconds=SECONDS)
     try:
-        return _FOUND.validate_json(output)
+        return _ERRORS.validate_json(output)
     except ValidationError:
         return {}

@@ -7,14 +7,14 @@ import io
 import tokenize
 from dataclasses import dataclass
 
-_MARKS = {
+_BOMS = {
     "utf-8": codecs.BOM_UTF8,
     "utf-16-le": codecs.BOM_UTF16_LE,
     "utf-16-be": codecs.BOM_UTF16_BE,
 }
 
 
-def count_of(number: int, thing: str) -> str:
+def pluralize(number: int, thing: str) -> str:
     """`1 test`, `2,000 tests`."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
@@ -26,35 +26,37 @@ class Text:
     text: str
     """With the file's own line endings; without its byte order mark."""
     encoding: str = "utf-8"
-    mark: bool = False
+    bom: bool = False
     """Whether the file begins with the byte order mark of its encoding."""
 
-    def encoded(self, text: str) -> bytes:
+    def encode(self, text: str) -> bytes:
         """`text` as bytes of the same kind of file.
 
         Raises:
             UnicodeEncodeError: the file's encoding cannot express it.
         """
-        return (_MARKS[self.encoding] if self.mark else b"") + text.encode(self.encoding)
+        return (_BOMS[self.encoding] if self.bom else b"") + text.encode(self.encoding)
 
 
-def decoded(path: str, data: bytes) -> Text | None:
+def decode_text(path: str, data: bytes) -> Text | None:
     """`data` as text: UTF-8, UTF-16 with a mark, what a Python file declares (PEP 263), or Latin-1.
 
     None for binary content, known by a NUL among its first 8000 bytes (as git does).
     """
-    for encoding, mark in _MARKS.items():
-        if data.startswith(mark) and (text := _as(encoding, data.removeprefix(mark), mark=True)):
+    for encoding, mark in _BOMS.items():
+        if data.startswith(mark) and (
+            text := _decode_as(encoding, data.removeprefix(mark), mark=True)
+        ):
             return text
     if b"\0" in data[:8000]:
         return None
-    for encoding in ("utf-8", _declared(path, data), "latin-1"):
-        if text := _as(encoding, data, mark=False):
+    for encoding in ("utf-8", _encoding_of(path, data), "latin-1"):
+        if text := _decode_as(encoding, data, mark=False):
             return text
     return None
 
 
-def _as(encoding: str, data: bytes, *, mark: bool) -> Text | None:
+def _decode_as(encoding: str, data: bytes, *, mark: bool) -> Text | None:
     """None where `data` is not of this encoding, so that it would not come back the same."""
     try:
         text = data.decode(encoding)
@@ -64,7 +66,7 @@ def _as(encoding: str, data: bytes, *, mark: bool) -> Text | None:
     return Text(text, encoding, mark) if whole else None
 
 
-def _declared(path: str, data: bytes) -> str:
+def _encoding_of(path: str, data: bytes) -> str:
     if not path.endswith((".py", ".pyi")):
         return "latin-1"
     try:

@@ -8,22 +8,22 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from pipeline.codebase.commit import Codebase
-from pipeline.concurrency import together
+from pipeline.concurrency import gather_all
 from pipeline.context.files.sources import Sources
-from pipeline.context.packing import Room, pack, shown
-from pipeline.context.ranking import Ranked, RankingMachine, merge
-from pipeline.context.relevance.reader import Verdict, clipped
-from pipeline.context.relevance.scan import Counted
-from pipeline.context.search.embeddings import Meaning
-from pipeline.context.search.mentions import named_files
-from pipeline.context.search.reading_list import Reading, reading
-from pipeline.context.search.search import MOST_RANKED, Found, Search
-from pipeline.context.tokens import ESTIMATE, TokenCounter, estimate
+from pipeline.context.packing import FileBudget, fit_file, pack
+from pipeline.context.ranking import RankingMachine, RankingState, merge
+from pipeline.context.relevance.reader import RelevanceVerdict, clip_issue
+from pipeline.context.relevance.scan import OnScanProgress
+from pipeline.context.search.embeddings import EmbeddingRanker
+from pipeline.context.search.mentions import find_named_files
+from pipeline.context.search.reading_list import ReadingList, build_reading_list
+from pipeline.context.search.search import MOST_RANKED, Search, SearchResult
+from pipeline.context.tokens import ESTIMATOR, TokenCounter, estimate_tokens
 from pipeline.machine import drive
 from pipeline.models.base import Model
 from pipeline.options import Options
 from pipeline.store import Store
-from pipeline.types import Context, Findings, Frozen, Issue, Shown, SourceFile
+from pipeline.types import Context, Findings, Frozen, Issue, ShownFile, SourceFile
 
 CONTEXT_KEY = "context/files"
 SECONDS_KEY = "context/seconds"
@@ -40,7 +40,7 @@ _WHY = 400
 """Characters of the reason for a file in the report."""
 
 
-class Took(Frozen):
+class ContextSeconds(Frozen):
     seconds: float
 
 
@@ -48,7 +48,7 @@ class Took(Frozen):
 class _Ranking:
     order: list[str]
     invented: int = 0
-    came: bool = False
+    from_solver: bool = False
     """Whether it is the solver's."""
 
 
@@ -62,17 +62,22 @@ class ContextFinder:
         scout: Model | None,
         store: Store,
         options: Options,
-        counted: Counted | None = None,
-        counter: TokenCounter = ESTIMATE,
-        scout_counter: TokenCounter = ESTIMATE,
-        meaning: Meaning | None = None,
+        on_progress: OnScanProgress | None = None,
+        counter: TokenCounter = ESTIMATOR,
+        scout_counter: TokenCounter = ESTIMATOR,
+        embedding_ranker: EmbeddingRanker | None = None,
     ) -> None:
         """`counter` counts as the solver does, `scout_counter` as the scout."""
         self._solver = solver
         self._search = Search(
-            scout, store, options, counted, counter=scout_counter, meaning=meaning
+            scout,
+            store,
+            options,
+            on_progress,
+            counter=scout_counter,
+            embedding_ranker=embedding_ranker,
         )
-        self._meaning = meaning
+        self._embedding_ranker = embedding_ranker
         self._store = store
         self._options = options
         self._counter = counter
@@ -89,66 +94,66 @@ class ContextFinder:
         if saved:
             return saved
         began = time.monotonic()
-        read = await reading(codebase, issue, self._options, self._meaning)
-        found = await self._search.found(read, issue)
+        read = await build_reading_list(codebase, issue, self._options, self._embedding_ranker)
+        found = await self._search.find(read, issue)
         if not found.verdicts:
             return None
-        context = await self._packed(read, found, issue)
+        context = await self._build_context(read, found, issue)
         if not context.files:
             return None
-        await self._store.save(SECONDS_KEY, Took(seconds=time.monotonic() - began))
+        await self._store.save(SECONDS_KEY, ContextSeconds(seconds=time.monotonic() - began))
         await self._store.save(CONTEXT_KEY, context)
         return context
 
-    async def _packed(self, read: Reading, found: Found, issue: Issue) -> Context:
+    async def _build_context(self, read: ReadingList, found: SearchResult, issue: Issue) -> Context:
         sources = read.sources
         tokens = {file.path: file.tokens for file in sources.files}
         tests = frozenset(file.path for file in sources.files if file.test)
-        named = frozenset(named_files(issue, tokens))
+        named = frozenset(find_named_files(issue, tokens))
         # Exact where it decides what fits; all others are only read, and there a guess will do.
         close = [*found.paths[:MOST_RANKED], *sorted(named)]
-        tokens.update(await sources.counted(close, self._counter))
+        tokens.update(await sources.count_tokens(close, self._counter))
         # The other half of the window is for the conversation and the replies.
         half = self._solver.profile.window // 2
         cap = min(self._options.context_cap, half)
         asked = min(self._options.context_tokens, cap)
-        ranking = await self._ranked(found, tokens, tests, issue, asked)
+        ranking = await self._rank(found, tokens, tests, issue, asked)
         # What a stack trace names is in, whatever the scout and the solver say of it.
         order = list(dict.fromkeys((*ranking.order, *sorted(named & set(found.paths)))))
-        order += _unjudged(found, order, tokens, asked)
-        budget = cap if ranking.came else asked
-        rooms, left = pack(order, tokens, budget, tests=tests, named=named)
+        order += _unknown_that_fit(found, order, tokens, asked)
+        budget = cap if ranking.from_solver else asked
+        budgets, left = pack(order, tokens, budget, tests=tests, named=named)
         files = [
-            await self._shown(sources, room, tokens[room.path], found, issue) for room in rooms
+            await self._fit_file(sources, room, tokens[room.path], found, issue) for room in budgets
         ]
         unranked = [path for path in found.paths if path not in set(order)]
         return Context(
             files=tuple(files),
             dropped=(*left, *unranked),
             scanned=len(read.files),
-            not_read=read.not_read(),
+            not_read=read.explain_unread(),
             findings=_findings(sources, found, ranking, files),
         )
 
-    async def _shown(
-        self, sources: Sources, room: Room, tokens: int, found: Found, issue: Issue
+    async def _fit_file(
+        self, sources: Sources, room: FileBudget, tokens: int, found: SearchResult, issue: Issue
     ) -> SourceFile:
         verdict = found.by_path.get(room.path)
-        said = (issue.title, issue.body, *issue.discussion, verdict.summary if verdict else "")
+        texts = (issue.title, issue.body, *issue.discussion, verdict.summary if verdict else "")
         lines = verdict.lines if verdict else ()
         file = (await sources.read(room.path)).model_copy(update={"tokens": tokens})
-        return await shown(file, room.tokens, about="\n".join(said), lines=lines)
+        return await fit_file(file, room.tokens, about="\n".join(texts), lines=lines)
 
-    async def _ranked(
+    async def _rank(
         self,
-        found: Found,
+        found: SearchResult,
         tokens: Mapping[str, int],
         tests: frozenset[str],
         issue: Issue,
         budget: int,
     ) -> _Ranking:
         """The merged order, of sources and tests apart; that of the verdicts when none came."""
-        verdicts = _put_forward(found, tests, self._solver.profile.window // 2)
+        verdicts = _files_to_rank(found, tests, self._solver.profile.window // 2)
         paths = [verdict.path for verdict in verdicts]
         if len(paths) == 1:
             return _Ranking(paths)
@@ -161,9 +166,10 @@ class ContextFinder:
             }
             for v in verdicts
         ]
-        short = clipped(issue, self._solver.profile.window // _ISSUE_SHARE)
-        states = await together(
-            self._order(rows, short, budget, number) for number in range(self._options.rankings)
+        short = clip_issue(issue, self._solver.profile.window // _ISSUE_SHARE)
+        states = await gather_all(
+            self._run_ranking(rows, short, budget, number)
+            for number in range(self._options.rankings)
         )
         orders = [state.order for state in states]
         merged = [
@@ -172,39 +178,41 @@ class ContextFinder:
             for path in merge([[p for p in order if (p in tests) == apart] for order in orders])
         ]
         invented = sum(state.invented for state in states)
-        return _Ranking(merged or paths, invented, came=bool(merged))
+        return _Ranking(merged or paths, invented, from_solver=bool(merged))
 
-    async def _order(
+    async def _run_ranking(
         self, rows: Sequence[Mapping[str, object]], issue: Issue, budget: int, number: int
-    ) -> Ranked:
+    ) -> RankingState:
         machine = RankingMachine(self._solver, issue, rows, budget=budget, number=number)
-        return await drive(machine, Ranked, self._store, f"context/ranking-{number}")
+        return await drive(machine, RankingState, self._store, f"context/ranking-{number}")
 
 
-def _put_forward(found: Found, tests: frozenset[str], room: int) -> list[Verdict]:
+def _files_to_rank(found: SearchResult, tests: frozenset[str], room: int) -> list[RelevanceVerdict]:
     """What is ranked: as many as stay readable and fit into `room` tokens, sources before tests."""
     apart = [verdict for verdict in found.verdicts if verdict.path in tests]
     sources = [verdict for verdict in found.verdicts if verdict.path not in tests]
     kept = min(len(apart), MOST_RANKED // _TESTS)
     share = room - room // _TESTS if apart else room
-    listed = _first(sources, MOST_RANKED - kept, share)
+    listed = _first_that_fit(sources, MOST_RANKED - kept, share)
     taken = sum(map(_row_tokens, listed))
-    return listed + _first(apart, MOST_RANKED - len(listed), room - taken)
+    return listed + _first_that_fit(apart, MOST_RANKED - len(listed), room - taken)
 
 
-def _first(verdicts: Sequence[Verdict], most: int, room: int) -> list[Verdict]:
+def _first_that_fit(
+    verdicts: Sequence[RelevanceVerdict], most: int, room: int
+) -> list[RelevanceVerdict]:
     """At least one, where there is one."""
     filled = accumulate(map(_row_tokens, verdicts))
     fit = sum(tokens <= room for tokens in filled)
     return list(verdicts[: min(most, max(1, fit))])
 
 
-def _row_tokens(verdict: Verdict) -> int:
-    return _FRAME + estimate(verdict.path) + estimate(verdict.summary[:_SUMMARY])
+def _row_tokens(verdict: RelevanceVerdict) -> int:
+    return _FRAME + estimate_tokens(verdict.path) + estimate_tokens(verdict.summary[:_SUMMARY])
 
 
-def _unjudged(
-    found: Found, order: Sequence[str], tokens: Mapping[str, int], budget: int
+def _unknown_that_fit(
+    found: SearchResult, order: Sequence[str], tokens: Mapping[str, int], budget: int
 ) -> list[str]:
     """Files without a verdict that fit beside `order`: nobody knows that they are needless.
 
@@ -223,7 +231,7 @@ def _unjudged(
 
 
 def _findings(
-    sources: Sources, found: Found, ranking: _Ranking, files: Sequence[SourceFile]
+    sources: Sources, found: SearchResult, ranking: _Ranking, files: Sequence[SourceFile]
 ) -> Findings:
     searched = sources.files if found.way == "words" else found.read
     return Findings(
@@ -235,7 +243,7 @@ def _findings(
         invented=ranking.invented,
         meaning=found.meaning,
         shown=tuple(
-            Shown(
+            ShownFile(
                 path=file.path,
                 tokens=file.tokens,
                 partial=file.partial,

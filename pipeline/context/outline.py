@@ -11,12 +11,14 @@ from tree_sitter import Node, Parser
 
 from pipeline.codebase.grammars import Grammar, grammar_of
 
-_DEFINES = re.compile(
+_DEFINITIONS = re.compile(
     r"(function|method|class|interface|enum|struct|trait|impl|module|mod|namespace|type|record|"
     r"constructor|decorated|template|export|package|singleton)"
     r"(_item|_definition|_declaration|_specifier|_statement|_method|_signature)?"
 )
-_HOLDS = re.compile(r".*(body|block|list|program|module|source_file|translation_unit|statement)")
+_CONTAINERS = re.compile(
+    r".*(body|block|list|program|module|source_file|translation_unit|statement)"
+)
 _MOST_HEADS = 4
 _LONGEST_HEAD = 160
 """Characters."""
@@ -26,7 +28,7 @@ _DEEPEST = 12
 
 
 @dataclass(frozen=True)
-class Scope:
+class Definition:
     """A definition with a body. Lines are counted from 0."""
 
     first: int
@@ -43,12 +45,12 @@ class Outline:
     """The lines (from 0) where a definition starts, with its depth: 0 for the outermost.
 
     Decorators and comments right above belong to it."""
-    scopes: list[Scope] = field(default_factory=list[Scope])
+    definitions: list[Definition] = field(default_factory=list[Definition])
 
     def heads_at(self, row: int) -> str:
         """The heads of the definitions that begin before line `row` and go on in it, each with a
         line break, the innermost last: the last few of them, at most `MOST_WITHIN` characters."""
-        around = [scope for scope in self.scopes if scope.first < row <= scope.last]
+        around = [scope for scope in self.definitions if scope.first < row <= scope.last]
         around.sort(key=lambda scope: (scope.first, -scope.last))
         heads = [f"{scope.head}\n" for scope in around[-_MOST_HEADS:]]
         return "".join(heads)
@@ -67,29 +69,31 @@ def outline_of(path: str, text: str) -> Outline:
     while todo:
         node, depth, level = todo.pop()
         for child in node.named_children if level < _DEEPEST else ():
-            defines = _defines(child.type, grammar)
+            defines = _is_definition(child.type, grammar)
             if defines:
                 row = _with_comments(lines, child.start_point[0])
                 starts[row] = min(depth, starts.get(row, depth))
-                outline.scopes.extend(_scope(lines, child))
-            if defines or _HOLDS.fullmatch(child.type):
+                outline.definitions.extend(_parse_definition(lines, child))
+            if defines or _CONTAINERS.fullmatch(child.type):
                 todo.append((child, depth + defines, level + 1))
     return outline
 
 
-def _scope(lines: list[str], node: Node) -> Iterator[Scope]:
+def _parse_definition(lines: list[str], node: Node) -> Iterator[Definition]:
     body = node.child_by_field_name("body")
     if body is None:
         return
     first, last = node.start_point[0], node.end_point[0]
     # A brace on the line of the head is worth its place; a statement there is not looked for.
-    said = "\n".join(lines[first : max(first + 1, body.start_point[0])])
-    yield Scope(first, last, said if len(said) <= _LONGEST_HEAD else f"{said[:_LONGEST_HEAD]} ...")
+    head = "\n".join(lines[first : max(first + 1, body.start_point[0])])
+    yield Definition(
+        first, last, head if len(head) <= _LONGEST_HEAD else f"{head[:_LONGEST_HEAD]} ..."
+    )
 
 
 @cache
-def _defines(kind: str, grammar: Grammar) -> bool:
-    return kind in grammar.scopes or kind in grammar.members or bool(_DEFINES.fullmatch(kind))
+def _is_definition(kind: str, grammar: Grammar) -> bool:
+    return kind in grammar.scopes or kind in grammar.members or bool(_DEFINITIONS.fullmatch(kind))
 
 
 def _with_comments(lines: list[str], row: int) -> int:

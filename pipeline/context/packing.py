@@ -10,8 +10,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from math import log
 
-from pipeline.context.files.chunks import Piece, pieces
-from pipeline.context.tokens import estimate
+from pipeline.context.files.chunks import Piece, split_file
+from pipeline.context.tokens import estimate_tokens
 from pipeline.types import SourceFile
 
 _SHARE_OF_TESTS = 8
@@ -21,12 +21,12 @@ _LEAST = 400
 _PARTS = 12
 """Into about how many parts the room for a file is divided."""
 _WORD = re.compile(r"[^\W\d]\w{2,79}")
-_READ = 3.0
+_SCOUT_WEIGHT = 3.0
 """What it counts that the scout found a part relevant: about as much as a rare word."""
 
 
 @dataclass(frozen=True)
-class Room:
+class FileBudget:
     """What one file may take."""
 
     path: str
@@ -41,7 +41,7 @@ def pack(
     *,
     tests: AbstractSet[str] = frozenset(),
     named: AbstractSet[str] = frozenset(),
-) -> tuple[list[Room], list[str]]:
+) -> tuple[list[FileBudget], list[str]]:
     """Which of `order` enter into `budget` tokens, sources before tests, and which are left.
 
     Files that the issue names always enter, with at least an equal share of the budget each; they
@@ -51,16 +51,16 @@ def pack(
     sources = [path for path in order if path not in tests]
     rest = [path for path in order if path in tests]
     kept = min(budget // _SHARE_OF_TESTS, sum(tokens[path] for path in rest))
-    rooms = _filled(sources, tokens, budget - kept, named)
-    left = budget - sum(room.tokens for room in rooms)
-    rooms += _filled(rest, tokens, left, named)
-    taken = {room.path for room in rooms}
-    return rooms, [path for path in order if path not in taken]
+    budgets = _fill(sources, tokens, budget - kept, named)
+    left = budget - sum(room.tokens for room in budgets)
+    budgets += _fill(rest, tokens, left, named)
+    taken = {room.path for room in budgets}
+    return budgets, [path for path in order if path not in taken]
 
 
-def _filled(
+def _fill(
     order: Sequence[str], tokens: Mapping[str, int], budget: int, named: AbstractSet[str]
-) -> list[Room]:
+) -> list[FileBudget]:
     sure = sorted((path for path in order if path in named), key=lambda path: tokens[path])
     given: dict[str, int] = {}
     free = budget
@@ -77,10 +77,10 @@ def _filled(
         else:
             continue
         free -= given[path]
-    return [Room(path, given[path]) for path in order if given.get(path)]
+    return [FileBudget(path, given[path]) for path in order if given.get(path)]
 
 
-async def shown(
+async def fit_file(
     file: SourceFile, room: int, *, about: str, lines: Sequence[tuple[int, int]] = ()
 ) -> SourceFile:
     """`file`, or of a file with more than `room` tokens the parts that matter, saying so.
@@ -90,23 +90,23 @@ async def shown(
     """
     if file.tokens <= room:
         return file
-    return await asyncio.to_thread(_in_parts, file, room, about, lines)
+    return await asyncio.to_thread(_select_parts, file, room, about, lines)
 
 
-def _in_parts(
+def _select_parts(
     file: SourceFile, room: int, about: str, lines: Sequence[tuple[int, int]]
 ) -> SourceFile:
-    parts = pieces(file, max(100, room // _PARTS))
+    parts = split_file(file, max(100, room // _PARTS))
     worth = _worth(parts, about, lines)
     taken: list[Piece] = []
     free = room
     for part in sorted(parts, key=lambda part: (-worth[part.number], part.number)):
-        cost = part.tokens + estimate(_gap(part.first, part.last))
+        cost = part.tokens + estimate_tokens(_gap(part.first, part.last))
         if cost <= free:
             taken.append(part)
             free -= cost
-    text = _joined(sorted(taken, key=lambda part: part.number), parts[-1].last)
-    return SourceFile(path=file.path, text=text, tokens=estimate(text), partial=True)
+    text = _join_parts(sorted(taken, key=lambda part: part.number), parts[-1].last)
+    return SourceFile(path=file.path, text=text, tokens=estimate_tokens(text), partial=True)
 
 
 def _worth(
@@ -120,23 +120,23 @@ def _worth(
         score = sum(log(1 + len(parts) / spread[word]) for word in held[part.number])
         read = any(first <= part.last and part.first <= last for first, last in lines)
         # The beginning holds what the rest imports.
-        worth[part.number] = score + _READ * read + (part.number == 1)
+        worth[part.number] = score + _SCOUT_WEIGHT * read + (part.number == 1)
     return worth
 
 
-def _joined(parts: Sequence[Piece], end: int) -> str:
+def _join_parts(parts: Sequence[Piece], end: int) -> str:
     """The parts without what neighbours repeat, each gap told in a line of its own."""
-    said: list[str] = []
+    sections: list[str] = []
     last = 0
     for part in parts:
         if part.first > last + 1:
-            said.append(_gap(last + 1, part.first - 1))
+            sections.append(_gap(last + 1, part.first - 1))
         body = part.text.split("\n")[max(0, last + 1 - part.first) :]
-        said.append("\n".join(body).rstrip("\n") + "\n")
+        sections.append("\n".join(body).rstrip("\n") + "\n")
         last = max(last, part.last)
     if last < end:
-        said.append(_gap(last + 1, end))
-    return "".join(said)
+        sections.append(_gap(last + 1, end))
+    return "".join(sections)
 
 
 def _gap(first: int, last: int) -> str:

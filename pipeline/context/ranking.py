@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import Field
 
-from pipeline.machine import Attempt, Machine, State
+from pipeline.machine import Machine, ReplyKind, State
 from pipeline.models.base import Model
 from pipeline.replies import Malformed, only_tag
 from pipeline.types import Issue
@@ -15,14 +15,14 @@ from prompts import render
 _ATTEMPTS = 3
 
 
-class Ranked(State):
+class RankingState(State):
     order: list[str] = Field(default_factory=list[str])
     """Paths, the most important first; empty when the model never gave an order."""
     invented: int = 0
     """Lines of the order that are no path of the list."""
 
 
-class RankingMachine(Machine[Ranked]):
+class RankingMachine(Machine[RankingState]):
     """Replies: `<ranking>` with one path a line."""
 
     def __init__(
@@ -44,32 +44,32 @@ class RankingMachine(Machine[Ranked]):
     def system(self) -> str:
         return render("ranking/system")
 
-    def start(self) -> Ranked:
-        return Ranked(
+    def start(self) -> RankingState:
+        return RankingState(
             pending=render(
                 "ranking/order", issue=self._issue, files=self._files, budget=self._budget
             )
         )
 
-    async def read(self, state: Ranked, reply: str) -> Attempt | Malformed:
+    async def read(self, state: RankingState, reply: str) -> ReplyKind | Malformed:
         match only_tag(reply, "ranking"):
             case Malformed() as malformed:
                 return malformed
             case tag:
-                order, invented = read_order(tag.body, [str(f["path"]) for f in self._files])
+                order, invented = parse_order(tag.body, [str(f["path"]) for f in self._files])
         if not order:
             return Malformed(
                 "No path in your <ranking> is in the list. Copy the paths from the list, one a "
                 "line."
             )
         state.order, state.invented = order, invented
-        return Attempt.APPROVED
+        return ReplyKind.APPROVED
 
-    async def execute(self, state: Ranked) -> str | None:
+    async def execute(self, state: RankingState) -> str | None:
         raise AssertionError(f"a ranking runs nothing, asked for in {state.phase}")
 
 
-def read_order(body: str, known: Sequence[str]) -> tuple[list[str], int]:
+def parse_order(body: str, known: Sequence[str]) -> tuple[list[str], int]:
     """The paths of `body` that are in `known`, once each, and how many others there are."""
     allowed = set(known)
     found: list[str] = []

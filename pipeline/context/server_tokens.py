@@ -11,17 +11,17 @@ from typing import cast
 
 import httpx2
 
-from pipeline.concurrency import bounded
-from pipeline.context.tokens import ESTIMATE, NotCounted, TokenCounter
-from pipeline.models.providers.http import trusted
+from pipeline.concurrency import gather_bounded
+from pipeline.context.tokens import ESTIMATOR, CountUnavailable, TokenCounter
+from pipeline.models.providers.http import ssl_context
 from pipeline.models.spec import ModelSpec
 
-_SIDE_BY_SIDE = 8
+_CONCURRENCY = 8
 _SECONDS = 30
 _CONNECT_SECONDS = 5
 
 
-class ServedTokens:
+class ServerTokenCounter:
     """A `TokenCounter` over one model's server."""
 
     def __init__(self, spec: ModelSpec, client: httpx2.AsyncClient) -> None:
@@ -37,7 +37,7 @@ class ServedTokens:
         return str(self._spec)
 
     async def count(self, texts: Sequence[str]) -> list[int]:
-        return await bounded(_SIDE_BY_SIDE, (self._count(text) for text in texts))
+        return await gather_bounded(_CONCURRENCY, (self._count(text) for text in texts))
 
     async def _count(self, text: str) -> int:
         prompt = text.encode("utf-8", "replace").decode()
@@ -45,30 +45,30 @@ class ServedTokens:
         try:
             reply = await self._client.post(self._url, json=asked)
             reply.raise_for_status()
-            told: object = reply.json()
+            answer: object = reply.json()
         except (httpx2.HTTPError, ValueError) as error:
-            raise NotCounted(f"{self._url}: {type(error).__name__}") from error
-        count = cast(dict[str, object], told).get("count") if isinstance(told, dict) else None
+            raise CountUnavailable(f"{self._url}: {type(error).__name__}") from error
+        count = cast(dict[str, object], answer).get("count") if isinstance(answer, dict) else None
         if not isinstance(count, int) or (text and count < 1):
-            raise NotCounted(f"{self._url} gave no count")
+            raise CountUnavailable(f"{self._url} gave no count")
         return count
 
 
 @asynccontextmanager
-async def counter_of(spec: ModelSpec, api_key: str) -> AsyncGenerator[TokenCounter, None]:
+async def open_counter(spec: ModelSpec, api_key: str) -> AsyncGenerator[TokenCounter, None]:
     """What counts tokens for the model: its server where that offers it, else an estimate."""
     if spec.base_url is None or spec.provider != "openai":
-        yield ESTIMATE
+        yield ESTIMATOR
         return
     headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
     timeout = httpx2.Timeout(_SECONDS, connect=_CONNECT_SECONDS)
     async with httpx2.AsyncClient(
-        headers=headers, timeout=timeout, trust_env=False, verify=trusted()
+        headers=headers, timeout=timeout, trust_env=False, verify=ssl_context()
     ) as client:
-        served = ServedTokens(spec, client)
+        served = ServerTokenCounter(spec, client)
         try:
             await served.count(["one two"])
-        except NotCounted:
-            yield ESTIMATE
+        except CountUnavailable:
+            yield ESTIMATOR
         else:
             yield served

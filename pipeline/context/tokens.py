@@ -10,7 +10,7 @@ from typing import Final, Protocol
 _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]|\s+|[^\x00-\x7f]+|[^\w\s]|_")
 
 
-class NotCounted(Exception):
+class CountUnavailable(Exception):
     """The server that should count did not; `str(error)` says where."""
 
 
@@ -31,21 +31,21 @@ class TokenCounter(Protocol):
         ...
 
 
-class Estimate:
-    """`estimate` as a counter, for models whose server does not count."""
+class TokenEstimator:
+    """`estimate_tokens` as a counter, for models whose server does not count."""
 
     @property
     def name(self) -> str:
         return "estimate 2"
 
     async def count(self, texts: Sequence[str]) -> list[int]:
-        return [estimate(text) for text in texts]
+        return [estimate_tokens(text) for text in texts]
 
 
-ESTIMATE: Final = Estimate()
+ESTIMATOR: Final = TokenEstimator()
 
 
-def estimate(text: str) -> int:
+def estimate_tokens(text: str) -> int:
     """An upper estimate for code and prose: a tenth more than its `weight`.
 
     `python -m tests.benchmarks --only tokens` compares it with real tokenizers.
@@ -53,7 +53,7 @@ def estimate(text: str) -> int:
     return -(-weight(text) * 11 // 10)
 
 
-def room_of(tokens: int) -> int:
+def weight_for(tokens: int) -> int:
     """The weight of text that is estimated to have so many tokens."""
     return tokens * 10 // 11
 

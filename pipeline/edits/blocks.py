@@ -57,11 +57,11 @@ def parse_blocks(body: str) -> list[Block] | Malformed:
         line = lines[at]
         at += 1
         if _SEARCH.fullmatch(line):
-            block, at = _replacement(path, lines, at, len(blocks) + 1)
-        elif single := _of_one_line(path, line, len(blocks) + 1):
+            block, at = _parse_replacement(path, lines, at, len(blocks) + 1)
+        elif single := _parse_single_line(path, line, len(blocks) + 1):
             block = single
         else:
-            path = _path(line) or path
+            path = _parse_path(line) or path
             continue
         if isinstance(block, Malformed):
             return block
@@ -80,7 +80,7 @@ def parse_blocks(body: str) -> list[Block] | Malformed:
     return blocks
 
 
-def _replacement(
+def _parse_replacement(
     path: str, lines: list[str], start: int, number: int
 ) -> tuple[Block | Malformed, int]:
     for at in range(start, len(lines)):
@@ -94,7 +94,7 @@ def _replacement(
     return Malformed(f"Block {number} ({path}) is not closed with >>>>>>> REPLACE."), len(lines)
 
 
-def _of_one_line(path: str, line: str, number: int) -> Block | Malformed | None:
+def _parse_single_line(path: str, line: str, number: int) -> Block | Malformed | None:
     """The block that a line is by itself; None for a line between blocks.
 
     A marker on its own there is malformed: it may be the rest of a block that ended early, as one
@@ -103,7 +103,7 @@ def _of_one_line(path: str, line: str, number: int) -> Block | Malformed | None:
     if _DELETE.fullmatch(line.rstrip()):
         return Block(path, deletes=True)
     if rename := _RENAME.fullmatch(line.rstrip()):
-        new = _path(rename["to"])
+        new = _parse_path(rename["to"])
         hint = f"Block {number} ({path}) names no new path: <<<<<<< RENAME new/path.py"
         return Block(path, renamed=new) if new else Malformed(hint)
     if _DIVIDER.fullmatch(line) or _MARKER.match(line):
@@ -115,7 +115,7 @@ def _of_one_line(path: str, line: str, number: int) -> Block | Malformed | None:
     return None
 
 
-def _path(line: str) -> str:
+def _parse_path(line: str) -> str:
     """The path that a line between blocks names, or nothing for a fence or an empty line."""
     if _FENCE.fullmatch(line):
         return ""

@@ -8,12 +8,12 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from pipeline.codebase.conventions import Conventions, holds_tests, is_runnable
+from pipeline.codebase.conventions import Conventions, has_tests, is_runnable
 from pipeline.types import TestScript
 
-LARGEST: Final = 256 * 1024
+MOST_BYTES: Final = 256 * 1024
 """Bytes of all files that one script writes."""
-_ENDS: Final = re.compile(r"\bexit\(|\bSystemExit\b")
+_EXITS: Final = re.compile(r"\bexit\(|\bSystemExit\b")
 _SCRIPT: Final = '''\
 """Writes test files into the checkout and runs them.
 
@@ -37,7 +37,7 @@ sys.exit({{0: 0, 1: 2}}.get(ended, 3))
 '''
 
 
-def script_of(
+def build_test_script(
     files: Mapping[str, bytes], conventions: Conventions
 ) -> tuple[TestScript | None, str]:
     """A script that runs those of `files` that hold Python tests, with the others beside them.
@@ -47,8 +47,8 @@ def script_of(
     run = [path for path, data in sorted(files.items()) if _is_test_file(path, data)]
     if not run:
         return None, ""
-    if sum(map(len, files.values())) > LARGEST:
-        return None, f"its tests are larger than {LARGEST // 1024} KiB, and were not run."
+    if sum(map(len, files.values())) > MOST_BYTES:
+        return None, f"its tests are larger than {MOST_BYTES // 1024} KiB, and were not run."
     command = (*conventions.command_for(run[0])[1:], *run[1:])
     given = {
         "command": command,
@@ -57,18 +57,20 @@ def script_of(
     return TestScript(text=_SCRIPT.format(given=json.dumps(given))), ""
 
 
-def given_test(name: str, text: str, conventions: Conventions, taken: frozenset[str]) -> TestScript:
+def to_test_script(
+    name: str, text: str, conventions: Conventions, taken: frozenset[str]
+) -> TestScript:
     """A script as it is; a test file as a script that runs it among the repository's own.
 
     A script ends itself by its exit code; what does not, and holds tests, is a test file.
     """
-    if _ENDS.search(text) or not holds_tests(text):
+    if _EXITS.search(text) or not has_tests(text):
         return TestScript(text=text)
     path = conventions.fresh_path(name.removeprefix("test_"), taken)
-    script, _ = script_of({path: text.encode("utf-8", "replace")}, conventions)
+    script, _ = build_test_script({path: text.encode("utf-8", "replace")}, conventions)
     return script or TestScript(text=text)
 
 
 def _is_test_file(path: str, data: bytes) -> bool:
     text = data.decode("utf-8", "replace")
-    return is_runnable(path) and holds_tests(text)
+    return is_runnable(path) and has_tests(text)

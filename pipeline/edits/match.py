@@ -52,7 +52,7 @@ def replace_once(
     bare = [line.rstrip("\r\n") for line in lines]
     if list(search) == list(replacement):
         return Unchanged()
-    for find in (_exactly, _trimmed, _without_blank_edges, _shifted):
+    for find in (_match_exactly, _match_trimmed, _match_without_blank_edges, _match_shifted):
         found = find(bare, list(search), list(replacement))
         if len(found) > 1:
             return Ambiguous(tuple(start + 1 for start, *_ in found))
@@ -62,7 +62,7 @@ def replace_once(
     return Missing()
 
 
-def nearest(text: str, search: Sequence[str]) -> tuple[int, str] | None:
+def find_nearest(text: str, search: Sequence[str]) -> tuple[int, str] | None:
     """The lines of `text` most like `search` and the number of the first, if any are alike."""
     lines = text.splitlines()
     wanted = [line.strip() for line in search if line.strip()]
@@ -78,7 +78,7 @@ def nearest(text: str, search: Sequence[str]) -> tuple[int, str] | None:
             return 0
         return matcher.ratio()
 
-    likely = _likely(lines, start_of)
+    likely = _likely_lines(lines, start_of)
     best = max(likely, key=likeness, default=None)
     if best is None or likeness(best) < _SIMILAR:
         return None
@@ -87,7 +87,7 @@ def nearest(text: str, search: Sequence[str]) -> tuple[int, str] | None:
     return start + 1, "\n".join(lines[start : start + len(search)])
 
 
-def _likely(lines: list[str], anchor: str) -> Sequence[int]:
+def _likely_lines(lines: list[str], anchor: str) -> Sequence[int]:
     """Numbers of the lines worth comparing with `anchor`, in the order of the file."""
     if len(lines) <= _MOST_SCANNED:
         return range(len(lines))
@@ -100,42 +100,46 @@ def _likely(lines: list[str], anchor: str) -> Sequence[int]:
     return sorted(sorted(weight, key=lambda at: -weight[at])[:_MOST_LIKELY])
 
 
-Found = list[tuple[int, int, list[str]]]
+Matches = list[tuple[int, int, list[str]]]
 """Where the match begins, how many of the file's lines it takes, and what is put there."""
 
 
-def _exactly(bare: list[str], search: list[str], replacement: list[str]) -> Found:
+def _match_exactly(bare: list[str], search: list[str], replacement: list[str]) -> Matches:
     return [(at, len(search), replacement) for at in _positions(bare, search, str)]
 
 
-def _trimmed(bare: list[str], search: list[str], replacement: list[str]) -> Found:
+def _match_trimmed(bare: list[str], search: list[str], replacement: list[str]) -> Matches:
     return [
-        (at, len(search), _keeping(bare[at : at + len(search)], search, replacement))
+        (at, len(search), _restore_own_lines(bare[at : at + len(search)], search, replacement))
         for at in _positions(bare, search, str.rstrip)
     ]
 
 
-def _without_blank_edges(bare: list[str], search: list[str], replacement: list[str]) -> Found:
-    inner, put = _inner(search), _inner(replacement)
+def _match_without_blank_edges(
+    bare: list[str], search: list[str], replacement: list[str]
+) -> Matches:
+    inner, put = _strip_blank_edges(search), _strip_blank_edges(replacement)
     if inner == search or not inner:
         return []
-    return _trimmed(bare, inner, put)
+    return _match_trimmed(bare, inner, put)
 
 
-def _shifted(bare: list[str], search: list[str], replacement: list[str]) -> Found:
-    inner, put = _inner(search), _inner(replacement)
+def _match_shifted(bare: list[str], search: list[str], replacement: list[str]) -> Matches:
+    inner, put = _strip_blank_edges(search), _strip_blank_edges(replacement)
     if not inner:
         return []
-    found: Found = []
+    found: Matches = []
     for at in _positions(bare, inner, str.strip):
         there = bare[at : at + len(inner)]
-        moved = _moved(there, inner, put)
+        moved = _reindent(there, inner, put)
         if moved is not None:
-            found.append((at, len(inner), _keeping(there, _moved(there, inner, inner), moved)))
+            found.append(
+                (at, len(inner), _restore_own_lines(there, _reindent(there, inner, inner), moved))
+            )
     return found
 
 
-def _moved(there: list[str], search: list[str], lines: list[str]) -> list[str] | None:
+def _reindent(there: list[str], search: list[str], lines: list[str]) -> list[str] | None:
     """`lines` with the indentation by which `there` differs from `search`, if it is but one."""
     real, written = there[0].rstrip(), search[0].rstrip()
     more = real.removesuffix(written) if real.endswith(written) else None
@@ -154,14 +158,16 @@ def _moved(there: list[str], search: list[str], lines: list[str]) -> list[str] |
     return [line.removeprefix(less) if line.strip() else line for line in lines]
 
 
-def _keeping(there: list[str], search: list[str] | None, replacement: list[str]) -> list[str]:
+def _restore_own_lines(
+    there: list[str], search: list[str] | None, replacement: list[str]
+) -> list[str]:
     """`replacement`, with the file's own form of the lines that it shares with `search`."""
     if search is None:
         return replacement
     put: list[str] = []
     ours = [line.rstrip() for line in search]
     theirs = [line.rstrip() for line in replacement]
-    for kind, i, j, k, end in _steps(ours, theirs):
+    for kind, i, j, k, end in _opcodes(ours, theirs):
         put += there[i:j] if kind == "equal" else replacement[k:end]
     return put
 
@@ -173,7 +179,7 @@ def _splice(lines: list[str], start: int, taken: int, put: list[str]) -> str | U
     ended = sum(line.endswith("\n") for line in lines)
     ending = "\r\n" if sum(line.endswith("\r\n") for line in lines) * 2 > ended else "\n"
     new: list[str] = []
-    for kind, i, j, k, end in _steps(bare, put):
+    for kind, i, j, k, end in _opcodes(bare, put):
         if kind == "equal":
             new += old[i:j]
         else:
@@ -190,7 +196,7 @@ def _splice(lines: list[str], start: int, taken: int, put: list[str]) -> str | U
     return "".join([*kept, *new, *lines[start + taken :]])
 
 
-def _steps(old: list[str], new: list[str]) -> list[tuple[str, int, int, int, int]]:
+def _opcodes(old: list[str], new: list[str]) -> list[tuple[str, int, int, int, int]]:
     """How `old` becomes `new`, as difflib says it."""
     if len(old) * len(new) > _MOST_PAIRS:
         return [("replace", 0, len(old), 0, len(new))]
@@ -207,7 +213,7 @@ def _positions(bare: list[str], search: list[str], form: Callable[[str], str]) -
     return [at for at in range(len(there) - size + 1) if there[at : at + size] == wanted]
 
 
-def _inner(lines: list[str]) -> list[str]:
+def _strip_blank_edges(lines: list[str]) -> list[str]:
     """`lines` without the blank ones at either end."""
     filled = [at for at, line in enumerate(lines) if line.strip()]
     return lines[filled[0] : filled[-1] + 1] if filled else []

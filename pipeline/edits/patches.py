@@ -26,7 +26,7 @@ _DIFF = (
 )
 
 
-async def patch_of(
+async def create_patch(
     codebase: Codebase,
     changes: Mapping[str, bytes | None],
     modes: Mapping[str, str] | None = None,
@@ -43,26 +43,26 @@ async def patch_of(
         path for path, data in changes.items() if not (is_utf8(data) and is_utf8(before.get(path)))
     ]
     with scratch_folder("patch") as scratch:
-        await asyncio.to_thread(prepare, scratch, codebase)
+        await asyncio.to_thread(create_scratch_repository, scratch, codebase)
         await asyncio.to_thread(mark_binary, scratch, binary)
         known = {**(modes or {}), **{path: file.mode for path, file in codebase.files.items()}}
         index = [
-            await _entry(scratch, codebase, path, data, known.get(path, "100644"))
+            await _write_entry(scratch, codebase, path, data, known.get(path, "100644"))
             for path, data in changes.items()
         ]
         await git(scratch, "read-tree", codebase.commit)
         await git(scratch, "update-index", "-z", "--index-info", input=b"".join(index))
         tree = (await git(scratch, "write-tree")).decode().strip()
-        return await diff_to(scratch, codebase, tree)
+        return await diff_to_tree(scratch, codebase, tree)
 
 
-async def diff_to(scratch: Path, codebase: Codebase, tree: str) -> Patch:
+async def diff_to_tree(scratch: Path, codebase: Codebase, tree: str) -> Patch:
     """The diff from `codebase` to `tree`, which is in the scratch repository."""
     diff = await git(scratch, *_DIFF, codebase.commit, tree)
     return Patch(diff=diff.decode("utf-8"))
 
 
-def prepare(scratch: Path, codebase: Codebase) -> None:
+def create_scratch_repository(scratch: Path, codebase: Codebase) -> None:
     """Make the empty folder `scratch` a bare repository that borrows the objects of `codebase`."""
     sha256 = len(codebase.commit) == 64
     config = f"[core]\n\tbare = true\n\trepositoryformatversion = {int(sha256)}\n"
@@ -85,7 +85,7 @@ def mark_binary(scratch: Path, binary: Sequence[str]) -> None:
     (scratch / "info/attributes").write_text("".join(lines), encoding="utf-8")
 
 
-async def _entry(
+async def _write_entry(
     scratch: Path, codebase: Codebase, path: str, data: bytes | None, mode: str
 ) -> bytes:
     if data is None:

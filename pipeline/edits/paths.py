@@ -18,7 +18,7 @@ _CI = """
     .appveyor.yml appveyor.yml azure-pipelines.yml bitbucket-pipelines.yml jenkinsfile .woodpecker
     .woodpecker.yml .semaphore
 """
-_STEERING = frozenset([*_CI.split(), ".capuchin.yml"])
+_CONTROL_FILES = frozenset([*_CI.split(), ".capuchin.yml"])
 """At the root: what CI services and Capuchin itself are told. A hostile issue could ask for it."""
 
 
@@ -44,15 +44,15 @@ def refusal(
 ) -> str | None:
     """Why `path` may not be edited, as a sentence for the model; None when it may."""
     return (
-        _not_a_path(path)
-        or _guarded(path)
-        or _not_a_file(path, files)
-        or (None if allow_lock_files else _locked(path))
-        or _configured(path, never_touch)
+        _check_form(path)
+        or _check_guarded(path)
+        or _check_file(path, files)
+        or (None if allow_lock_files else _check_lock_file(path))
+        or _check_settings(path, never_touch)
     )
 
 
-def _not_a_path(path: str) -> str | None:
+def _check_form(path: str) -> str | None:
     if any(unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Zl", "Zp") for letter in path):
         return f"The path {path!r} holds a control character."
     if not path or len(path.encode()) > _LONGEST_PATH:
@@ -67,7 +67,7 @@ def _not_a_path(path: str) -> str | None:
     return None
 
 
-def _guarded(path: str) -> str | None:
+def _check_guarded(path: str) -> str | None:
     # Windows and macOS see .GIT, ".git ", .git::$INDEX_ALLOCATION and GIT~1 as .git too.
     parts = [part.casefold().split(":")[0].rstrip(" .") for part in path.split("/")]
     if any(part == ".git" or part.startswith("git~") for part in parts):
@@ -76,18 +76,18 @@ def _guarded(path: str) -> str | None:
         return f"No edit may touch {parts[-1]}."
     if parts[:2] == [".github", "workflows"]:
         return f"The path {path!r} is a workflow: no edit may touch .github/workflows."
-    if parts[0] in _STEERING or parts[-1] == "codeowners":
+    if parts[0] in _CONTROL_FILES or parts[-1] == "codeowners":
         return f"The path {path!r} steers what runs or who reviews: no edit may touch it."
     return None
 
 
-def _locked(path: str) -> str | None:
+def _check_lock_file(path: str) -> str | None:
     if path.rsplit("/", 1)[-1].lower() not in _LOCK_FILES:
         return None
     return f"{path} is a lock file, which a package manager writes: no edit may touch it."
 
 
-def _not_a_file(path: str, files: Mapping[str, File]) -> str | None:
+def _check_file(path: str, files: Mapping[str, File]) -> str | None:
     for place in (path, *(str(parent) for parent in PurePosixPath(path).parents)):
         file = files.get(place)
         if file is None:
@@ -103,8 +103,8 @@ def _not_a_file(path: str, files: Mapping[str, File]) -> str | None:
     return None
 
 
-def _configured(path: str, never_touch: Iterable[str]) -> str | None:
-    pattern = Globs(never_touch).covering(path)
+def _check_settings(path: str, never_touch: Iterable[str]) -> str | None:
+    pattern = Globs(never_touch).first_match(path)
     if pattern is None:
         return None
     return f"This repository's settings forbid edits of {pattern}, which {path} is."

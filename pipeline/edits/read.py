@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pipeline.codebase.commit import Codebase
-from pipeline.codebase.text import Text, decoded
+from pipeline.codebase.text import Text, decode_text
 from pipeline.edits.blocks import Block, parse_blocks
-from pipeline.edits.match import Ambiguous, Missing, Unchanged, nearest, replace_once
-from pipeline.edits.patches import patch_of
+from pipeline.edits.match import Ambiguous, Missing, Unchanged, find_nearest, replace_once
+from pipeline.edits.patches import create_patch
 from pipeline.edits.paths import refusal
 from pipeline.replies import Malformed
 from pipeline.types import Patch
-from prompts import shortened
+from prompts import shorten
 
 MAX_FILE_BYTES = 1_000_000
 MAX_DIFF_CHARACTERS = 1_000_000
@@ -26,7 +26,7 @@ _QUOTED = 1500
 
 
 @dataclass(frozen=True)
-class Edited:
+class ParsedEdit:
     """An edit that can be made."""
 
     patch: Patch
@@ -41,7 +41,7 @@ async def read_edit(
     known: Sequence[str] = (),
     never_touch: Iterable[str] = (),
     allow_lock_files: bool = False,
-) -> Edited | Malformed:
+) -> ParsedEdit | Malformed:
     """What the body of an <edit> asks for; its diff applies to `codebase` as it is.
 
     `known` are the paths the model has seen, where text that is not in the named file is looked
@@ -62,12 +62,12 @@ async def read_edit(
         case Malformed() as malformed:
             return malformed
         case changes:
-            patch = await patch_of(codebase, changes, draft.modes)
+            patch = await create_patch(codebase, changes, draft.modes)
     if not patch.diff:
         return Malformed("Taken together, the blocks change nothing. Send an edit that does.")
     if len(patch.diff) > MAX_DIFF_CHARACTERS:
         return Malformed("The edit is too big. Change only what the issue needs.")
-    return Edited(patch, changes)
+    return ParsedEdit(patch, changes)
 
 
 @dataclass
@@ -98,7 +98,7 @@ class _Draft:
         text = self.texts.get(path)
         if block.deletes or block.renamed:
             if text is None:
-                return self._no_such_file(path)
+                return self._explain_no_file(path)
             if refused := self._move(path, block.renamed) if block.renamed else None:
                 return refused
             self.texts[path] = None
@@ -118,7 +118,7 @@ class _Draft:
         if path in self.texts or path not in self.codebase.files:
             return
         data = await self.codebase.read(path)
-        kind = decoded(path, data)
+        kind = decode_text(path, data)
         if kind is None:
             self.binary.add(path)
         # Latin-1 gives every byte back as it was, so that a binary file can be moved too.
@@ -139,9 +139,9 @@ class _Draft:
         return None
 
     def _create(self, block: Block) -> str | None:
-        whole = _whole(block)
+        whole = _whole_content(block)
         if whole is None:
-            return self._no_such_file(block.path)
+            return self._explain_no_file(block.path)
         if " " in block.path and not _SUFFIX.search(block.path):
             return (
                 f"{block.path!r} is not the path of a file: put a path on the line before SEARCH."
@@ -151,7 +151,7 @@ class _Draft:
         return None
 
     async def _change(self, block: Block, text: str) -> str | None:
-        whole = _whole(block)
+        whole = _whole_content(block)
         if whole is not None and not text.strip():
             self.texts[block.path] = whole
             return None
@@ -168,10 +168,10 @@ class _Draft:
                 case Missing():
                     continue
         if ambiguous:
-            return _say_ambiguous(block.path, ambiguous)
-        return await self._say_missing(block, text)
+            return _explain_ambiguous(block.path, ambiguous)
+        return await self._explain_missing(block, text)
 
-    async def _say_missing(self, block: Block, text: str) -> str:
+    async def _explain_missing(self, block: Block, text: str) -> str:
         search = block.splits()[-1][0]
         if not any(line.strip() for line in search):
             return f"{block.path} exists and is not empty: give the lines to replace in SEARCH."
@@ -184,19 +184,19 @@ class _Draft:
         for other in self.known:
             if other == block.path or other not in self.codebase.files:
                 continue
-            there = await self.codebase.text(other)
+            there = await self.codebase.read_text(other)
             if there is not None and not isinstance(replace_once(there, search, []), Missing):
                 return f"The SEARCH lines are not in {block.path}; they are in {other}."
-        close = await asyncio.to_thread(nearest, text, search)
+        close = await asyncio.to_thread(find_nearest, text, search)
         if close is None:
             return f"The SEARCH lines are not in {block.path}, nor anything like them."
         at, lines = close
         return (
             f"The SEARCH lines are not in {block.path}. The nearest there, from line {at}:\n"
-            f"{shortened(lines, _QUOTED)}\nCopy the lines exactly."
+            f"{shorten(lines, _QUOTED)}\nCopy the lines exactly."
         )
 
-    def _no_such_file(self, path: str) -> str:
+    def _explain_no_file(self, path: str) -> str:
         close = difflib.get_close_matches(path, self.codebase.files, n=3, cutoff=0.7)
         name = path.rsplit("/", 1)[-1]
         close += [p for p in self.codebase.files if p.rsplit("/", 1)[-1] == name and p not in close]
@@ -208,7 +208,7 @@ class _Draft:
         contents: dict[str, bytes | None] = {}
         for path, text in self.texts.items():
             try:
-                data = None if text is None else self.kinds[path].encoded(text)
+                data = None if text is None else self.kinds[path].encode(text)
             except UnicodeEncodeError:
                 encoding = self.kinds[path].encoding
                 return Malformed(f"{path} is {encoding}, which cannot express your replacement.")
@@ -216,10 +216,10 @@ class _Draft:
                 return Malformed(f"{path} would be larger than {MAX_FILE_BYTES} bytes.")
             if data is not None or path in self.codebase.files:
                 contents[path] = data
-        return _without_clashes(contents, self.codebase)
+        return _check_conflicts(contents, self.codebase)
 
 
-def _whole(block: Block) -> str | None:
+def _whole_content(block: Block) -> str | None:
     """The content of a whole file, if the block searches for nothing."""
     for search, content in block.splits():
         if not any(line.strip() for line in search):
@@ -227,7 +227,7 @@ def _whole(block: Block) -> str | None:
     return None
 
 
-def _without_clashes(
+def _check_conflicts(
     contents: dict[str, bytes | None], codebase: Codebase
 ) -> dict[str, bytes | None] | Malformed:
     """`contents`, unless a new file stands where another needs a folder."""
@@ -245,7 +245,7 @@ def _without_clashes(
     return contents
 
 
-def _say_ambiguous(path: str, found: Ambiguous) -> str:
+def _explain_ambiguous(path: str, found: Ambiguous) -> str:
     lines = ", ".join(str(at) for at in found.at[:10])
     return (
         f"The SEARCH lines are in {path} {len(found.at)} times (at lines {lines}). Add lines "

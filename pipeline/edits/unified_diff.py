@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 _HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@ ?(.*)")
 _GIT = re.compile(r'diff --git "?a/(.*?)"? "?b/(.*?)"?$')
-_NOWHERE = "/dev/null"
+_DEV_NULL = "/dev/null"
 
 
 @dataclass
@@ -42,16 +42,16 @@ class FileDiff:
         return self.new or self.old or ""
 
 
-def parse(diff: str) -> list[FileDiff]:
+def parse_diff(diff: str) -> list[FileDiff]:
     """The files that `diff` changes, in its order; text that is no diff holds none.
 
     Never raises: a line that cannot belong to a hunk ends it, and a hunk's counts decide only
     whether a line beginning with `---` is a removed line or the next file.
     """
-    return _Reader(diff).read()
+    return _DiffParser(diff).parse()
 
 
-class _Reader:
+class _DiffParser:
     def __init__(self, diff: str) -> None:
         # Not splitlines: form feeds and the like are part of a line.
         self._lines = diff.split("\n")
@@ -59,41 +59,41 @@ class _Reader:
         self._file: FileDiff | None = None
         self._at = 0
 
-    def read(self) -> list[FileDiff]:
+    def parse(self) -> list[FileDiff]:
         while self._at < len(self._lines):
             line = self._lines[self._at].rstrip("\r")
             self._at += 1
             if line.startswith("diff --git "):
-                self._begin(line)
+                self._begin_file(line)
             elif line.startswith("--- ") and self._peek().startswith("+++ "):
-                self._paths(line)
+                self._parse_paths(line)
             elif self._file is None:
                 continue
             elif hunk := _HUNK.match(line):
-                self._hunk(self._file, hunk)
+                self._parse_hunk(self._file, hunk)
             else:
-                self._header(self._file, line)
+                self._parse_header(self._file, line)
         return [file for file in self._files if file.path]
 
     def _peek(self) -> str:
         return self._lines[self._at] if self._at < len(self._lines) else ""
 
-    def _begin(self, line: str) -> None:
+    def _begin_file(self, line: str) -> None:
         match = _GIT.match(line)
         old, new = (match[1], match[2]) if match else ("", "")
         self._file = FileDiff(old=old, new=new)
         self._files.append(self._file)
 
-    def _paths(self, line: str) -> None:
+    def _parse_paths(self, line: str) -> None:
         file = self._file
         if file is None or file.hunks:
             file = self._file = FileDiff(old=None, new=None)
             self._files.append(file)
-        file.old = _path(line[4:])
-        file.new = _path(self._peek()[4:].rstrip("\r"))
+        file.old = _parse_path(line[4:])
+        file.new = _parse_path(self._peek()[4:].rstrip("\r"))
         self._at += 1
 
-    def _hunk(self, file: FileDiff, match: re.Match[str]) -> None:
+    def _parse_hunk(self, file: FileDiff, match: re.Match[str]) -> None:
         hunk = Hunk(start=int(match[1]), heading=match[5])
         removed = int(match[2] or 1)
         added = int(match[4] or 1)
@@ -112,7 +112,7 @@ class _Reader:
             added -= marker != "-"
         file.hunks.append(hunk)
 
-    def _header(self, file: FileDiff, line: str) -> None:
+    def _parse_header(self, file: FileDiff, line: str) -> None:
         word, _, rest = line.partition(" ")
         if line.startswith("new file mode "):
             file.old = None
@@ -122,34 +122,34 @@ class _Reader:
         elif line.startswith("new mode "):
             file.mode = line[-6:]
         elif line.startswith(("rename from ", "copy from ")):
-            file.old = _path(rest.partition(" ")[2], prefixed=False)
+            file.old = _parse_path(rest.partition(" ")[2], prefixed=False)
         elif line.startswith(("rename to ", "copy to ")):
-            file.new = _path(rest.partition(" ")[2], prefixed=False)
+            file.new = _parse_path(rest.partition(" ")[2], prefixed=False)
         elif line.startswith(("GIT binary patch", "Binary files ")):
-            file.binary.extend(self._binary(line))
+            file.binary.extend(self._read_binary_lines(line))
         elif word == "index":
             return
 
-    def _binary(self, first: str) -> Iterator[str]:
+    def _read_binary_lines(self, first: str) -> Iterator[str]:
         yield first
         while self._at < len(self._lines) and not self._peek().startswith(("diff ", "--- ")):
             yield self._lines[self._at].rstrip("\r")
             self._at += 1
 
 
-def _path(text: str, *, prefixed: bool = True) -> str | None:
+def _parse_path(text: str, *, prefixed: bool = True) -> str | None:
     """A path of a header; None for `/dev/null`."""
     text = text.split("\t")[0].strip()
-    if text == _NOWHERE:
+    if text == _DEV_NULL:
         return None
     if len(text) > 1 and text[0] == text[-1] == '"':
-        text = _unquoted(text[1:-1])
+        text = _unquote(text[1:-1])
     if prefixed and text[:2] in ("a/", "b/"):
         text = text[2:]
     return text
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     """A path as git quotes it: C escapes, bytes in octal."""
     plain = text.encode("utf-8", "surrogateescape").decode("latin-1")
     letters = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}

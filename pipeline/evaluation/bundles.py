@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import get_args
 
 from pipeline.bundle.read import BadBundle, read_bundle
-from pipeline.bundle.replay import KeptStore, NothingRuns, NotKept
+from pipeline.bundle.replay import BundleStore, NotInBundle, UnavailableSandbox
 from pipeline.evaluation.dataset import BadData
 from pipeline.generation.editing import EditingState
 from pipeline.options import SelectionMethod
 from pipeline.selection.verdict import Verdict
-from pipeline.selection.voting import earlier, vote
+from pipeline.selection.voting import earlier_revisions, vote
 from pipeline.types import Candidate, Context, Issue, Patch, VoteTable
 
 _BUNDLE = "run.tar.zst"
@@ -35,10 +35,10 @@ class FinishedRun:
     """What was chosen in the run, by the way of choosing."""
     revisions: Mapping[int, tuple[Patch, ...]]
     """Of each sample, its edits one after the other."""
-    serial: Mapping[int, tuple[tuple[bool, ...], ...]] | None = None
+    revision_passes: Mapping[int, tuple[tuple[bool, ...], ...]] | None = None
     """Of each sample and edit of it, whether it passes each of the table's tests; None where that
     was not run (`Options.all_revisions`)."""
-    shown: frozenset[str] | None = None
+    context_files: frozenset[str] | None = None
     """The files that the editing machines were shown; None where that was not kept."""
 
     @property
@@ -53,9 +53,9 @@ async def read_runs(folder: Path) -> list[FinishedRun]:
         BadData: there is no run, or a bundle is broken.
     """
     found = [
-        await _run(entry.name.removesuffix(".tar.zst"), documents)
+        await _read_run(entry.name.removesuffix(".tar.zst"), documents)
         for entry in await asyncio.to_thread(_entries, folder)
-        if (documents := await asyncio.to_thread(_documents, entry)) is not None
+        if (documents := await asyncio.to_thread(_read_documents, entry)) is not None
     ]
     if not found:
         raise BadData(f"{folder} holds no run: neither {_BUNDLE} nor a run's folder.")
@@ -68,11 +68,11 @@ def _entries(folder: Path) -> list[Path]:
     return sorted(folder.iterdir())
 
 
-def _documents(entry: Path) -> dict[str, bytes] | None:
+def _read_documents(entry: Path) -> dict[str, bytes] | None:
     if entry.is_file():
-        return _unpacked(entry) if entry.name.endswith(".tar.zst") else None
+        return _read_bundle(entry) if entry.name.endswith(".tar.zst") else None
     if (entry / _BUNDLE).is_file():
-        return _unpacked(entry / _BUNDLE)
+        return _read_bundle(entry / _BUNDLE)
     store = entry / "run"
     if not store.is_dir():
         return None
@@ -80,7 +80,7 @@ def _documents(entry: Path) -> dict[str, bytes] | None:
     return {file.relative_to(store).as_posix(): file.read_bytes() for file in files}
 
 
-def _unpacked(path: Path) -> dict[str, bytes]:
+def _read_bundle(path: Path) -> dict[str, bytes]:
     """The documents of a bundle by the store's names, and its `issue.json`."""
     try:
         bundle = read_bundle(path)
@@ -90,8 +90,8 @@ def _unpacked(path: Path) -> dict[str, bytes]:
     return {**kept, **bundle.documents}
 
 
-async def _run(name: str, documents: Mapping[str, bytes]) -> FinishedRun:
-    store = KeptStore(documents)
+async def _read_run(name: str, documents: Mapping[str, bytes]) -> FinishedRun:
+    store = BundleStore(documents)
     samples = sorted(
         int(key[8:-5])
         for key in documents
@@ -111,28 +111,28 @@ async def _run(name: str, documents: Mapping[str, bytes]) -> FinishedRun:
     }
     issue = await store.load("issue", Issue)
     context = await store.load("context/files", Context)
-    table = await _table(candidates, store, verdicts)
+    table = await _replay_votes(candidates, store, verdicts)
     return FinishedRun(
         instance=name,
         issue=f"{issue.title}\n{issue.body}" if issue else "",
         table=table,
-        serial=await _serial(table, revisions, store),
+        revision_passes=await _replay_revisions(table, revisions, store),
         verdicts=verdicts,
         revisions=revisions,
-        shown=frozenset(file.path for file in context.files) if context else None,
+        context_files=frozenset(file.path for file in context.files) if context else None,
     )
 
 
-async def _serial(
-    table: VoteTable, revisions: Mapping[int, Sequence[Patch]], store: KeptStore
+async def _replay_revisions(
+    table: VoteTable, revisions: Mapping[int, Sequence[Patch]], store: BundleStore
 ) -> dict[int, tuple[tuple[bool, ...], ...]] | None:
     found: dict[int, tuple[tuple[bool, ...], ...]] = {}
-    for sample, edits in earlier(table, revisions).items():
+    for sample, edits in earlier_revisions(table, revisions).items():
         try:
             voted = await vote(
-                edits, sandbox=NothingRuns(), store=store, seconds=1, tests=table.tests
+                edits, sandbox=UnavailableSandbox(), store=store, seconds=1, tests=table.tests
             )
-        except NotKept:
+        except NotInBundle:
             return None
         rows = {c.patch.diff: r for c, r in zip(voted.candidates, voted.runs, strict=True)}
         found[sample] = tuple(
@@ -141,12 +141,12 @@ async def _serial(
     return found if table.tests else None
 
 
-async def _table(
-    candidates: Sequence[Candidate], store: KeptStore, verdicts: Mapping[str, Verdict]
+async def _replay_votes(
+    candidates: Sequence[Candidate], store: BundleStore, verdicts: Mapping[str, Verdict]
 ) -> VoteTable:
     try:
-        table = await vote(candidates, sandbox=NothingRuns(), store=store, seconds=1)
-    except NotKept:
+        table = await vote(candidates, sandbox=UnavailableSandbox(), store=store, seconds=1)
+    except NotInBundle:
         return VoteTable(
             candidates=tuple(candidates), tests=(), base=(), runs=tuple(() for _ in candidates)
         )

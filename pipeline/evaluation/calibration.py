@@ -5,19 +5,19 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Sequence
 
-from pipeline.selection.scoring.confidence import Bin
+from pipeline.selection.scoring.confidence import CalibrationBin
 
-Point = tuple[float, float]
+StatedOutcome = tuple[float, float]
 """A stated probability, and the share of right edits among those chosen with it."""
 
 
-def curve(points: Iterable[Point], bins: int = 10) -> list[Bin]:
+def reliability_curve(points: Iterable[StatedOutcome], bins: int = 10) -> list[CalibrationBin]:
     """The reliability curve: points by equal ranges of probability; empty ranges are left out."""
-    groups: dict[int, list[Point]] = {}
+    groups: dict[int, list[StatedOutcome]] = {}
     for point in points:
         groups.setdefault(min(int(point[0] * bins), bins - 1), []).append(point)
     return [
-        Bin(
+        CalibrationBin(
             confidence=round(sum(p for p, _ in group) / len(group), 4),
             right=round(sum(r for _, r in group) / len(group), 4),
             choices=len(group),
@@ -26,18 +26,18 @@ def curve(points: Iterable[Point], bins: int = 10) -> list[Bin]:
     ]
 
 
-def calibration_error(bins: Sequence[Bin]) -> float:
+def calibration_error(bins: Sequence[CalibrationBin]) -> float:
     """The expected calibration error: the mean distance of curve and diagonal, by choices."""
     total = sum(b.choices for b in bins)
     return sum(abs(b.confidence - b.right) * b.choices for b in bins) / total if total else 0.0
 
 
-def brier(points: Sequence[Point]) -> float:
+def brier_score(points: Sequence[StatedOutcome]) -> float:
     """The mean squared distance of confidence and outcome, 0 to 1. There must be a point."""
     return sum((stated - right) ** 2 for stated, right in points) / len(points)
 
 
-def error_by_chance(confidences: Sequence[float], times: int = 200) -> float:
+def chance_error(confidences: Sequence[float], times: int = 200) -> float:
     """The mean calibration error when every confidence is exactly the chance to be right.
 
     It is not 0, because few choices fall into each range. The same each time.
@@ -47,4 +47,4 @@ def error_by_chance(confidences: Sequence[float], times: int = 200) -> float:
         [(confidence, float(draw.random() < confidence)) for confidence in confidences]
         for _ in range(times)
     )
-    return sum(calibration_error(curve(points)) for points in drawn) / times
+    return sum(calibration_error(reliability_curve(points)) for points in drawn) / times

@@ -8,91 +8,95 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pipeline.evaluation.dataset import Dataset, Instance
-from pipeline.selection.normalise.canonical import Form, normalise
-from pipeline.selection.scoring.features import Evidence, weigh
+from pipeline.selection.normalise.canonical import CanonicalEdit, normalise
+from pipeline.selection.scoring.features import TextEvidence, compute_text_evidence
 
 _PRIOR = 6.0
 """Right and wrong edits that every member is credited with before its own are counted."""
 
-Records = Mapping[str, Mapping[str, float]]
+MemberRecords = Mapping[str, Mapping[str, float]]
 """Of each repository, the log-odds of each member on all other repositories."""
 
 
 @dataclass(frozen=True)
-class Case:
+class EnsembleCase:
     """The members that gave an edit for one instance, in the ensemble's order."""
 
     instance: Instance
     members: tuple[str, ...]
     diffs: tuple[str, ...]
-    forms: tuple[Form, ...]
+    forms: tuple[CanonicalEdit, ...]
     right: tuple[bool, ...]
     record: tuple[float, ...]
 
     @cached_property
-    def evidence(self) -> Evidence:
+    def evidence(self) -> TextEvidence:
         """Without telling the members apart."""
-        return weigh(self.forms, self.instance.problem_statement)
+        return compute_text_evidence(self.forms, self.instance.problem_statement)
 
     @cached_property
-    def recorded(self) -> Evidence:
+    def evidence_with_records(self) -> TextEvidence:
         """With the members' records on other repositories."""
-        return weigh(self.forms, self.instance.problem_statement, self.record)
+        return compute_text_evidence(self.forms, self.instance.problem_statement, self.record)
 
 
-class Forms:
+class CanonicalEdits:
     """Normalised edits of a dataset, each made once."""
 
     def __init__(self, data: Dataset) -> None:
         self._data = data
-        self._forms: dict[tuple[str, str], Form] = {}
+        self._forms: dict[tuple[str, str], CanonicalEdit] = {}
 
-    def of(self, member: str, instance: str) -> Form:
+    def get(self, member: str, instance: str) -> CanonicalEdit:
         key = (member, instance)
         if key not in self._forms:
             self._forms[key] = normalise(self._data.patches[member][instance])
         return self._forms[key]
 
-    def keep(self, case: Case) -> None:
+    def add(self, case: EnsembleCase) -> None:
         """Forms that are known already."""
         for member, form in zip(case.members, case.forms, strict=True):
             self._forms[member, case.instance.instance_id] = form
 
 
-def records(data: Dataset) -> Records:
+def member_records(data: Dataset) -> MemberRecords:
     """Each member's log-odds of being right, by repository, from all *other* repositories."""
     result: dict[str, dict[str, float]] = {}
     for repo in {instance.repo for instance in data.instances}:
         others = [i.instance_id for i in data.instances if i.repo != repo]
         result[repo] = {
-            member: log_odds(sum(data.right(member, i) for i in others), len(others))
+            member: log_odds_of_right(sum(data.is_right(member, i) for i in others), len(others))
             for member in data.members
         }
     return result
 
 
-def log_odds(right: int, of: int) -> float:
+def log_odds_of_right(right: int, of: int) -> float:
     """Of being right, a little drawn towards even."""
     return math.log((right + _PRIOR) / (of - right + _PRIOR))
 
 
 def case_of(
-    data: Dataset, forms: Forms, known: Records, instance: Instance, members: Sequence[str]
-) -> Case:
+    data: Dataset,
+    forms: CanonicalEdits,
+    known: MemberRecords,
+    instance: Instance,
+    members: Sequence[str],
+) -> EnsembleCase:
     """The case of one instance with those of `members` that gave an edit for it."""
     name = instance.instance_id
     given = tuple(m for m in members if name in data.patches[m])
-    return Case(
+    return EnsembleCase(
         instance=instance,
         members=given,
         diffs=tuple(data.patches[m][name] for m in given),
-        forms=tuple(forms.of(m, name) for m in given),
-        right=tuple(data.right(m, name) for m in given),
+        forms=tuple(forms.get(m, name) for m in given),
+        right=tuple(data.is_right(m, name) for m in given),
         record=tuple(known[instance.repo][m] for m in given),
     )
 
 
-def cases(data: Dataset) -> list[Case]:
+def cases(data: Dataset) -> list[EnsembleCase]:
     """All instances, in order; one that nobody gave an edit for has no members."""
-    forms, known = Forms(data), records(data)
+    forms, known = CanonicalEdits(data), member_records(data)
     return [case_of(data, forms, known, i, data.members) for i in data.instances]

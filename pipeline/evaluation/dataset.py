@@ -12,12 +12,12 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from pipeline.edits.unified_diff import parse
+from pipeline.edits.unified_diff import parse_diff
 
 _SUFFIXES = (".jsonl", ".jsonl.gz")
 
 T = TypeVar("T")
-Given = TypeVar("Given", bound="Instance")
+InstanceT = TypeVar("InstanceT", bound="Instance")
 
 
 class BadData(Exception):
@@ -34,7 +34,7 @@ class Instance(BaseModel):
     problem_statement: str = ""
 
 
-class Located(Instance):
+class LocatedInstance(Instance):
     """With its place in the repository's history, and the edit that solved it."""
 
     base_commit: str
@@ -62,7 +62,7 @@ class Dataset:
     resolved: Mapping[str, frozenset[str]]
     """Of each member, the instances that its edit resolves."""
 
-    def right(self, member: str, instance: str) -> bool:
+    def is_right(self, member: str, instance: str) -> bool:
         return instance in self.resolved[member]
 
 
@@ -99,23 +99,23 @@ def read_instances(path: Path) -> tuple[Instance, ...]:
     return _instances(path, Instance)
 
 
-def read_located(path: Path) -> tuple[Located, ...]:
+def read_located(path: Path) -> tuple[LocatedInstance, ...]:
     """The same with base commits and edits. Raises BadData."""
-    return _instances(path, Located)
+    return _instances(path, LocatedInstance)
 
 
-def _instances(path: Path, kind: type[Given]) -> tuple[Given, ...]:
+def _instances(path: Path, kind: type[InstanceT]) -> tuple[InstanceT, ...]:
     rows = tuple(_rows(path, kind))
     if not rows:
         raise BadData(f"{path} holds no instance.")
-    _unique(path, (row.instance_id for row in rows))
+    _check_unique(path, (row.instance_id for row in rows))
     return rows
 
 
 def prediction_files(path: Path) -> dict[str, Path]:
     """Member to file, for a folder of predictions or one file. Raises BadData."""
     if path.is_dir():
-        found = {_stem(file): file for file in sorted(path.iterdir()) if _fits(file)}
+        found = {_stem(file): file for file in sorted(path.iterdir()) if _is_predictions_file(file)}
         if not found:
             raise BadData(f"{path} holds no .jsonl or .jsonl.gz file.")
         return found
@@ -139,12 +139,12 @@ def read_ensemble(named: str) -> list[str]:
     return lists[name]
 
 
-Resolved = Mapping[str, Mapping[int, Sequence[int] | None]]
+SampleLabels = Mapping[str, Mapping[int, Sequence[int] | None]]
 """Of each instance the samples that resolve it, each with its revisions that do, from 0; None where
 only the last is known, which then does."""
 
 
-def read_samples(path: Path) -> Resolved:
+def read_samples(path: Path) -> SampleLabels:
     """The labels of runs: `{"INSTANCE": [SAMPLE, ...]}`, or with `{"SAMPLE": [REVISION, ...]}` in
     the place of the list. Raises BadData."""
     kind = TypeAdapter(dict[str, list[int] | dict[int, list[int]]])
@@ -166,7 +166,7 @@ def read_references(path: Path) -> dict[str, frozenset[str]]:
     Instances without one are left out. Nothing that chooses may see this. Raises BadData.
     """
     return {
-        row.instance_id: frozenset(file.old for file in parse(row.patch) if file.old)
+        row.instance_id: frozenset(file.old for file in parse_diff(row.patch) if file.old)
         for row in _rows(path, _Reference)
         if row.patch
     }
@@ -174,7 +174,7 @@ def read_references(path: Path) -> dict[str, frozenset[str]]:
 
 def _patches(path: Path, known: set[str]) -> dict[str, str]:
     rows = list(_rows(path, Prediction))
-    _unique(path, (row.instance_id for row in rows))
+    _check_unique(path, (row.instance_id for row in rows))
     return {
         row.instance_id: row.model_patch
         for row in rows
@@ -182,7 +182,7 @@ def _patches(path: Path, known: set[str]) -> dict[str, str]:
     }
 
 
-def _unique(path: Path, names: Iterator[str]) -> None:
+def _check_unique(path: Path, names: Iterator[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -190,10 +190,10 @@ def _unique(path: Path, names: Iterator[str]) -> None:
         seen.add(name)
 
 
-Row = TypeVar("Row", bound=BaseModel)
+RowT = TypeVar("RowT", bound=BaseModel)
 
 
-def _rows(path: Path, kind: type[Row]) -> Iterator[Row]:
+def _rows(path: Path, kind: type[RowT]) -> Iterator[RowT]:
     for number, line in enumerate(_text(path).split("\n"), 1):
         if not line.strip():
             continue
@@ -230,7 +230,7 @@ def _text(path: Path) -> str:
         raise BadData(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def _fits(path: Path) -> bool:
+def _is_predictions_file(path: Path) -> bool:
     return path.name.endswith(_SUFFIXES) and path.is_file()
 
 

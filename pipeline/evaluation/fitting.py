@@ -19,114 +19,125 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.evaluation.calibration import curve
-from pipeline.evaluation.cases import Case, Forms, case_of, records
+from pipeline.evaluation.calibration import reliability_curve
+from pipeline.evaluation.cases import CanonicalEdits, EnsembleCase, case_of, member_records
 from pipeline.evaluation.dataset import Dataset, read_dataset
 from pipeline.selection.scoring.clusters import best
 from pipeline.selection.scoring.confidence import (
+    ConfidenceModel,
     Fit,
-    Fitted,
     Kind,
     Weights,
     choose,
     confidence,
+    probability_features,
     ranking,
-    stakes,
 )
-from pipeline.selection.scoring.features import Evidence
+from pipeline.selection.scoring.features import TextEvidence
 
-_AGAINST = frozenset(
+_NEGATIVE = frozenset(
     {
         *("added", "added_beyond", "removed", "removed_beyond", "regions", "files", "new_file"),
         *("tests", "definition", "imports", "guard", "raises", "prints"),
         *("file_named", "place_named", "alone", "entropy", "distinct"),
     }
 )
-_FOR = frozenset({"adds_only", "removes_only", "share", "support", "leads", "margin"})
-_KINDS = ("tokens_", "lines_", "places_")
-_FREE = frozenset({"aside", "bias", "candidates"})
+_POSITIVE = frozenset({"adds_only", "removes_only", "share", "support", "leads", "margin"})
+_SIMILARITY_PREFIXES = ("tokens_", "lines_", "places_")
+_UNSIGNED = frozenset({"irrelevant_files", "bias", "candidates"})
 
 
 Vector = NDArray[np.floating[Any]]
 Slopes = Callable[[Vector], tuple[Vector, Vector]]
 """The gradient, of n, and the Hessian, of n x n, at a point."""
 _STEPS = 50
-_NEAR = 1e-7
+_TOLERANCE = 1e-7
 _ROUNDING = 1e-10
 
 
 SIZES = (2, 3, 5, 5, 10, 10, 20, 20)
 """How many members each random ensemble has. Twice over for ranks, once for probabilities."""
-STRONG = 0.7
+STRONG_SHARE = 0.7
 """The share of members, by labels, that half the ensembles for ranks are drawn from."""
-UPPER: dict[Kind, float] = {"anonymous": 0.5, "record": 1.0}
+UPPER_SHARE: dict[Kind, float] = {"anonymous": 0.5, "record": 1.0}
 """The share of members, by labels, that ensembles of like strength are drawn from. Where nothing
 tells how good the sources are, they are taken for as good as those of today: the better half."""
-LIKE = 1.3
+NEIGHBOUR_RATIO = 1.3
 """Out of how many neighbours in strength, for each member of an ensemble for probabilities."""
 RANK_PENALTY: dict[Kind, float] = {"anonymous": 0.03, "record": 0.1}
 """On squared standardised weights, per mean log-likelihood of a choice."""
 PROBABILITY_PENALTY = 0.003
 FOLDS = 4
 """Parts that ranks are fitted without, when probabilities are fitted to them."""
-CHOSEN = ("share", "support", "alone", "tokens_mean", "tokens_nearest", "added", "removed", "files")
+CHOSEN_FEATURES = (
+    "share",
+    "support",
+    "alone",
+    "tokens_mean",
+    "tokens_nearest",
+    "added",
+    "removed",
+    "files",
+)
 
 
 @dataclass(frozen=True)
-class Sample:
+class EnsembleSample:
     """One instance with the members of a random ensemble."""
 
     repo: str
-    like: bool
+    equal_strength: bool
     """Whether the members are of like strength, as the samples of one system are."""
-    evidence: Evidence
+    evidence: TextEvidence
     right: tuple[bool, ...]
 
 
-def samples(data: Dataset, kind: Kind) -> list[Sample]:
+def samples(data: Dataset, kind: Kind) -> list[EnsembleSample]:
     """Random ensembles for every instance. Those for ranks are the same for both kinds."""
     draw = random.Random(2026)  # noqa: S311
-    forms, known = Forms(data), records(data)
+    forms, known = CanonicalEdits(data), member_records(data)
     ordered = sorted(data.members, key=lambda m: -len(data.resolved[m]))
-    found: list[Sample] = []
+    found: list[EnsembleSample] = []
     for instance in data.instances:
         for number, size in enumerate(SIZES * 3):
             like = number >= 2 * len(SIZES)
             pool = (
-                _neighbours(ordered, size, UPPER[kind], draw)
+                _pick_neighbours(ordered, size, UPPER_SHARE[kind], draw)
                 if like
-                else ordered[: _share(ordered, STRONG)]
+                else ordered[: _share_count(ordered, STRONG_SHARE)]
                 if number % 2
                 else ordered
             )
             members = draw.sample(pool, min(size, len(pool)))
             case = case_of(data, forms, known, instance, members)
             if case.members:
-                found.append(Sample(instance.repo, like, _evidence(case, kind), case.right))
+                found.append(EnsembleSample(instance.repo, like, _evidence(case, kind), case.right))
     return found
 
 
-def _neighbours(
+def _pick_neighbours(
     ordered: Sequence[str], size: int, upper: float, draw: random.Random
 ) -> Sequence[str]:
     """Members of like strength, a few more than `size`; `ordered` is strongest first."""
-    among = ordered[: _share(ordered, upper)]
-    width = min(round(size * LIKE) + 1, len(among))
+    among = ordered[: _share_count(ordered, upper)]
+    width = min(round(size * NEIGHBOUR_RATIO) + 1, len(among))
     first = draw.randrange(len(among) - width + 1)
     return among[first : first + width]
 
 
-def _share(ordered: Sequence[str], share: float) -> int:
+def _share_count(ordered: Sequence[str], share: float) -> int:
     return max(int(len(ordered) * share), 1)
 
 
-def _evidence(case: Case, kind: Kind) -> Evidence:
-    return case.recorded if kind == "record" else case.evidence
+def _evidence(case: EnsembleCase, kind: Kind) -> TextEvidence:
+    return case.evidence_with_records if kind == "record" else case.evidence
 
 
-def fit_rank(found: Sequence[Sample], penalty: float, names: Sequence[str]) -> dict[str, float]:
+def fit_rank(
+    found: Sequence[EnsembleSample], penalty: float, names: Sequence[str]
+) -> dict[str, float]:
     """Conditional logit: the right candidates of a sample against its wrong ones."""
-    mixed = [s for s in found if not s.like and 0 < sum(s.right) < len(s.right)]
+    mixed = [s for s in found if not s.equal_strength and 0 < sum(s.right) < len(s.right)]
     rows: Vector = np.array([[row[n] for n in names] for s in mixed for row in s.evidence.rows])
     scale = rows.std(axis=0) + 1e-9
     rows = rows / scale
@@ -145,7 +156,7 @@ def fit_rank(found: Sequence[Sample], penalty: float, names: Sequence[str]) -> d
         bend: Vector = (rows.T @ (rows * chance[:, None]) - middle.T @ middle) / len(mixed)
         return slope, bend + 2 * penalty * np.eye(len(names))
 
-    return _named(names, minimum(slopes, [sign(n) for n in names]) / scale)
+    return _by_name(names, minimise(slopes, [weight_sign(n) for n in names]) / scale)
 
 
 def fit_probability(
@@ -165,34 +176,38 @@ def fit_probability(
         bend = table.T @ (table * (chance * (1 - chance))[:, None]) / len(target)
         return slope, bend + np.diag(2 * penalty + 1e-9)
 
-    return _named(names, minimum(slopes, [sign(n) for n in names]) / scale)
+    return _by_name(names, minimise(slopes, [weight_sign(n) for n in names]) / scale)
 
 
-def _named(names: Sequence[str], weights: Vector) -> dict[str, float]:
+def _by_name(names: Sequence[str], weights: Vector) -> dict[str, float]:
     return {name: round(float(value), 6) for name, value in zip(names, weights, strict=True)}
 
 
-def fit_weights(found: Sequence[Sample], kind: Kind) -> Weights:
+def fit_weights(found: Sequence[EnsembleSample], kind: Kind) -> Weights:
     """Both steps; probabilities see ranks that were fitted on other repositories."""
     names = [n for n in found[0].evidence.rows[0] if kind == "record" or "record" not in n]
     rows: list[dict[str, float]] = []
     right: list[float] = []
-    for inside, outside in _parts(found):
+    for inside, outside in _repository_folds(found):
         rank = Weights(rank=fit_rank(inside, RANK_PENALTY[kind], names), probability={})
-        for sample in (s for s in outside if s.like):
+        for sample in (s for s in outside if s.equal_strength):
             scores = ranking(sample.evidence, rank)
             tops = best(range(len(scores)), scores)
-            rows.append(stakes(sample.evidence, scores))
+            rows.append(probability_features(sample.evidence, scores))
             right.append(sum(sample.right[c] for c in tops) / len(tops))
-    whole = [n for n in found[0].evidence.whole if kind == "record" or "record" not in n]
-    chosen = [f"chosen_{n}" for n in (*CHOSEN, *(["record_best"] if kind == "record" else []))]
+    whole = [n for n in found[0].evidence.agreement if kind == "record" or "record" not in n]
+    chosen = [
+        f"chosen_{n}" for n in (*CHOSEN_FEATURES, *(["record_best"] if kind == "record" else []))
+    ]
     return Weights(
         rank=fit_rank(found, RANK_PENALTY[kind], names),
         probability=fit_probability(rows, right, ["bias", "margin", *whole, *chosen]),
     )
 
 
-def _parts(found: Sequence[Sample]) -> Iterator[tuple[list[Sample], list[Sample]]]:
+def _repository_folds(
+    found: Sequence[EnsembleSample],
+) -> Iterator[tuple[list[EnsembleSample], list[EnsembleSample]]]:
     """Repositories dealt into folds, largest first, each to the emptiest fold."""
     sizes: dict[str, int] = {}
     for sample in found:
@@ -205,7 +220,7 @@ def _parts(found: Sequence[Sample]) -> Iterator[tuple[list[Sample], list[Sample]
         yield inside, [s for s in found if s.repo in fold]
 
 
-def fit(data: Dataset, told: str, command: str) -> Fitted:
+def fit(data: Dataset, data_note: str, command: str) -> ConfidenceModel:
     """All weights: on everything, and without each repository."""
     fits: dict[Kind, Fit] = {}
     curves: dict[Kind, list[tuple[float, float]]] = {"anonymous": [], "record": []}
@@ -217,31 +232,31 @@ def fit(data: Dataset, told: str, command: str) -> Fitted:
             weights = fit_weights([s for s in found if s.repo != repo], kind)
             without[repo] = weights
             for sample in found:
-                if sample.repo == repo and sample.like:
+                if sample.repo == repo and sample.equal_strength:
                     tops = choose(sample.evidence, weights)
                     share = sum(sample.right[c] for c in tops) / len(tops)
                     curves[kind].append((confidence(sample.evidence, weights), share))
         fits[kind] = Fit(whole=fit_weights(found, kind), without=without)
-    return Fitted(
+    return ConfidenceModel(
         date=datetime.now(UTC).date().isoformat(),
-        data=told,
+        data=data_note,
         method="conditional logit over random ensembles of the members, then logistic regression "
         "of whether the first is right; ridge penalties; repositories kept whole in folds",
         command=command,
         fits=fits,
-        curves={kind: tuple(curve(points)) for kind, points in curves.items()},
+        curves={kind: tuple(reliability_curve(points)) for kind, points in curves.items()},
     )
 
 
 def main() -> int:
     instances, predictions, labels, out = map(Path, sys.argv[1:5])
     data = read_dataset(instances, predictions, labels)
-    told = (
+    data_note = (
         f"{len(data.instances)} instances of SWE-bench Verified with the public leaderboard's "
         f"edits and verdicts of {len(data.members)} systems"
     )
     command = "python -m pipeline.evaluation.fitting INSTANCES PREDICTIONS LABELS OUT"
-    fitted = fit(data, told, command)
+    fitted = fit(data, data_note, command)
     out.write_text(fitted.model_dump_json(indent=1) + "\n", encoding="utf-8")
     return 0
 
@@ -250,35 +265,35 @@ if __name__ == "__main__":
     sys.exit(main())
 
 
-def minimum(slopes: Slopes, signs: Sequence[int]) -> Vector:
+def minimise(slopes: Slopes, signs: Sequence[int]) -> Vector:
     """Where the function is least, each weight of its sign: 1 not negative, -1 not positive, 0 any.
 
     The Hessian must be positive definite. Raises ArithmeticError when 50 steps do not suffice.
     """
-    told = np.array(signs)
-    weights: Vector = np.zeros(len(told))
+    data_note = np.array(signs)
+    weights: Vector = np.zeros(len(data_note))
     for _ in range(_STEPS):
         slope, bend = slopes(weights)
-        moved = quadratic(bend, bend @ weights - slope, told)
-        near = np.abs(moved - weights).max(initial=0.0) < _NEAR
+        moved = minimise_quadratic(bend, bend @ weights - slope, data_note)
+        near = np.abs(moved - weights).max(initial=0.0) < _TOLERANCE
         weights = moved
         if near:
             return weights
     raise ArithmeticError(f"no minimum within {_STEPS} steps")
 
 
-def quadratic(bend: Vector, pull: Vector, signs: Vector) -> Vector:
+def minimise_quadratic(bend: Vector, pull: Vector, signs: Vector) -> Vector:
     """The least `w.bend.w / 2 - pull.w` by signs: active sets (Lawson and Hanson 1974, ch. 23)."""
     weights: Vector = np.zeros(len(pull))
     inside = signs == 0
     while True:
-        goal = _within(bend, pull, inside)
+        goal = _solve_within(bend, pull, inside)
         while (wrong := inside & (signs * goal < 0)).any():
             here, there = weights[wrong], goal[wrong]
             weights = weights + float((here / (here - there)).min()) * (goal - weights)
             inside &= (signs == 0) | (signs * weights > _ROUNDING)
             weights = np.where(inside, weights, 0.0)
-            goal = _within(bend, pull, inside)
+            goal = _solve_within(bend, pull, inside)
         weights = goal
         gain = np.where(inside, 0.0, signs * (pull - bend @ weights))
         if gain.max(initial=0.0) < _ROUNDING:
@@ -286,24 +301,24 @@ def quadratic(bend: Vector, pull: Vector, signs: Vector) -> Vector:
         inside[int(gain.argmax())] = True
 
 
-def _within(bend: Vector, pull: Vector, inside: NDArray[np.bool_]) -> Vector:
+def _solve_within(bend: Vector, pull: Vector, inside: NDArray[np.bool_]) -> Vector:
     chosen = np.flatnonzero(inside)
     goal: Vector = np.zeros(len(pull))
     goal[chosen] = np.linalg.solve(bend[np.ix_(chosen, chosen)], pull[chosen])
     return goal
 
 
-def sign(name: str) -> int:
+def weight_sign(name: str) -> int:
     """-1: the weight must not be positive; 1: not negative; 0: it may be either.
 
     `chosen_` before a name makes no difference. Raises KeyError for a name of which nothing is
     known.
     """
     name = name.removeprefix("chosen_")
-    if name in _AGAINST:
+    if name in _NEGATIVE:
         return -1
-    if name in _FOR or name.startswith(_KINDS):
+    if name in _POSITIVE or name.startswith(_SIMILARITY_PREFIXES):
         return 1
-    if name in _FREE or name.startswith("record"):
+    if name in _UNSIGNED or name.startswith("record"):
         return 0
     raise KeyError(name)

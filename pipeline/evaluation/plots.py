@@ -20,7 +20,9 @@ class Axis:
     ticks: Sequence[float]
 
 
-def lines(title: str, x: Axis, y: Axis, series: Mapping[str, Sequence[tuple[float, float]]]) -> str:
+def line_chart(
+    title: str, x: Axis, y: Axis, series: Mapping[str, Sequence[tuple[float, float]]]
+) -> str:
     """A chart of one line for each of `series`, with a legend at its right."""
     parts = [_frame(title, x, y)]
     for number, (name, points) in enumerate(series.items()):
@@ -39,7 +41,7 @@ def lines(title: str, x: Axis, y: Axis, series: Mapping[str, Sequence[tuple[floa
     return _svg(title, parts)
 
 
-def bars(
+def bar_chart(
     title: str,
     axis: Axis,
     rows: Sequence[tuple[str, float, tuple[float, float] | None]],

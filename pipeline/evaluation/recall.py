@@ -12,31 +12,31 @@ from pydantic import BaseModel, ConfigDict
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import GitFailed
-from pipeline.context.files.discover import sources_of
+from pipeline.context.files.discover import find_sources
 from pipeline.context.files.sources import Sources
 from pipeline.context.relevance.scan import scan
-from pipeline.context.search.embeddings import Meaning
+from pipeline.context.search.embeddings import EmbeddingRanker
 from pipeline.context.search.prefilter import prefilter
-from pipeline.evaluation.dataset import Located
-from pipeline.evaluation.plots import Axis, lines
+from pipeline.evaluation.dataset import LocatedInstance
+from pipeline.evaluation.plots import Axis, line_chart
 from pipeline.models.base import Model
 from pipeline.store import Store
 from pipeline.types import Issue
 
 BUDGETS: Final = (4_000, 8_000, 16_000, 32_000, 60_000, 128_000)
 """Tokens of context."""
-KEPT: Final = 100
+PREFILTERED_FILES: Final = 100
 """How many files the prefilter leaves to the scout where both work together."""
-WITH_MEANING: Final = "words and meaning"
+WITH_EMBEDDINGS: Final = "words and meaning"
 """The way of the prefilter with an embedding model."""
 _EDITED = re.compile(r"^--- a/(.+?)\t?$", re.MULTILINE)
 
 
-class _Row(BaseModel):
+class _RecallModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Way(_Row):
+class MethodRecall(_RecallModel):
     """One way of finding files, over all instances."""
 
     recall: dict[int, float]
@@ -49,16 +49,16 @@ class Way(_Row):
     """Mean tokens that a model read to find them."""
 
 
-class Recall(_Row):
+class Recall(_RecallModel):
     instances: int
     """Those that were measured."""
     missing: dict[str, str]
     """Instance to why it was not: its tree is not there, or its edit changes no source file."""
-    ways: dict[str, Way]
+    ways: dict[str, MethodRecall]
 
 
 @dataclass(frozen=True)
-class Case:
+class RecallCase:
     """One instance with the orders that each way gives."""
 
     needed: frozenset[str]
@@ -67,11 +67,11 @@ class Case:
     read: Mapping[str, int]
 
 
-class Unmeasured(Exception):
+class CannotMeasure(Exception):
     """An instance that cannot be measured; the sentence says why."""
 
 
-def tree_of(trees: Path, repo: str) -> Path | None:
+def find_clone(trees: Path, repo: str) -> Path | None:
     """The bare clone of `owner/name` in a folder of clones, however it is called."""
     owner, _, name = repo.partition("/")
     stems = (f"{owner}+{name}/repo", f"{owner}+{name}", f"{owner}__{name}", f"{owner}/{name}", name)
@@ -79,74 +79,78 @@ def tree_of(trees: Path, repo: str) -> Path | None:
     return next((place for place in places if (place / "objects").is_dir()), None)
 
 
-async def case_of(
-    row: Located, trees: Path, scout: Model | None, store: Store, meaning: Meaning | None = None
-) -> Case:
+async def measure_case(
+    row: LocatedInstance,
+    trees: Path,
+    scout: Model | None,
+    store: Store,
+    ranker: EmbeddingRanker | None = None,
+) -> RecallCase:
     """What each way finds for one instance. `store` keeps the scout's verdicts.
 
     Raises:
         Unmeasured: there is nothing to measure it on. Else what the model raises.
     """
-    sources = await _sources(row, trees)
+    sources = await _open_sources(row, trees)
     needed = frozenset(_EDITED.findall(row.patch)) & sources.by_path.keys()
     if not needed:
-        raise Unmeasured("Its edit changes no source file that exists before it.")
+        raise CannotMeasure("Its edit changes no source file that exists before it.")
     issue = Issue(repository=row.repo, title="", body=row.problem_statement)
-    hits = await prefilter(sources, issue, len(sources.files), strangers=True)
+    hits = await prefilter(sources, issue, len(sources.files), fill_up=True)
     order = [hit.path for hit in hits.kept]
     orders: dict[str, list[str]] = {"words": order}
     read = {"words": 0}
-    if meaning is not None:
+    if ranker is not None:
         joined = await prefilter(
-            sources, issue, len(sources.files), strangers=True, meaning=meaning
+            sources, issue, len(sources.files), fill_up=True, embedding_ranker=ranker
         )
-        if not joined.joined:
-            raise Unmeasured(joined.meaning)
+        if not joined.embedding_used:
+            raise CannotMeasure(joined.meaning)
         order = [hit.path for hit in joined.kept]
-        orders[WITH_MEANING], read[WITH_MEANING] = order, 0
+        orders[WITH_EMBEDDINGS], read[WITH_EMBEDDINGS] = order, 0
     if scout is not None:
         verdicts = await scan(sources, sources.files, issue, scout=scout, store=store)
         kept = {v.path: v.answer == "unknown" for v in verdicts if v.answer != "not relevant"}
         orders["scout"] = sorted((p for p in order if p in kept), key=lambda path: kept[path])
-        first = set(order[:KEPT])
+        first = set(order[:PREFILTERED_FILES])
         orders["both"] = [path for path in orders["scout"] if path in first]
         read["scout"] = sum(file.tokens for file in sources.files)
         read["both"] = sum(sources.by_path[path].tokens for path in first)
-    return Case(needed, {f.path: f.tokens for f in sources.files}, orders, read)
+    return RecallCase(needed, {f.path: f.tokens for f in sources.files}, orders, read)
 
 
-async def _sources(row: Located, trees: Path) -> Sources:
-    tree = tree_of(trees, row.repo)
+async def _open_sources(row: LocatedInstance, trees: Path) -> Sources:
+    tree = find_clone(trees, row.repo)
     if tree is None:
-        raise Unmeasured(f"{trees} holds no clone of {row.repo}.")
+        raise CannotMeasure(f"{trees} holds no clone of {row.repo}.")
     try:
         codebase = await Codebase.open(tree, row.base_commit)
     except GitFailed as failed:
         if failed.command == "ls-tree":
-            raise Unmeasured(f"{tree} is not whole: {failed.words}.") from None
-        raise Unmeasured(f"{tree} has no commit {row.base_commit}.") from None
-    return await sources_of(codebase)
+            raise CannotMeasure(f"{tree} is not whole: {failed.words}.") from None
+        raise CannotMeasure(f"{tree} has no commit {row.base_commit}.") from None
+    return await find_sources(codebase)
 
 
-def recall_of(cases: Sequence[Case], missing: Mapping[str, str]) -> Recall:
+def compute_recall(cases: Sequence[RecallCase], missing: Mapping[str, str]) -> Recall:
     """The table over `cases`; no ways when there are none."""
     names = list(cases[0].orders) if cases else []
-    ways = {name: _way(cases, name) for name in names}
+    ways = {name: _recall_of_method(cases, name) for name in names}
     return Recall(instances=len(cases), missing=dict(missing), ways=ways)
 
 
-def _way(cases: Sequence[Case], name: str) -> Way:
+def _recall_of_method(cases: Sequence[RecallCase], name: str) -> MethodRecall:
     recall: dict[int, float] = {}
     tokens: dict[int, float] = {}
     last: list[int] = []
     for budget in BUDGETS:
-        taken = [_taken(case, name, budget) for case in cases]
+        taken = [_files_within(case, name, budget) for case in cases]
         found = [case.needed <= some for case, some in zip(cases, taken, strict=True)]
         last = [sum(case.tokens[p] for p in some) for case, some in zip(cases, taken, strict=True)]
         recall[budget] = 100 * sum(found) / len(cases)
         tokens[budget] = sum(last) / len(cases)
     whole = [sum(case.tokens.values()) for case in cases]
-    return Way(
+    return MethodRecall(
         recall=recall,
         tokens=tokens,
         compression=sum(a / max(1, b) for a, b in zip(whole, last, strict=True)) / len(cases),
@@ -154,7 +158,7 @@ def _way(cases: Sequence[Case], name: str) -> Way:
     )
 
 
-def _taken(case: Case, name: str, budget: int) -> set[str]:
+def _files_within(case: RecallCase, name: str, budget: int) -> set[str]:
     """Whole files in turn, each that still fits."""
     taken: set[str] = set()
     for path in case.orders[name]:
@@ -164,7 +168,7 @@ def _taken(case: Case, name: str, budget: int) -> set[str]:
     return taken
 
 
-def as_markdown(found: Recall) -> str:
+def render_markdown(found: Recall) -> str:
     """The table for a person, and what is missing."""
     heads = " | ".join(f"{budget:,}" for budget in BUDGETS)
     rows = [
@@ -178,7 +182,7 @@ def as_markdown(found: Recall) -> str:
             f"{found.instances} instances: per cent whose edited files are all within so many "
             "tokens. Files are taken whole, in the order of the prefilter: by the words they "
             "share with the issue, and by meaning where an embedding model is set; "
-            f"`both` lets the scout read the first {KEPT} only. No solver ranks.\n",
+            f"`both` lets the scout read the first {PREFILTERED_FILES} only. No solver ranks.\n",
             f"| way | {heads} | tokens shown | compression | tokens read |",
             "|---|" + "--:|" * (len(BUDGETS) + 3),
             *rows,
@@ -190,10 +194,10 @@ def as_markdown(found: Recall) -> str:
     )
 
 
-def as_svg(found: Recall) -> str:
+def render_svg(found: Recall) -> str:
     """Recall by budget, one line for each way."""
     ticks = tuple(float(n) for n in (0, 32_000, 64_000, 96_000, 128_000))
-    return lines(
+    return line_chart(
         "Recall of the edited files",
         Axis("context, tokens", 0, BUDGETS[-1], ticks),
         Axis("instances, %", 0, 100, tuple(float(n) for n in range(0, 101, 20))),

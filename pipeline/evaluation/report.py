@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from pipeline.codebase.text import count_of
-from pipeline.evaluation.plots import Axis, bars, lines
+from pipeline.codebase.text import pluralize
+from pipeline.evaluation.plots import Axis, bar_chart, line_chart
 from pipeline.evaluation.scoring import MethodScore, Report
 
 _TENTHS = tuple(n / 10 for n in range(0, 11, 2))
 _PERCENTS = tuple(float(n) for n in range(0, 101, 20))
 
 
-def as_json(report: Report) -> dict[str, object]:
+def to_json(report: Report) -> dict[str, object]:
     """The promised document: random, oracle, best member and methods, in per cent; and the rest.
 
     What is null there is not known: the gap closed where random and oracle score the same.
@@ -23,17 +23,17 @@ def as_json(report: Report) -> dict[str, object]:
     return report.model_dump(mode="json")
 
 
-def as_markdown(report: Report) -> str:
+def render_markdown(report: Report) -> str:
     """The report for a person, with the tables in the form of CodeMonkeys, Table 2."""
     parts = [
         "# Selection\n",
-        f"{count_of(report.instances, 'instance')}, {count_of(report.members, 'member')}. "
+        f"{pluralize(report.instances, 'instance')}, {pluralize(report.members, 'member')}. "
         "Scores are per cent resolved; ties count as a draw by lot. Intervals are 95 %, bootstrap "
         "over instances. The gap is that between choosing by lot and an oracle.\n",
         "| method | score | interval | gap closed | interval |",
         "|---|---|---|---|---|",
         f"| oracle | {report.oracle:.1f} | | 100 % | |",
-        *(_row(name, m) for name, m in _ordered(report.methods)),
+        *(_row(name, m) for name, m in _by_score(report.methods)),
         f"| best single member, in hindsight: {escape(report.best_member_name)} "
         f"| {report.best_member:.1f} | | | |",
         f"| random | {report.random:.1f} | | 0 % | |",
@@ -58,21 +58,21 @@ def as_markdown(report: Report) -> str:
     return "\n".join(parts)
 
 
-def figures(report: Report) -> dict[str, str]:
+def render_figures(report: Report) -> dict[str, str]:
     """File name to SVG: after CodeMonkeys' Figures 5 and 6, and the reliability curve."""
     rows: list[tuple[str, float, tuple[float, float] | None]] = [
         ("oracle", report.oracle, None),
-        *((name, m.score, m.ci) for name, m in _ordered(report.methods)),
+        *((name, m.score, m.ci) for name, m in _by_score(report.methods)),
         ("best single member", report.best_member, None),
         ("random", report.random, None),
     ]
     per_cent = Axis("instances resolved, %", 0, 100, _PERCENTS)
-    found = {"methods.svg": bars("Ways of choosing", per_cent, rows)}
+    found = {"methods.svg": bar_chart("Ways of choosing", per_cent, rows)}
     if report.curve:
         found["candidates.svg"] = _candidates(report, per_cent)
     if report.stages:
         steps = [(name, value, None) for name, value in report.stages.items()]
-        found["stages.svg"] = bars("How far each step gets", per_cent, steps, left=460)
+        found["stages.svg"] = bar_chart("How far each step gets", per_cent, steps, left=460)
     if report.serial:
         found["revisions.svg"] = _revisions(
             "Coverage by serial and parallel work", report.serial, per_cent
@@ -82,7 +82,7 @@ def figures(report: Report) -> dict[str, str]:
             "Majority voting by serial and parallel work", report.serial_voted, per_cent
         )
     if report.calibration:
-        found["calibration.svg"] = lines(
+        found["calibration.svg"] = line_chart(
             "Confidence and how often it is right",
             Axis("stated confidence", 0, 1, _TENTHS),
             Axis("share that is right", 0, 1, _TENTHS),
@@ -97,16 +97,18 @@ def figures(report: Report) -> dict[str, str]:
     return found
 
 
-def write(folder: Path, report: Report, chosen: Mapping[str, tuple[tuple[str, str], ...]]) -> None:
+def write_report(
+    folder: Path, report: Report, chosen: Mapping[str, tuple[tuple[str, str], ...]]
+) -> None:
     """Everything into `folder`: report.json, report.md, figures, predictions/METHOD.jsonl.
 
     Predictions are in SWE-bench's format, so that its harness can run them. Raises OSError.
     """
     (folder / "predictions").mkdir(parents=True, exist_ok=True)
-    text = json.dumps(as_json(report), indent=1)
+    text = json.dumps(to_json(report), indent=1)
     (folder / "report.json").write_text(text + "\n", encoding="utf-8")
-    (folder / "report.md").write_text(as_markdown(report), encoding="utf-8")
-    for name, svg in figures(report).items():
+    (folder / "report.md").write_text(render_markdown(report), encoding="utf-8")
+    for name, svg in render_figures(report).items():
         (folder / name).write_text(svg, encoding="utf-8")
     for method, edits in chosen.items():
         stem = method.replace(",", "").replace(" ", "-")
@@ -118,7 +120,7 @@ def write(folder: Path, report: Report, chosen: Mapping[str, tuple[tuple[str, st
         (folder / "predictions" / f"{stem}.jsonl").write_text(body, encoding="utf-8")
 
 
-def _ordered(methods: Mapping[str, MethodScore]) -> list[tuple[str, MethodScore]]:
+def _by_score(methods: Mapping[str, MethodScore]) -> list[tuple[str, MethodScore]]:
     return sorted(methods.items(), key=lambda item: -item[1].score)
 
 
@@ -134,7 +136,7 @@ def _candidates(report: Report, y: Axis) -> str:
     for name in report.curve[0].scores:
         series[name] = [(float(p.k), p.scores[name]) for p in report.curve]
     low = min(sizes) - 1
-    return lines(
+    return line_chart(
         "Coverage and score by number of candidates",
         Axis("candidates for each instance", low, max(max(sizes), low + 1), sizes),
         y,
@@ -147,7 +149,7 @@ def _revisions(title: str, serial: Mapping[str, Sequence[float]], y: Axis) -> st
     sizes = tuple(float(d) for d in range(1, depth + 1))
     series = {name: list(zip(sizes, found, strict=True)) for name, found in serial.items()}
     axis = Axis("edits of each machine, at most", 0, depth, sizes)
-    return lines(title, axis, y, series)
+    return line_chart(title, axis, y, series)
 
 
 def _stages(report: Report) -> list[str]:

@@ -9,17 +9,21 @@ from statistics import fmean
 from types import MappingProxyType
 
 from pipeline.evaluation.bundles import FinishedRun
-from pipeline.evaluation.dataset import BadData, Resolved
+from pipeline.evaluation.dataset import BadData, SampleLabels
 from pipeline.evaluation.predictions import Evaluation
-from pipeline.evaluation.scaling import by_revisions, by_samples, voted_by_revisions
+from pipeline.evaluation.scaling import (
+    coverage_by_revisions,
+    scores_by_samples,
+    voting_by_revisions,
+)
 from pipeline.evaluation.scoring import Report, assemble
 from pipeline.evaluation.statistics import percent
 from pipeline.options import SelectionMethod
-from pipeline.selection.methods import preferred
+from pipeline.selection.methods import best_candidates
 from pipeline.selection.normalise.canonical import normalise
 from pipeline.selection.scoring.clusters import best, medoid
 from pipeline.selection.scoring.confidence import choose, confidence, weights_for
-from pipeline.selection.scoring.standings import Contest, contest
+from pipeline.selection.scoring.standings import Standings, build_standings
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,7 @@ class RunCase:
     """A run's candidates, how they stand by all that the run recorded, and the verdict on each."""
 
     run: FinishedRun
-    known: Contest
+    standings: Standings
     right: tuple[bool, ...]
 
 
@@ -35,55 +39,55 @@ Method = Callable[[RunCase], Sequence[int]]
 """The equally preferred candidates of a case that has at least one; empty: it proposes none."""
 
 
-def _ordered(method: SelectionMethod, case: RunCase) -> Sequence[int]:
-    return preferred(method, case.known)
+def _best_by(method: SelectionMethod, case: RunCase) -> Sequence[int]:
+    return best_candidates(method, case.standings)
 
 
 def top_three(case: RunCase) -> Sequence[int]:
     """By lot among the three that pass most tests, ties to the shorter diff (its methods 3, 4)."""
-    return case.known.table.leaders(3)
+    return case.standings.table.leaders(3)
 
 
 def reporting_tests(case: RunCase) -> Sequence[int]:
     """Most tests passed of those that fail on the unedited code, as often as they are run."""
-    passes = [float(standing.passes) for standing in case.known.standings]
+    passes = [float(standing.passes) for standing in case.standings.entries]
     return best(range(len(passes)), passes)
 
 
 def tests_then_support(case: RunCase) -> Sequence[int]:
     """`reporting_tests`, ties to the fitted ranking."""
-    priors = [standing.prior for standing in case.known.standings]
+    priors = [standing.prior for standing in case.standings.entries]
     return best(reporting_tests(case), priors)
 
 
-def similar(case: RunCase) -> Sequence[int]:
+def by_similarity(case: RunCase) -> Sequence[int]:
     """Most like all others."""
     return medoid([normalise(c.patch.diff) for c in case.run.candidates])
 
 
-def fitted(case: RunCase) -> Sequence[int]:
+def by_confidence(case: RunCase) -> Sequence[int]:
     """The fitted ranking."""
-    return choose(case.known.text, weights_for(case.known.repository))
+    return choose(case.standings.text_evidence, weights_for(case.standings.repository))
 
 
 METHODS: Mapping[str, Method] = MappingProxyType(
     {
-        "majority voting with tests": partial(_ordered, "voting"),
+        "majority voting with tests": partial(_best_by, "voting"),
         "top 3 by tests": top_three,
         "tests that report the issue": reporting_tests,
         "tests that report the issue, ties to confidence": tests_then_support,
-        "exec": partial(_ordered, "exec"),
-        "majority": partial(_ordered, "ast_voting"),
-        "similarity medoid": similar,
-        "confidence": fitted,
-        "evidence": partial(_ordered, "evidence"),
+        "exec": partial(_best_by, "exec"),
+        "majority": partial(_best_by, "ast_voting"),
+        "similarity medoid": by_similarity,
+        "confidence": by_confidence,
+        "evidence": partial(_best_by, "evidence"),
     }
 )
 """By name, as reports print them: what needs no model, made again from what the runs hold."""
-REWARDED: Mapping[str, Method] = MappingProxyType(
+REWARD_METHODS: Mapping[str, Method] = MappingProxyType(
     {
-        "orm_exec": partial(_ordered, "orm_exec"),
-        "dev_search": partial(_ordered, "dev_search"),
+        "orm_exec": partial(_best_by, "orm_exec"),
+        "dev_search": partial(_best_by, "dev_search"),
     }
 )
 """Left out unless a reward model was asked in some run."""
@@ -91,7 +95,7 @@ REWARDED: Mapping[str, Method] = MappingProxyType(
 
 def evaluate_runs(
     runs: Sequence[FinishedRun],
-    resolved: Resolved,
+    resolved: SampleLabels,
     *,
     repositories: Mapping[str, str] = MappingProxyType({}),
     references: Mapping[str, frozenset[str]] = MappingProxyType({}),
@@ -108,18 +112,18 @@ def evaluate_runs(
     for run in runs:
         if run.instance not in resolved:
             raise BadData(f"There are no labels for the run {run.instance}.")
-        _samples_exist(run, resolved)
+        _check_samples_exist(run, resolved)
         right = tuple(_resolves(run, c.sample, resolved) for c in run.candidates)
-        known = _known(run, repositories.get(run.instance, ""))
+        known = _restore_standings(run, repositories.get(run.instance, ""))
         cases.append(RunCase(run, known, right))
-    asked = any(s.reward is not None for case in cases for s in case.known.standings)
-    methods = {**METHODS, **(REWARDED if asked else {}), **_recorded(cases)}
+    asked = any(s.reward is not None for case in cases for s in case.standings.entries)
+    methods = {**METHODS, **(REWARD_METHODS if asked else {}), **_methods_from_verdicts(cases)}
     report = _report(cases, methods, resolved)
     stages = _stages(cases, methods, references)
-    return Evaluation(report.model_copy(update={"stages": stages}), _chosen(cases, methods))
+    return Evaluation(report.model_copy(update={"stages": stages}), _choices(cases, methods))
 
 
-def _samples_exist(run: FinishedRun, resolved: Resolved) -> None:
+def _check_samples_exist(run: FinishedRun, resolved: SampleLabels) -> None:
     known = {*run.revisions, *(candidate.sample for candidate in run.candidates)}
     strange = sorted(set(resolved[run.instance]) - known)
     if strange:
@@ -136,7 +140,7 @@ def _samples_exist(run: FinishedRun, resolved: Resolved) -> None:
             )
 
 
-def _resolves(run: FinishedRun, sample: int, resolved: Resolved) -> bool:
+def _resolves(run: FinishedRun, sample: int, resolved: SampleLabels) -> bool:
     samples = resolved[run.instance]
     if sample not in samples:
         return False
@@ -144,62 +148,72 @@ def _resolves(run: FinishedRun, sample: int, resolved: Resolved) -> bool:
     return revisions is None or len(run.revisions[sample]) - 1 in revisions
 
 
-def _known(run: FinishedRun, repository: str) -> Contest:
-    known = contest(run.table, issue=run.issue, repository=repository)
+def _restore_standings(run: FinishedRun, repository: str) -> Standings:
+    known = build_standings(run.table, issue=run.issue, repository=repository)
     for verdict in run.verdicts.values():
-        told = dict(enumerate(verdict.standings[: len(run.candidates)]))
-        known = known.knowing(
-            broken={c: s.broken for c, s in told.items() if s.broken is not None},
-            rewards={c: s.reward for c, s in told.items() if s.reward is not None},
+        recorded = dict(enumerate(verdict.standings[: len(run.candidates)]))
+        known = known.with_results(
+            broken={c: s.broken for c, s in recorded.items() if s.broken is not None},
+            rewards={c: s.reward for c, s in recorded.items() if s.reward is not None},
         )
     return known
 
 
-def _recorded(cases: Sequence[RunCase]) -> dict[str, Method]:
+def _methods_from_verdicts(cases: Sequence[RunCase]) -> dict[str, Method]:
     """What was chosen when the runs were made, for ways of which every run has a verdict."""
 
-    def chosen(method: str, case: RunCase) -> Sequence[int]:
+    def verdict_choice(method: str, case: RunCase) -> Sequence[int]:
         at = case.run.verdicts[method].chosen
         return [] if at is None or at >= len(case.right) else [at]
 
     every = [set(case.run.verdicts) for case in cases]
     common = sorted(set[str].intersection(*every)) if every else []
-    return {f"{method}, as it was chosen": partial(chosen, method) for method in common}
+    return {f"{method}, as it was chosen": partial(verdict_choice, method) for method in common}
 
 
-def _report(cases: Sequence[RunCase], methods: Mapping[str, Method], resolved: Resolved) -> Report:
-    weights = {case.run.instance: weights_for(case.known.repository) for case in cases}
+def _report(
+    cases: Sequence[RunCase], methods: Mapping[str, Method], resolved: SampleLabels
+) -> Report:
+    weights = {case.run.instance: weights_for(case.standings.repository) for case in cases}
     stated = {
         "confidence": [
-            (confidence(case.known.text, weights[case.run.instance]), _expected(case, fitted))
+            (
+                confidence(case.standings.text_evidence, weights[case.run.instance]),
+                _chance_of_right(case, by_confidence),
+            )
             for case in cases
             if case.right
         ],
         "evidence": [
-            (case.known.confidence(at), float(case.right[at]))
+            (case.standings.confidence(at), float(case.right[at]))
             for case in cases
-            for at in preferred("evidence", case.known)[:1]
+            for at in best_candidates("evidence", case.standings)[:1]
         ],
     }
     samples = sorted({c.sample for case in cases for c in case.run.candidates})
-    members = {f"sample {s}": [_sample(case, s) for case in cases] for s in samples}
+    members = {f"sample {s}": [_sample_score(case, s) for case in cases] for s in samples}
     report = assemble(
         members=members or {"none": [0.0 for _ in cases]},
-        methods={name: [_expected(case, m) for case in cases] for name, m in methods.items()},
+        methods={
+            name: [_chance_of_right(case, m) for case in cases] for name, m in methods.items()
+        },
         stated=stated,
-        points=by_samples([(case.run.table, case.right) for case in cases]),
+        points=scores_by_samples([(case.run.table, case.right) for case in cases]),
     )
     revised = [(case.run, resolved[case.run.instance]) for case in cases]
-    serial = {"serial": by_revisions(revised), "serial_voted": voted_by_revisions(revised)}
+    serial = {
+        "serial": coverage_by_revisions(revised),
+        "serial_voted": voting_by_revisions(revised),
+    }
     return report.model_copy(update=serial)
 
 
-def _sample(case: RunCase, sample: int) -> float:
+def _sample_score(case: RunCase, sample: int) -> float:
     verdicts = zip(case.run.candidates, case.right, strict=True)
     return float(any(right for c, right in verdicts if c.sample == sample))
 
 
-def _expected(case: RunCase, method: Method) -> float:
+def _chance_of_right(case: RunCase, method: Method) -> float:
     picks = _picks(case, method)
     return fmean(case.right[c] for c in picks) if picks else 0.0
 
@@ -215,12 +229,12 @@ def _stages(
 ) -> dict[str, float]:
     """CodeMonkeys, Figure 2: how far each of the three steps gets, in per cent of instances."""
     shown = [
-        float(references[case.run.instance] <= case.run.shown)
+        float(references[case.run.instance] <= case.run.context_files)
         for case in cases
-        if case.run.shown is not None and case.run.instance in references
+        if case.run.context_files is not None and case.run.instance in references
     ]
     context = {"context: every file of the reference edit was shown": percent(shown)}
-    scores = {name: percent([_expected(c, m) for c in cases]) for name, m in methods.items()}
+    scores = {name: percent([_chance_of_right(c, m) for c in cases]) for name, m in methods.items()}
     first = max(scores, key=lambda name: scores[name])
     return {
         **(context if shown else {}),
@@ -229,7 +243,7 @@ def _stages(
     }
 
 
-def _chosen(
+def _choices(
     cases: Sequence[RunCase], methods: Mapping[str, Method]
 ) -> dict[str, tuple[tuple[str, str], ...]]:
     def diff(case: RunCase, method: Method) -> str:

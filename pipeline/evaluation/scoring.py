@@ -9,20 +9,20 @@ from types import MappingProxyType
 from pydantic import BaseModel, ConfigDict
 
 from pipeline.evaluation.calibration import (
-    brier,
+    brier_score,
     calibration_error,
-    curve,
-    error_by_chance,
+    chance_error,
+    reliability_curve,
 )
 from pipeline.evaluation.statistics import gap_closed, gap_interval, interval, percent
-from pipeline.selection.scoring.confidence import Bin
+from pipeline.selection.scoring.confidence import CalibrationBin
 
 
-class _Strict(BaseModel):
+class _ReportModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class MethodScore(_Strict):
+class MethodScore(_ReportModel):
     """One method, in per cent."""
 
     score: float
@@ -33,7 +33,7 @@ class MethodScore(_Strict):
     gap_closed_ci: tuple[float, float]
 
 
-class Point(_Strict):
+class CurvePoint(_ReportModel):
     """A figure's points at `k` candidates an instance, in per cent."""
 
     k: int
@@ -41,7 +41,7 @@ class Point(_Strict):
     scores: Mapping[str, float]
 
 
-class Calibration(_Strict):
+class Calibration(_ReportModel):
     """Of the fitted confidence, on instances of repositories it was not fitted on."""
 
     error: float
@@ -54,10 +54,10 @@ class Calibration(_Strict):
     """The share of choices that are right."""
     brier: float
     """The mean squared distance of confidence and outcome (Brier 1950); needs no ranges."""
-    curve: tuple[Bin, ...]
+    curve: tuple[CalibrationBin, ...]
 
 
-class Report(_Strict):
+class Report(_ReportModel):
     """One evaluation. Scores are in per cent of instances."""
 
     instances: int
@@ -70,7 +70,7 @@ class Report(_Strict):
     methods: Mapping[str, MethodScore]
     calibration: Mapping[str, Calibration] = {}
     """By the method whose choice is meant."""
-    curve: tuple[Point, ...] = ()
+    curve: tuple[CurvePoint, ...] = ()
     serial: Mapping[str, tuple[float, ...]] = {}
     """Coverage after 1, 2, 3 … edits of each machine, by the number of machines; runs only."""
     serial_voted: Mapping[str, tuple[float, ...]] = {}
@@ -84,7 +84,7 @@ def assemble(
     members: Mapping[str, Sequence[float]],
     methods: Mapping[str, Sequence[float]],
     stated: Mapping[str, Sequence[tuple[float, float]]] = MappingProxyType({}),
-    points: Sequence[Point] = (),
+    points: Sequence[CurvePoint] = (),
 ) -> Report:
     """The report of per-instance results, each 0 to 1 and all in the same order of instances.
 
@@ -120,12 +120,12 @@ def assemble(
 
 
 def _calibration(stated: Sequence[tuple[float, float]]) -> Calibration:
-    bins = curve(stated)
+    bins = reliability_curve(stated)
     return Calibration(
         error=calibration_error(bins),
-        by_chance=error_by_chance([confidence for confidence, _ in stated]),
+        by_chance=chance_error([confidence for confidence, _ in stated]),
         stated=fmean(confidence for confidence, _ in stated),
         right=fmean(right for _, right in stated),
-        brier=brier(stated),
+        brier=brier_score(stated),
         curve=tuple(bins),
     )

@@ -51,16 +51,16 @@ def gap_interval(
 ) -> tuple[float, float]:
     """The 95 % interval of the gap closed; all three are resampled together."""
 
-    def closed(drawn: Sequence[int]) -> float:
+    def gap_ratio(drawn: Sequence[int]) -> float:
         low, high = sum(lowest[i] for i in drawn), sum(highest[i] for i in drawn)
         return (
             100 * (sum(values[i] for i in drawn) - low) / (high - low) if high > low else math.nan
         )
 
-    return bootstrap(len(values), closed)
+    return bootstrap(len(values), gap_ratio)
 
 
-def coverage(right: int, of: int, k: int) -> float:
+def coverage_at_k(right: int, of: int, k: int) -> float:
     """The chance that at least one of `k` candidates drawn from `of` is among the `right` ones.
 
     The unbiased estimator of Chen et al. 2021, as Large Language Monkeys uses it.

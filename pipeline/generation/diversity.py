@@ -12,7 +12,7 @@ from pipeline.models.base import ContextTooLong, Message, Model, ModelRefused
 from pipeline.replies import Malformed, Tag, only_tag
 from pipeline.store import Store
 from pipeline.types import Frozen, Issue
-from prompts import render, shortened
+from prompts import render, shorten
 from sandbox.base import Execution
 
 APPROACHES_KEY = "approaches"
@@ -22,7 +22,7 @@ _MOST_OTHERS = 6
 """Edits of finished samples that an informed one is shown."""
 _DIFF = 3000
 """Characters of each of them."""
-_LISTED = "0123456789.-*•) \t"
+_BULLETS = "0123456789.-*•) \t"
 
 
 class Approaches(Frozen):
@@ -31,7 +31,7 @@ class Approaches(Frozen):
     lines: tuple[str, ...] = ()
 
 
-class Other(Frozen):
+class TriedEdit(Frozen):
     """What a finished sample came to."""
 
     sample: int
@@ -44,10 +44,10 @@ class Direction(Frozen):
     """Where one editing machine is sent, after the opening that all of them share."""
 
     approach: str = ""
-    others: tuple[Other, ...] = Field(default=())
+    others: tuple[TriedEdit, ...] = Field(default=())
     """Empty for an independent sample."""
 
-    def repeated(self, diff: str) -> str:
+    def find_repetition(self, diff: str) -> str:
         """That `diff` is one of the others' edits, as a sentence; else nothing."""
         if all(other.diff != diff for other in self.others):
             return ""
@@ -70,17 +70,17 @@ async def draw_approaches(model: Model, issue: Issue, count: int, store: Store) 
     except (ModelRefused, ContextTooLong):
         drawn = Approaches()
     else:
-        drawn = Approaches(lines=_lines(reply.text)[:count])
+        drawn = Approaches(lines=_parse_lines(reply.text)[:count])
     await store.save(APPROACHES_KEY, drawn)
     return drawn
 
 
-def _lines(reply: str) -> tuple[str, ...]:
+def _parse_lines(reply: str) -> tuple[str, ...]:
     match only_tag(reply, "approaches"):
         case Malformed():
             return ()
         case Tag(_, body):
-            bare = (line.strip().lstrip(_LISTED) for line in body.splitlines())
+            bare = (line.strip().lstrip(_BULLETS) for line in body.splitlines())
             return tuple(dict.fromkeys(line[:_LONGEST] for line in bare if line))
 
 
@@ -90,7 +90,7 @@ def is_informed(sample: int, share: float) -> bool:
     return int(share * (sample + 1) + 1e-9) > int(share * sample + 1e-9) and sample > 0
 
 
-class Finished(NamedTuple):
+class FinishedSample(NamedTuple):
     sample: int
     diff: str
     run: Execution | None
@@ -99,27 +99,27 @@ class Finished(NamedTuple):
     """Tests of the repository that the edit was seen to break."""
 
 
-def told(finished: Sequence[Finished]) -> tuple[Other, ...]:
+def to_tried_edits(finished: Sequence[FinishedSample]) -> tuple[TriedEdit, ...]:
     """What informed samples are shown of finished ones; of equal edits the first."""
-    distinct: dict[str, Other] = {}
+    distinct: dict[str, TriedEdit] = {}
     for sample, diff, run, broken in finished:
-        how = _fared(run)
+        how = _describe_run(run)
         if broken:
             how += f" Tests of the repository that it breaks: {broken}."
-        distinct.setdefault(diff, Other(sample=sample, diff=diff, how=how))
+        distinct.setdefault(diff, TriedEdit(sample=sample, diff=diff, how=how))
     return tuple(distinct.values())[:_MOST_OTHERS]
 
 
-def shown(others: Sequence[Other]) -> list[dict[str, str]]:
+def to_template_values(others: Sequence[TriedEdit]) -> list[dict[str, str]]:
     """For the template."""
-    return [{"diff": shortened(other.diff, _DIFF), "how": other.how} for other in others]
+    return [{"diff": shorten(other.diff, _DIFF), "how": other.how} for other in others]
 
 
-def _fared(run: Execution | None) -> str:
+def _describe_run(run: Execution | None) -> str:
     if run is None:
         return "It was not run."
     if run.exit_code is None:
         return "With it, its script did not end by itself."
     meaning = {0: "the issue is fixed", 2: "the issue is not fixed"}
-    said = meaning.get(run.exit_code, "the script is broken")
-    return f"With it, its script exits with code {run.exit_code}: {said}."
+    outcome = meaning.get(run.exit_code, "the script is broken")
+    return f"With it, its script exits with code {run.exit_code}: {outcome}."

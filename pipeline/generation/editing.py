@@ -8,11 +8,11 @@ from typing import Protocol
 from pydantic import Field
 
 from pipeline.codebase.commit import Codebase
-from pipeline.codebase.syntax import syntax_errors
-from pipeline.concurrency import both, together
-from pipeline.edits.read import Edited, read_edit
-from pipeline.generation.diversity import Direction, shown
-from pipeline.machine import Attempt, Machine, State
+from pipeline.codebase.syntax import find_syntax_errors
+from pipeline.concurrency import gather_all, gather_two
+from pipeline.edits.read import ParsedEdit, read_edit
+from pipeline.generation.diversity import Direction, to_template_values
+from pipeline.machine import Machine, ReplyKind, State
 from pipeline.models.base import Message, Model
 from pipeline.options import Options
 from pipeline.replies import Malformed, Tag, only_tag
@@ -39,7 +39,7 @@ class EditingState(State):
     """Each revision's run: the newest script with the newest edit, as they then were."""
     broken: list[tuple[str, ...]] = Field(default_factory=list[tuple[str, ...]])
     """Beside `edited`: the repository's own tests that the edit was seen to break."""
-    doubted: list[str] = Field(default_factory=list[str])
+    warnings: list[str] = Field(default_factory=list[str])
     """What was said of edits that do not parse or repeat another's."""
     approach: str = ""
     """The approach that was suggested; empty when none was."""
@@ -105,29 +105,29 @@ class EditingMachine(Machine[EditingState]):
         shared = render("editing/context", issue=self._issue, files=self._context.files)
         return EditingState(
             messages=[Message(role="user", text=shared)],
-            pending=self._question(script, run),
+            pending=self._render_question(script, run),
             scripts=[script.text],
             base=[run],
             approach="" if self._direction.others else self._direction.approach,
             informed_by=tuple(other.sample for other in self._direction.others),
         )
 
-    def _question(self, script: TestScript, run: Execution) -> str:
+    def _render_question(self, script: TestScript, run: Execution) -> str:
         return render(
             "editing/write",
             script=script.text,
             run=run,
             approach=self._direction.approach,
-            others=shown(self._direction.others),
+            others=to_template_values(self._direction.others),
         )
 
-    async def read(self, state: EditingState, reply: str) -> Attempt | Malformed:
+    async def read(self, state: EditingState, reply: str) -> ReplyKind | Malformed:
         allowed = ("edit", "script", "approve") if state.edited else ("edit",)
         match only_tag(reply, *allowed):
             case Malformed() as malformed:
                 return malformed
             case Tag("approve"):
-                return Attempt.APPROVED
+                return ReplyKind.APPROVED
             case Tag("script", body):
                 if not body.strip():
                     return Malformed("The <script> block is empty. Send the whole script.")
@@ -136,22 +136,24 @@ class EditingMachine(Machine[EditingState]):
                 edited = await self._read_edit(body)
                 if isinstance(edited, Malformed):
                     return edited
-                doubt = self._direction.repeated(edited.patch.diff) or await self._doubt(edited)
-                if doubt and doubt not in state.doubted:
-                    state.doubted.append(doubt)
-                    return Malformed(doubt)
+                warning = self._direction.find_repetition(
+                    edited.patch.diff
+                ) or await self._check_syntax(edited)
+                if warning and warning not in state.warnings:
+                    state.warnings.append(warning)
+                    return Malformed(warning)
                 state.patches.append(edited.patch)
-        return Attempt.REVISED
+        return ReplyKind.REVISED
 
-    async def _doubt(self, edited: Edited) -> str:
+    async def _check_syntax(self, edited: ParsedEdit) -> str:
         """That files do not parse which did, or are new, as a sentence; else nothing.
 
         Said once: the sandbox's Python may be newer than ours, so a model that insists is believed.
         """
         new = {path: data for path, data in edited.contents.items() if data is not None}
-        errors = await syntax_errors(new)
+        errors = await find_syntax_errors(new)
         there = [path for path in errors if path in self._codebase.files]
-        before = await syntax_errors(await self._codebase.read_all(there)) if there else {}
+        before = await find_syntax_errors(await self._codebase.read_all(there)) if there else {}
         found = [f"{path}, {what}" for path, what in errors.items() if path not in before]
         if not found:
             return ""
@@ -161,7 +163,7 @@ class EditingMachine(Machine[EditingState]):
             + "\nSend the whole edit again. (If you are sure of it, send the same once more.)"
         )
 
-    async def _read_edit(self, body: str) -> Edited | Malformed:
+    async def _read_edit(self, body: str) -> ParsedEdit | Malformed:
         known = [file.path for file in self._context.files]
         return await read_edit(
             body,
@@ -175,7 +177,7 @@ class EditingMachine(Machine[EditingState]):
         new_script = len(state.base) < len(state.scripts)
         diff = state.patches[-1].diff
         batch: list[Sequence[str]] = [(diff,), *([()] if new_script else [])]
-        runs, report = await both(self._runs(state.scripts[-1], batch), self._compare(diff))
+        runs, report = await gather_two(self._run(state.scripts[-1], batch), self._compare(diff))
         state.edited.append(runs[0])
         state.base.extend(runs[1:])
         state.broken.append(report.broken if report else ())
@@ -189,9 +191,9 @@ class EditingMachine(Machine[EditingState]):
             own=report.after.execution if report else None,
         )
 
-    async def _runs(self, script: str, batch: Sequence[Sequence[str]]) -> list[Execution]:
+    async def _run(self, script: str, batch: Sequence[Sequence[str]]) -> list[Execution]:
         seconds = self._options.execution_seconds
-        return await together(
+        return await gather_all(
             self._sandbox.run_script(script, diffs=diffs, seconds=seconds) for diffs in batch
         )
 

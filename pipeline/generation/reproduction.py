@@ -8,10 +8,10 @@ from pydantic import Field
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.conventions import Conventions, Runner
-from pipeline.concurrency import together
-from pipeline.edits.patches import patch_of
+from pipeline.concurrency import gather_all
+from pipeline.edits.patches import create_patch
 from pipeline.edits.paths import refusal
-from pipeline.machine import Attempt, Machine, Phase, State
+from pipeline.machine import Machine, Phase, ReplyKind, State
 from pipeline.models.base import Model
 from pipeline.options import Options
 from pipeline.replies import Malformed, tags
@@ -42,13 +42,13 @@ class {case}(unittest.TestCase):
         run = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True)
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
 """
-CASE = "ReproductionTest"
+PLAIN_TEST_CLASS = "ReproductionTest"
 
 
 MAX_FILE_CHARACTERS = 60_000
 _TITLE = 100
 _WORDS = 2000
-_PATIENCE = 2
+_MOST_IMPORT_FAILURES = 2
 """How often a test file that cannot be imported without the edit is sent back before it is taken:
 an issue that asks for a new name may leave no other way."""
 _USUAL_FOLDERS = ("tests", "test", "")
@@ -97,7 +97,7 @@ class ReproductionMachine(Machine[ReproductionState]):
         example: SourceFile | None,
         path: str,
     ) -> None:
-        """`path` is where the test file goes; see `place_for`."""
+        """`path` is where the test file goes; see `choose_test_path`."""
         super().__init__(model, call="reproduction", attempts=options.attempts)
         self._sandbox = sandbox
         self._codebase = codebase
@@ -126,14 +126,14 @@ class ReproductionMachine(Machine[ReproductionState]):
         )
         return ReproductionState(pending=pending, runner=self._conventions.runner)
 
-    async def read(self, state: ReproductionState, reply: str) -> Attempt | Malformed:
+    async def read(self, state: ReproductionState, reply: str) -> ReplyKind | Malformed:
         match tags(reply, "test_file", "title", "cause", "change"):
             case Malformed() as malformed:
                 return malformed
             case blocks:
                 draft = Draft(
                     text=blocks["test_file"].rstrip() + "\n",
-                    title=_line(blocks["title"], _TITLE),
+                    title=_one_line(blocks["title"], _TITLE),
                     cause=blocks["cause"].strip()[:_WORDS],
                     change=blocks["change"].strip()[:_WORDS],
                 )
@@ -143,15 +143,15 @@ class ReproductionMachine(Machine[ReproductionState]):
         if len(draft.text) > MAX_FILE_CHARACTERS or "\0" in draft.text:
             return Malformed("The test file is too long or holds a NUL. Keep to what is needed.")
         state.drafts.append(draft)
-        return Attempt.REVISED
+        return ReplyKind.REVISED
 
     async def execute(self, state: ReproductionState) -> str | None:
         text = state.drafts[-1].text
         data = text.encode("utf-8", "replace")
-        diff = (await patch_of(self._codebase, {self._path: data})).diff
+        diff = (await create_patch(self._codebase, {self._path: data})).diff
         conventions = self._conventions.model_copy(update={"runner": state.runner})
         command = conventions.command_for(self._path)
-        before, after = await together(
+        before, after = await gather_all(
             self._sandbox.run_command(command, diffs=diffs, seconds=self._seconds)
             for diffs in ((diff,), (self._patch.diff, diff))
         )
@@ -159,7 +159,7 @@ class ReproductionMachine(Machine[ReproductionState]):
             state.runner = "unittest"
             state.problem = "pytest is not installed here. Write the test with unittest alone."
         else:
-            state.problem = self._problem(state, before, after)
+            state.problem = self._find_problem(state, before, after)
         if not state.problem:
             state.reproduction = Reproduction(
                 path=self._path,
@@ -178,11 +178,11 @@ class ReproductionMachine(Machine[ReproductionState]):
             runner=state.runner,
         )
 
-    def _problem(self, state: ReproductionState, before: Execution, after: Execution) -> str:
+    def _find_problem(self, state: ReproductionState, before: Execution, after: Execution) -> str:
         """What is wrong with the last draft, as a sentence; empty when nothing is."""
         if not after.passed:
             return "The test file does not pass with the edit."
-        if not _ran(state.runner, after.output):
+        if not _has_passing_test(state.runner, after.output):
             return "The test file passes with the edit only because no test in it ran."
         if before.exit_code is None:
             return "Without the edit the test file does not end by itself."
@@ -192,7 +192,7 @@ class ReproductionMachine(Machine[ReproductionState]):
             return "Without the edit the test file could not be run."
         if before.exit_code == 2 or _NOT_COLLECTED.search(before.output):
             state.not_collected += 1
-            if state.not_collected <= _PATIENCE:
+            if state.not_collected <= _MOST_IMPORT_FAILURES:
                 return (
                     "Without the edit the test file cannot even be imported. Move what only the "
                     "edit adds into the test functions, so that the test itself fails."
@@ -200,7 +200,7 @@ class ReproductionMachine(Machine[ReproductionState]):
         return ""
 
 
-def place_for(
+def choose_test_path(
     issue: Issue, patch: Patch, conventions: Conventions, codebase: Codebase, options: Options
 ) -> str | None:
     """Where the test file may go: beside the others if that is allowed, else where tests usually
@@ -215,7 +215,7 @@ def place_for(
     return None
 
 
-def _ran(runner: Runner, output: str) -> bool:
+def _has_passing_test(runner: Runner, output: str) -> bool:
     """Whether at least one test passed."""
     if runner == "pytest":
         return bool(re.search(r"\b[1-9]\d* passed\b", output))
@@ -224,17 +224,17 @@ def _ran(runner: Runner, output: str) -> bool:
     return bool(counts) and int(counts[-1]) > (int(skipped[-1]) if skipped else 0)
 
 
-def _line(text: str, characters: int) -> str:
+def _one_line(text: str, characters: int) -> str:
     """`text` as one printable line."""
     printable = "".join(c if c.isprintable() else " " for c in text)
     return " ".join(printable.split())[:characters].rstrip(" .")
 
 
-def plain_test(script: TestScript, runner: Runner, words: str) -> str:
+def render_plain_test(script: TestScript, runner: Runner, words: str) -> str:
     """The text of a test file; `words` (untrusted) give its one test a name."""
     lines = "\n".join(f"        {line!r}," for line in script.text.split("\n"))
     name = "_".join(re.findall(r"[a-z0-9]+", words.lower())[:6])[:48].strip("_") or "issue"
     if runner == "pytest":
         return _HEAD.format(imports="", lines=lines) + _PYTEST.format(name=name)
-    test = _UNITTEST.format(name=name, case=CASE)
+    test = _UNITTEST.format(name=name, case=PLAIN_TEST_CLASS)
     return _HEAD.format(imports="import unittest\n", lines=lines) + test

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 
 from pipeline.types import VoteTable
 
-REPORTS = 2
+NOT_FIXED = 2
 """The exit code by which a script says that the issue is not fixed."""
 QUORUM = 2 / 3
 """The share of the independent samples that must agree."""
@@ -22,7 +22,7 @@ def waves(samples: int, *, first: int, adaptive: bool) -> Iterator[range]:
         yield range(start, min(samples, start + size))
 
 
-def enough(
+def is_enough(
     table: VoteTable, independent: Collection[int], started: int, *, least: int = LEAST
 ) -> bool:
     """Whether to stop after a wave (the stop rule).
@@ -40,10 +40,12 @@ def enough(
     solved may cost ten whole runs, 100 samples. From 2 to 3 it costs 83, from 3 to all of them 188.
     So the expected saving is 15 % of the samples, for 0.8 points of the issues.
     """
-    return len(agreeing(table, independent)) >= max(least, math.ceil(QUORUM * started - 1e-9))
+    return len(agreeing_candidates(table, independent)) >= max(
+        least, math.ceil(QUORUM * started - 1e-9)
+    )
 
 
-def agreeing(table: VoteTable, independent: Collection[int]) -> tuple[int, ...]:
+def agreeing_candidates(table: VoteTable, independent: Collection[int]) -> tuple[int, ...]:
     """Indices of candidates that pass each other's scripts: a large such group, best known first.
 
     Grown from the candidate that passes most; the largest possible group may be larger still.
@@ -53,7 +55,7 @@ def agreeing(table: VoteTable, independent: Collection[int]) -> tuple[int, ...]:
         for c, candidate in enumerate(table.candidates)
         if candidate.sample in independent and candidate.test in table.tests
     }
-    fit = [c for c, t in own.items() if _reports(table, t) and table.runs[c][t].passed]
+    fit = [c for c, t in own.items() if _is_reporting(table, t) and table.runs[c][t].passed]
     group: list[int] = []
     for c in sorted(fit, key=lambda c: (-sum(table.runs[c][own[o]].passed for o in fit), c)):
         if all(table.runs[c][own[o]].passed and table.runs[o][own[c]].passed for o in group):
@@ -61,5 +63,5 @@ def agreeing(table: VoteTable, independent: Collection[int]) -> tuple[int, ...]:
     return tuple(group)
 
 
-def _reports(table: VoteTable, test: int) -> bool:
-    return table.base[test].exit_code == REPORTS
+def _is_reporting(table: VoteTable, test: int) -> bool:
+    return table.base[test].exit_code == NOT_FIXED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from pipeline.machine import Attempt, Machine, State
+from pipeline.machine import Machine, ReplyKind, State
 from pipeline.models.base import Message, Model
 from pipeline.options import Options
 from pipeline.replies import Malformed, Tag, only_tag
@@ -59,7 +59,7 @@ class TestingMachine(Machine[TestingState]):
         shared = Message(role="user", text=render("shared/issue", issue=self._issue))
         return TestingState(messages=[shared], pending=render("testing/write"))
 
-    async def read(self, state: TestingState, reply: str) -> Attempt | Malformed:
+    async def read(self, state: TestingState, reply: str) -> ReplyKind | Malformed:
         allowed = ("script", "approve") if state.runs else ("script",)
         match only_tag(reply, *allowed):
             case Malformed() as malformed:
@@ -67,12 +67,12 @@ class TestingMachine(Machine[TestingState]):
             case Tag("approve"):
                 if state.runs[-1].exit_code != NOT_FIXED:
                     return Malformed(render("testing/not_failing", run=state.runs[-1]))
-                return Attempt.APPROVED
+                return ReplyKind.APPROVED
             case tag:
                 if not tag.body.strip():
                     return Malformed("The <script> block is empty. Send the whole script.")
                 state.scripts.append(tag.body + "\n")
-                return Attempt.REVISED
+                return ReplyKind.REVISED
 
     async def execute(self, state: TestingState) -> str:
         run = await self._sandbox.run_script(state.scripts[-1], seconds=self._seconds)

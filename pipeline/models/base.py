@@ -60,7 +60,7 @@ class Message(BaseModel):
     text: str
 
 
-class Form(BaseModel):
+class ReplyFormat(BaseModel):
     """What a reply shall look like, where the service can see to that; else it is not said."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -82,7 +82,7 @@ class Reply(BaseModel):
     thinking: str = ""
     """What a reasoning model thought aloud. Never part of `text`, and never sent back."""
     first: tuple[tuple[str, float], ...] = ()
-    """Candidates for the first token with their probabilities, where a `Form` asked for them."""
+    """Candidates for the first token with their probabilities, where a `ReplyFormat` asked for them."""
     batched: bool = False
     """Whether it was asked in a batch, and is paid so."""
 
@@ -161,7 +161,7 @@ class Model(Protocol):
         call: str,
         temperature: float | None = None,
         max_tokens: int | None = None,
-        form: Form | None = None,
+        form: ReplyFormat | None = None,
     ) -> Reply:
         """Ask for the next message; the last of `messages` is the user's.
 

@@ -12,7 +12,7 @@ REPLY_SECONDS = 90.0
 """What a long reply takes, the wait for a slot included."""
 
 
-def cache_life(options: Options) -> Literal[300, 3600]:
+def cache_lifetime(options: Options) -> Literal[300, 3600]:
     """Seconds, by the longest time between two questions of one machine.
 
     Every read renews what is read, so that only the longest pause counts, not the whole run: one

@@ -10,10 +10,10 @@ from urllib.request import getproxies
 
 from pipeline.models.profiles import price_table
 
-UNKNOWN: Final = ""
+UNKNOWN_HOST: Final = ""
 """A destination that nobody has noted."""
 
-_OWN: Final = tuple(
+_PRIVATE_NETWORKS: Final = tuple(
     ip_network(network)
     for network in (
         *("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16"),
@@ -26,14 +26,14 @@ _OWN: Final = tuple(
 def destinations(url: str) -> tuple[str, ...]:
     """The hosts that what is sent to `url` comes to: its own, and the proxy's before it."""
     parts = urlsplit(url)
-    host = _plain(parts.hostname or UNKNOWN)
+    host = _normalise_host(parts.hostname or UNKNOWN_HOST)
     proxies = getproxies()
     proxy = proxies.get(parts.scheme) or proxies.get("all")
-    passed_by = {_plain(one) for one in proxies.get("no", "").split(",")}
+    passed_by = {_normalise_host(one) for one in proxies.get("no", "").split(",")}
     if not proxy or passed_by & {host, "*"}:
         return (host,)
     named = proxy if "://" in proxy else f"http://{proxy}"
-    return (host, _plain(urlsplit(named).hostname or UNKNOWN))
+    return (host, _normalise_host(urlsplit(named).hostname or UNKNOWN_HOST))
 
 
 def is_own(host: str, declared: Collection[str] = ()) -> bool:
@@ -43,13 +43,13 @@ def is_own(host: str, declared: Collection[str] = ()) -> bool:
     by name, or as a domain with a dot before it. A name is never looked up: whatever it is today
     may be elsewhere tomorrow. A host whose models are paid for is nobody's own.
     """
-    host = _plain(host)
+    host = _normalise_host(host)
     if any(host == paid or host.endswith(f".{paid}") for paid in price_table().paid_hosts):
         return False
     if host == "localhost":
         return True
     names = {one.strip().casefold() for one in declared} - {"", "."}
-    if any(host == _plain(one) or (one[0] == "." and host.endswith(one)) for one in names):
+    if any(host == _normalise_host(one) or (one[0] == "." and host.endswith(one)) for one in names):
         return True
     try:
         address = ip_address(host)
@@ -57,8 +57,8 @@ def is_own(host: str, declared: Collection[str] = ()) -> bool:
         return False
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped
-    return any(address in network for network in _OWN)
+    return any(address in network for network in _PRIVATE_NETWORKS)
 
 
-def _plain(host: str) -> str:
+def _normalise_host(host: str) -> str:
     return host.strip().casefold().rstrip(".")

@@ -10,7 +10,7 @@ Vector: TypeAlias = "array[float]"
 """Of type `f`; not of any particular length."""
 
 
-class NotEmbedded(Exception):
+class EmbeddingFailed(Exception):
     """The model gave no vectors that can be used; `str(error)` is a clause that says why.
 
     It names no address, as it is shown in pull requests.

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from pipeline.models.wrappers.metered import Meter
 
 
-LEAST_THINKING = 1024
+MIN_THINKING_TOKENS = 1024
 """Fewer tokens to think cannot be asked for.
 
 https://platform.claude.com/docs/en/build-with-claude/extended-thinking
 """
 
 
-class Wanted(BaseModel):
+class ModelOptions(BaseModel):
     """What is asked of a model beside what it is."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -36,14 +36,14 @@ class Wanted(BaseModel):
     cache_seconds: Literal[300, 3600] = 300
     """For Anthropic; an hour has its price."""
     thinking_tokens: int = 0
-    """For models that can be told; at least `LEAST_THINKING`, and room is left for a reply."""
+    """For models that can be told; at least `MIN_THINKING_TOKENS`, and room is left for a reply."""
     window: int | None = None
     max_output: int | None = None
     price: Price | None = None
     """These three overrule what `profiles.look_up` says."""
 
 
-USUAL = Wanted()
+DEFAULT_OPTIONS = ModelOptions()
 
 
 def build_model(
@@ -51,7 +51,7 @@ def build_model(
     *,
     api_key: str,
     base_url: str | None = None,
-    wanted: Wanted = USUAL,
+    options: ModelOptions = DEFAULT_OPTIONS,
     prices: PriceTable | None = None,
     sdk_retries: int = SDK_RETRIES,
 ) -> AnthropicModel | OpenAIChatModel:
@@ -65,7 +65,7 @@ def build_model(
         ModelMisconfigured: the key is missing or cannot be one.
     """
     where = spec.base_url or base_url
-    profile = profile_of(spec, wanted, prices)
+    profile = profile_of(spec, options, prices)
     # Each SDK costs about a second and 50 MB to import: only the process that asks pays it.
     if spec.provider == "anthropic":
         from pipeline.models.providers.anthropic import PUBLIC_URL, AnthropicModel
@@ -114,25 +114,25 @@ def build_embedder(spec: ModelSpec, *, api_key: str, meter: Meter | None = None)
 
 
 def profile_of(
-    spec: ModelSpec, wanted: Wanted = USUAL, prices: PriceTable | None = None
+    spec: ModelSpec, options: ModelOptions = DEFAULT_OPTIONS, prices: PriceTable | None = None
 ) -> ModelProfile:
     """The profile of `spec`, with what is wanted of it."""
     known = look_up(spec, prices).profile
-    price = wanted.price or known.price
-    if wanted.cache_seconds == HOUR:
+    price = options.price or known.price
+    if options.cache_seconds == HOUR:
         # A price that was given without one for an hour is never counted below what it says.
         longer = max(price.cache_write, price.cache_write_hour)
         price = price.model_copy(update={"cache_write": longer})
-    max_output = wanted.max_output or known.max_output
+    max_output = options.max_output or known.max_output
     thinking = 0
-    if known.thinking and wanted.thinking_tokens and max_output > 2 * LEAST_THINKING:
-        thinking = min(max(LEAST_THINKING, wanted.thinking_tokens), max_output // 2)
+    if known.thinking and options.thinking_tokens and max_output > 2 * MIN_THINKING_TOKENS:
+        thinking = min(max(MIN_THINKING_TOKENS, options.thinking_tokens), max_output // 2)
     return known.model_copy(
         update={
-            "window": wanted.window or known.window,
+            "window": options.window or known.window,
             "max_output": max_output,
             "price": price,
-            "cache_seconds": wanted.cache_seconds,
+            "cache_seconds": options.cache_seconds,
             "thinking_tokens": thinking,
             "sent_to": destinations(spec.base_url) if spec.base_url else (),
         }

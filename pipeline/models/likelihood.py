@@ -9,7 +9,7 @@ from pipeline.models.base import ModelError, ModelProfile
 from pipeline.types import Issue, Usage
 
 
-class NoScore(ModelError):
+class ScoreUnavailable(ModelError):
     """The server answered, but with nothing that a score can be made of."""
 
 

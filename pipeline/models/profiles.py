@@ -13,17 +13,17 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pipeline.models.base import ModelProfile, Price
 from pipeline.models.spec import ModelSpec
 
-RECORDED = "recorded-"
+RECORDED_PREFIX = "recorded-"
 """Begins the name of a recording; what follows is the model that it stands for."""
 
-_DATED = re.compile(r"-\d{8}$")
+_DATE_SUFFIX = re.compile(r"-\d{8}$")
 
 
-class _Strict(BaseModel):
+class _PriceModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Facts(_Strict):
+class ModelFacts(_PriceModel):
     price: Price
     window: int
     max_output: int
@@ -32,16 +32,16 @@ class Facts(_Strict):
     """Whether the service takes a number of tokens to think before a reply."""
 
 
-class PriceTable(_Strict):
+class PriceTable(_PriceModel):
     version: Literal[1]
     """Of this format."""
     date: str
     """When the list was taken down, as YYYY-MM."""
     source: str
-    models: dict[str, Facts]
-    unknown: Facts
+    models: dict[str, ModelFacts]
+    unknown: ModelFacts
     """Assumed of a paid model that is not in the list: dearer than any that is."""
-    local: Facts
+    local: ModelFacts
     """Assumed of a model on a server of one's own."""
     paid_hosts: tuple[str, ...]
     """Domains whose models are somebody else's, and so not free."""
@@ -51,11 +51,11 @@ class PriceTable(_Strict):
     """When that was taken down."""
 
 
-class Known(_Strict):
+class PricedProfile(_PriceModel):
     """A profile, and how far its price can be trusted."""
 
     profile: ModelProfile
-    priced: Literal["list", "local", "unknown"]
+    price_source: Literal["list", "local", "unknown"]
     note: str
     """One sentence for reports: where the price comes from."""
 
@@ -64,16 +64,16 @@ class PricesInvalid(Exception):
     """A file of prices is none; the text says where and why."""
 
 
-class OwnPrices(_Strict):
+class OwnPrices(_PriceModel):
     """What an operator knows better; the same as the table, and all of it may be left out."""
 
     version: Literal[1]
     date: str
     """When these were taken down, as YYYY-MM."""
-    models: dict[str, Facts] = Field(default_factory=dict[str, Facts])
+    models: dict[str, ModelFacts] = Field(default_factory=dict[str, ModelFacts])
     """In place of the table's of the same name, or beside them."""
-    unknown: Facts | None = None
-    local: Facts | None = None
+    unknown: ModelFacts | None = None
+    local: ModelFacts | None = None
     paid_hosts: tuple[str, ...] = ()
     """Beside the table's."""
 
@@ -111,34 +111,36 @@ def read_prices(path: Path) -> PriceTable:
     )
 
 
-def look_up(spec: ModelSpec, table: PriceTable | None = None) -> Known:
+def look_up(spec: ModelSpec, table: PriceTable | None = None) -> PricedProfile:
     """What is known of the model that `spec` names. Never fails: the unknown is priced high.
 
     `table` is the shipped one unless given.
     A recording is priced as the model that it stands for, and keeps its own name.
     """
     table = table or price_table()
-    name = spec.name.removeprefix(RECORDED)
-    listed = name if name in table.models else _DATED.sub("", name)
+    name = spec.name.removeprefix(RECORDED_PREFIX)
+    listed = name if name in table.models else _DATE_SUFFIX.sub("", name)
     facts = table.models.get(listed)
     if facts is not None:
         note = f"{name} is counted at the list price of {table.date}."
         if listed in table.own:
             note = f"{name} is counted at the operator's own price of {table.own_date}."
-        return _known(spec, facts, "list", note)
+        return _build_profile(spec, facts, "list", note)
     if spec.provider == "openai" and not _is_paid(spec.base_url, table):
-        return _known(spec, table.local, "local", f"{name} runs on a server of one's own: free.")
+        return _build_profile(
+            spec, table.local, "local", f"{name} runs on a server of one's own: free."
+        )
     price = table.unknown.price
     note = (
         f"The price of {name} is not known; it is counted at ${price.input:g} and "
         f"${price.output:g} per million tokens in and out, more than any model of the list."
     )
-    return _known(spec, table.unknown, "unknown", note)
+    return _build_profile(spec, table.unknown, "unknown", note)
 
 
-def _known(
-    spec: ModelSpec, facts: Facts, priced: Literal["list", "local", "unknown"], note: str
-) -> Known:
+def _build_profile(
+    spec: ModelSpec, facts: ModelFacts, price_source: Literal["list", "local", "unknown"], note: str
+) -> PricedProfile:
     profile = ModelProfile(
         provider=spec.provider,
         name=spec.name,
@@ -147,11 +149,11 @@ def _known(
         # Chat completions always take a temperature; Anthropic's models of today do not.
         sampling=facts.sampling or spec.provider == "openai",
         price=facts.price,
-        price_note="" if priced == "list" else note,
+        price_note="" if price_source == "list" else note,
         # A server of chat completions is asked as vLLM is; one that declines is asked without.
         thinking=facts.thinking or spec.provider == "openai",
     )
-    return Known(profile=profile, priced=priced, note=note)
+    return PricedProfile(profile=profile, price_source=price_source, note=note)
 
 
 def _is_paid(base_url: str | None, table: PriceTable) -> bool:

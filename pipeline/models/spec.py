@@ -38,7 +38,7 @@ def parse_spec(text: str) -> ModelSpec:
             f"{text!r} names no model: write anthropic:NAME or openai:NAME@http://host:port/v1."
         )
     name, url = found["name"], found["url"]
-    base_url = None if url is None else checked_url(url)
+    base_url = None if url is None else validate_url(url)
     match provider:
         case "anthropic":
             return ModelSpec(provider="anthropic", name=name, base_url=base_url)
@@ -63,7 +63,7 @@ def parse_specs(text: str) -> tuple[ModelSpec, ...]:
     return specs
 
 
-def checked_url(url: str) -> str:
+def validate_url(url: str) -> str:
     """`url` without its last slash.
 
     Raises:

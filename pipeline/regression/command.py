@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal, cast
 
 from pipeline.codebase.commit import Codebase
-from pipeline.codebase.conventions import detect
+from pipeline.codebase.conventions import detect_conventions
 from pipeline.types import Frozen
 
 Kind = Literal["pytest", "unittest", "other"]
@@ -19,10 +19,10 @@ NO_COMMAND = (
     "I found no tests in this repository, and no test command in its configuration: "
     "set `test` in .github/capuchin.yml."
 )
-_INSIDE = "capuchin_inside"
+_GUEST_PACKAGE = "capuchin_inside"
 _STARTS = ("", "run", "exec", "--")
 """Words after which a program stands; the first is the command's beginning."""
-_MOST = 4
+_MOST_COMMANDS = 4
 """Commands that are tried before the tests count as not to be run."""
 _DJANGO = {
     "tests/runtests.py": ("python", "tests/runtests.py", "-v", "2"),
@@ -44,18 +44,18 @@ class TestCommand(Frozen):
     """Whose tests can be told apart and chosen: pytest's and unittest's."""
     source: Literal["configuration", "tox", "nox", "detection"]
 
-    def started(self) -> tuple[str, ...]:
+    def argv_with_recorder(self) -> tuple[str, ...]:
         """`argv` with our recorder in it, where there is a place for it."""
-        at = runner_at(self.argv)
+        at = find_runner(self.argv)
         words = self.argv
         if at is None:
             return words
         if self.kind == "unittest":
-            return (*words[:at], f"{_INSIDE}.unittest_main", *words[at + 1 :])
+            return (*words[:at], f"{_GUEST_PACKAGE}.unittest_main", *words[at + 1 :])
         # Every broken test is to be named. After a lone -- nothing is an option.
         options = ("--maxfail=0", "--continue-on-collection-errors")
         end = words.index("--", at) if "--" in words[at:] else len(words)
-        plugin = ("-p", f"{_INSIDE}.pytest_plugin")
+        plugin = ("-p", f"{_GUEST_PACKAGE}.pytest_plugin")
         return (*words[: at + 1], *plugin, *words[at + 1 : end], *options, *words[end:])
 
 
@@ -68,22 +68,22 @@ async def find_commands(
     that is pytest or unittest, and what the test files look like. Empty when there is nothing.
     """
     if configured:
-        return (_command(configured, "configuration"),)
+        return (_to_command(configured, "configuration"),)
     found: list[TestCommand] = []
     for path, argv in _DJANGO.items():
-        if path in codebase.files and "django" in (await codebase.text(path) or "").lower():
-            found.append(_command(argv, "detection"))
-    said = await _texts(codebase, ("tox.ini", "pyproject.toml", "noxfile.py"))
-    tox = _tox_lines(said.get("tox.ini", ""), said.get("pyproject.toml", ""))
-    found += [_command(argv, "tox") for argv in filter(None, map(_plain, tox))]
-    nox = _nox_lines(said.get("noxfile.py", ""))
-    found += [_command(argv, "nox") for argv in filter(None, map(_plain, nox))]
-    if argv := (await detect(codebase)).suite_command():
-        found.append(_command(argv, "detection"))
-    return tuple({command.argv: command for command in found}.values())[:_MOST]
+        if path in codebase.files and "django" in (await codebase.read_text(path) or "").lower():
+            found.append(_to_command(argv, "detection"))
+    texts = await _read_texts(codebase, ("tox.ini", "pyproject.toml", "noxfile.py"))
+    tox = _tox_lines(texts.get("tox.ini", ""), texts.get("pyproject.toml", ""))
+    found += [_to_command(argv, "tox") for argv in filter(None, map(_parse_line, tox))]
+    nox = _nox_lines(texts.get("noxfile.py", ""))
+    found += [_to_command(argv, "nox") for argv in filter(None, map(_parse_line, nox))]
+    if argv := (await detect_conventions(codebase)).suite_command():
+        found.append(_to_command(argv, "detection"))
+    return tuple({command.argv: command for command in found}.values())[:_MOST_COMMANDS]
 
 
-def runner_at(words: Sequence[str]) -> int | None:
+def find_runner(words: Sequence[str]) -> int | None:
     """Where the command starts pytest or unittest: as itself, by `-m`, by `uv run` and its like."""
     for at, word in enumerate(words):
         before = words[at - 1] if at else ""
@@ -94,16 +94,16 @@ def runner_at(words: Sequence[str]) -> int | None:
     return None
 
 
-def _command(
+def _to_command(
     argv: Sequence[str], source: Literal["configuration", "tox", "nox", "detection"]
 ) -> TestCommand:
-    at = runner_at(argv)
+    at = find_runner(argv)
     kind: Kind = "other" if at is None else "unittest" if argv[at] == "unittest" else "pytest"
     return TestCommand(argv=tuple(argv), kind=kind, source=source)
 
 
-async def _texts(codebase: Codebase, paths: Sequence[str]) -> dict[str, str]:
-    found = {path: await codebase.text(path) for path in paths if path in codebase.files}
+async def _read_texts(codebase: Codebase, paths: Sequence[str]) -> dict[str, str]:
+    found = {path: await codebase.read_text(path) for path in paths if path in codebase.files}
     return {path: text for path, text in found.items() if text}
 
 
@@ -144,7 +144,7 @@ def _nox_lines(script: str) -> Iterator[str]:
         yield shlex.join(_LITERAL.findall(match[1]))
 
 
-def _plain(line: str) -> tuple[str, ...] | None:
+def _parse_line(line: str) -> tuple[str, ...] | None:
     """A line of tox as a command that needs no tox; None unless it runs pytest or unittest."""
     line = line.partition(": ")[2] if re.match(r"[\w,!-]+: ", line) else line
     line = _POSARGS.sub(lambda match: match[1] or "", line.strip().lstrip("-@ "))
@@ -154,7 +154,7 @@ def _plain(line: str) -> tuple[str, ...] | None:
         words = shlex.split(line)
     except ValueError:
         return None
-    at = runner_at(words)
+    at = find_runner(words)
     if at is None or any("{" in word for word in words):
         return None
     words = words[at:]  # without `coverage run` and its like, which the image may not have

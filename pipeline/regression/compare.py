@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from pipeline.regression.runner import TestRun, TestRunner, Wanted
+from pipeline.regression.runner import RequestedTests, TestRun, TestRunner
 from pipeline.types import SuiteReport, SuiteRun
 
 REPEATS = 2
@@ -15,7 +15,7 @@ MOST_REPEATED = 2000
 
 
 @dataclass(frozen=True)
-class Repeated:
+class RerunResult:
     """What came of the tests that seemed broken."""
 
     passed: tuple[str, ...] = ()
@@ -24,7 +24,7 @@ class Repeated:
     """They did not always pass without the edit."""
 
 
-async def compared(
+async def compare_runs(
     runner: TestRunner,
     base: TestRun,
     after: TestRun,
@@ -39,7 +39,7 @@ async def compared(
     not broken; those that fail in one without the edit are flaky, and left out.
     """
     broken = set(names) - set(after.suite.passed)
-    found = await confirmed(runner, diff, broken, base, repeats)
+    found = await confirm_broken(runner, diff, broken, base, repeats)
     flaky = set(found.flaky)
     passed = {*after.suite.passed, *found.passed} - flaky
     return SuiteReport(
@@ -58,16 +58,16 @@ async def compared(
     )
 
 
-async def confirmed(
+async def confirm_broken(
     runner: TestRunner, diff: str, broken: Collection[str], base: TestRun, repeats: int
-) -> Repeated:
+) -> RerunResult:
     """Run the files of the `broken` tests again, with `diff` and, if they stay broken, without.
 
     Whole files, as a test may lean on its neighbours.
     """
     left = set(broken)
     if not left or len(left) > MOST_REPEATED:
-        return Repeated()
+        return RerunResult()
     wanted = _files_of(left, base)
     passed: set[str] = set()
     for attempt in range(1, repeats + 1):
@@ -75,7 +75,7 @@ async def confirmed(
         passed |= left & set(again.suite.passed)
         left -= passed
         if not left:
-            return Repeated(passed=tuple(sorted(passed)))
+            return RerunResult(passed=tuple(sorted(passed)))
     flaky: set[str] = set()
     for attempt in range(1, repeats + 1):
         again = await runner.run("", wanted, attempt)
@@ -83,9 +83,9 @@ async def confirmed(
         left -= flaky
         if not left:
             break
-    return Repeated(passed=tuple(sorted(passed)), flaky=tuple(sorted(flaky)))
+    return RerunResult(passed=tuple(sorted(passed)), flaky=tuple(sorted(flaky)))
 
 
-def _files_of(names: Collection[str], base: TestRun) -> Wanted:
+def _files_of(names: Collection[str], base: TestRun) -> RequestedTests:
     files = {base.files.get(name, "") for name in names}
-    return Wanted() if "" in files else Wanted(files=tuple(sorted(files)))
+    return RequestedTests() if "" in files else RequestedTests(files=tuple(sorted(files)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pipeline.regression.guest.record import stable
+from pipeline.regression.guest.record import stable_name
 
 _LINE = 1000
 """Characters of a line that are read: no name is longer, but what a program prints may be."""
@@ -18,7 +18,7 @@ _UNITTEST = re.compile(
 )
 
 
-def read_printed(output: str) -> tuple[set[str], set[str]]:
+def parse_console_output(output: str) -> tuple[set[str], set[str]]:
     """The names of passed and of failed tests.
 
     Both empty when the output names fewer passed tests than it counts: part of it is missing, and
@@ -34,10 +34,10 @@ def read_printed(output: str) -> tuple[set[str], set[str]]:
         counted = _COUNT.findall(summary)
         if counted and int(counted[-1]) > len(ok):
             return set(), set()
-        passed = {stable(name) for name in ok}
-        failed = {stable(n.split(" - ")[0]) for kind, n in rows if kind in ("FAILED", "ERROR")}
+        passed = {stable_name(name) for name in ok}
+        failed = {stable_name(n.split(" - ")[0]) for kind, n in rows if kind in ("FAILED", "ERROR")}
     else:
         for name, result in _UNITTEST.findall(output):
             good = result in ("ok", "expected failure")
-            (passed if good else failed).add(stable(name))
+            (passed if good else failed).add(stable_name(name))
     return passed, failed

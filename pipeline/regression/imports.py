@@ -9,10 +9,10 @@ from pathlib import PurePosixPath
 
 from pydantic import BaseModel, ValidationError
 
-from pipeline.codebase.isolated import run_alone
+from pipeline.codebase.isolated import run_isolated
 
-SECONDS = 60.0
-_SCAN = """\
+SCAN_SECONDS = 60.0
+_SCAN_PROGRAM = """\
 import ast, json, sys
 files = json.load(sys.stdin)
 imports, functions = {}, {}
@@ -116,7 +116,7 @@ def _module_names(path: str) -> Iterator[str]:
         yield parts[-1]
 
 
-class Scanned(BaseModel):
+class CodeScan(BaseModel):
     """By path; files that do not parse are missing."""
 
     imports: dict[str, list[tuple[int, str, list[str]]]] = {}
@@ -125,13 +125,13 @@ class Scanned(BaseModel):
     """First line (a decorator's, if it has one) and last, from 1."""
 
 
-async def scan(texts: Mapping[str, str]) -> Scanned:
+async def scan_code(texts: Mapping[str, str]) -> CodeScan:
     """The Python files of `texts`, by path. Nothing when the parser gives up or takes over 60 s."""
     python = {path: text for path, text in texts.items() if path.endswith((".py", ".pyi"))}
     if not python:
-        return Scanned()
-    output = await run_alone(_SCAN, json.dumps(python).encode(), seconds=SECONDS)
+        return CodeScan()
+    output = await run_isolated(_SCAN_PROGRAM, json.dumps(python).encode(), seconds=SCAN_SECONDS)
     try:
-        return Scanned.model_validate_json(output)
+        return CodeScan.model_validate_json(output)
     except ValidationError:
-        return Scanned()
+        return CodeScan()

@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element, ParseError
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
-from pipeline.regression.guest.record import stable
+from pipeline.regression.guest.record import stable_name
 
 MOST_TESTS = 200_000
 
@@ -27,7 +27,7 @@ class Outcomes:
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
 
-def read_junit(documents: Iterable[bytes]) -> Outcomes:
+def parse_junit(documents: Iterable[bytes]) -> Outcomes:
     """The tests of all `documents`; one that is no XML, or has entities in it, tells nothing.
 
     A test is called `classname::name`. Skipped ones are left out. The format is described at
@@ -52,7 +52,7 @@ def _add(found: Outcomes, case: Element) -> None:
     if "skipped" in kinds:
         return
     place = case.get("classname") or case.get("file") or ""
-    name = stable("::".join(filter(None, (place, case.get("name", "")))))
+    name = stable_name("::".join(filter(None, (place, case.get("name", "")))))
     if name:
         found.add(name, good=not kinds & {"failure", "error"}, seconds=_seconds(case))
 

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from pipeline.codebase.commit import Codebase
-from pipeline.codebase.conventions import test_texts
-from pipeline.edits.unified_diff import parse
+from pipeline.codebase.conventions import read_test_files
+from pipeline.edits.unified_diff import parse_diff
 from pipeline.options import Options
 from pipeline.regression.command import find_commands
-from pipeline.regression.compare import compared
-from pipeline.regression.runner import TestRun, TestRunner, Wanted
+from pipeline.regression.compare import compare_runs
+from pipeline.regression.runner import RequestedTests, TestRun, TestRunner
 from pipeline.store import Store
 from pipeline.types import SuiteReport
 from sandbox.base import Sandbox
@@ -33,7 +33,7 @@ class NearbyTests:
         self._sandbox = sandbox
         self._store = store
         self._options = options
-        self._reading = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._known: tuple[list[TestRunner], dict[str, str]] | None = None
 
     async def compare(self, diff: str) -> SuiteReport | None:
@@ -45,30 +45,30 @@ class NearbyTests:
         A run with the edit that does not end counts only if one without it takes less than half
         of the time.
         """
-        runners, texts = await self._tests()
-        touched = parse(diff)
+        runners, texts = await self._load_tests()
+        touched = parse_diff(diff)
         gone = {file.old for file in touched if file.old != file.new}
         changed = list(dict.fromkeys(p for file in touched for p in (file.old, file.new) if p))
-        paths = [path for path in near(changed, texts) if path not in gone]
-        wanted = Wanted(files=tuple(paths))
+        paths = [path for path in nearby_files(changed, texts) if path not in gone]
+        wanted = RequestedTests(files=tuple(paths))
         for runner in runners if paths else ():
             base = await runner.run("", wanted)
             if base.suite.passed or base.suite.failed:
-                return await self._report(runner, base, diff, wanted)
+                return await self._build_report(runner, base, diff, wanted)
         return None
 
-    async def _report(
-        self, runner: TestRunner, base: TestRun, diff: str, wanted: Wanted
+    async def _build_report(
+        self, runner: TestRunner, base: TestRun, diff: str, wanted: RequestedTests
     ) -> SuiteReport | None:
         after = await runner.run(diff, wanted)
         slow = base.suite.execution.seconds * 2 >= runner.seconds
         if after.suite.execution.exit_code is None and slow:
             return None
         names = base.suite.passed
-        return await compared(runner, base, after, diff=diff, names=names, repeats=1)
+        return await compare_runs(runner, base, after, diff=diff, names=names, repeats=1)
 
-    async def _tests(self) -> tuple[list[TestRunner], dict[str, str]]:
-        async with self._reading:
+    async def _load_tests(self) -> tuple[list[TestRunner], dict[str, str]]:
+        async with self._lock:
             if self._known is None:
                 commands = await find_commands(self._codebase, self._options.test_command)
                 seconds = self._options.nearby_seconds
@@ -77,11 +77,11 @@ class NearbyTests:
                     for command in commands
                     if command.kind != "other"
                 ]
-                self._known = (runners, await test_texts(self._codebase))
+                self._known = (runners, await read_test_files(self._codebase))
             return self._known
 
 
-def near(changed: Sequence[str], texts: dict[str, str]) -> list[str]:
+def nearby_files(changed: Sequence[str], texts: dict[str, str]) -> list[str]:
     """The test files about the `changed` paths, nearest first, at most `MOST_FILES`.
 
     A test is near if it is changed itself, is named after a changed module, or imports one.
@@ -95,10 +95,10 @@ def near(changed: Sequence[str], texts: dict[str, str]) -> list[str]:
 def _nearness(test: str, text: str, changed: Sequence[str]) -> int:
     if test in changed:
         return 4
-    return max((_about(test, text, path) for path in changed if path.endswith(".py")), default=0)
+    return max((_affinity(test, text, path) for path in changed if path.endswith(".py")), default=0)
 
 
-def _about(test: str, text: str, path: str) -> int:
+def _affinity(test: str, text: str, path: str) -> int:
     parts = list(PurePosixPath(path).with_suffix("").parts)
     if parts[-1] == "__init__":
         parts.pop()

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel, Field, ValidationError
 
-from pipeline.regression.guest.record import stable
+from pipeline.regression.guest.record import stable_name
 from pipeline.regression.junit import MOST_TESTS, Outcomes
 from sandbox.base import Ending, Execution
 
@@ -26,7 +26,7 @@ MOST_CALLS = 4_000_000
 """Pairs of a test and a function that it ran."""
 
 
-class End(BaseModel):
+class CommandEnd(BaseModel):
     """How the command ended, by the wrapper's word."""
 
     code: int | None = Field(default=None, ge=0, le=255)
@@ -36,7 +36,7 @@ class End(BaseModel):
     """By the clock inside, in seconds since 1970."""
 
 
-class Recorded(Outcomes):
+class RecordedOutcomes(Outcomes):
     """What was told of one run, test by test."""
 
     def __init__(self) -> None:
@@ -56,33 +56,33 @@ class Recorded(Outcomes):
     def read(self, data: bytes) -> None:
         """Take in the recorder's lines; what has another form is passed over."""
         for line in data.split(b"\n"):
-            row = _row(line)
+            row = _parse_row(line)
             if row is not None and len(self._good) < MOST_TESTS:
-                self._take(row[0], row[1:])
+                self._add_row(row[0], row[1:])
         for name, good in self._good.items():
             if name not in self.failed and name not in self._skipped:
                 # One that began and did not end was cut off, or brought the interpreter down.
                 (self.passed if good else self.failed).add(name)
 
-    def _take(self, kind: str, values: list[Any]) -> None:
+    def _add_row(self, kind: str, values: list[Any]) -> None:
         match kind, values:
             case "start", [str(name), str(path), (float() | int()) as clock]:
-                self.files[stable(name)] = path
+                self.files[stable_name(name)] = path
                 self.first = min(self.first, float(clock))
-                self._good.setdefault(stable(name), False)
+                self._good.setdefault(stable_name(name), False)
             case "phase", [str(name), str(when), str(outcome), (float() | int()) as seconds]:
-                self._phase(stable(name), when, outcome, float(seconds))
+                self._add_phase(stable_name(name), when, outcome, float(seconds))
             case "collect", [str(name)]:
-                self.failed.add(stable(name))
+                self.failed.add(stable_name(name))
             case "function", [int(process), int(number), str(path), int(line)]:
                 if len(self._places) < MOST_FUNCTIONS:
                     self._places[process, number] = f"{path}:{line}"
             case "ran", [str(name), int(process), numbers] if isinstance(numbers, list):
-                self._functions(stable(name), process, cast(list[Any], numbers))
+                self._add_functions(stable_name(name), process, cast(list[Any], numbers))
             case _:
                 return
 
-    def _phase(self, name: str, when: str, outcome: str, seconds: float) -> None:
+    def _add_phase(self, name: str, when: str, outcome: str, seconds: float) -> None:
         self.seconds[name] = self.seconds.get(name, 0.0) + min(max(seconds, 0.0), 1e6)
         if outcome == "rerun":  # pytest-rerunfailures: the attempt does not count
             self.failed.discard(name)
@@ -94,7 +94,7 @@ class Recorded(Outcomes):
         elif when == "call":
             self._good[name] = True
 
-    def _functions(self, name: str, process: int, numbers: list[Any]) -> None:
+    def _add_functions(self, name: str, process: int, numbers: list[Any]) -> None:
         self._left -= len(numbers)
         if self._left < 0:
             return
@@ -105,7 +105,7 @@ class Recorded(Outcomes):
                 self.ran.setdefault(place, []).append(len(self.names) - 1)
 
 
-class Sent:
+class WrapperOutput:
     """An execution's output, taken apart: what the command printed, and what was recorded."""
 
     def __init__(self, execution: Execution, mark: str) -> None:
@@ -113,20 +113,22 @@ class Sent:
         found = list(pattern.finditer(execution.output))
         self.records = b""
         self.documents: list[bytes] = []
-        self.end: End | None = None
+        self.end: CommandEnd | None = None
         left = MOST_DOCUMENTS
         for match in found:
             if match[1] == "records":
-                self.records = unpacked(match[2], MOST_SECTION)
-            elif match[1] == "junit" and (document := unpacked(match[2], left)):
+                self.records = unpack(match[2], MOST_SECTION)
+            elif match[1] == "junit" and (document := unpack(match[2], left)):
                 self.documents.append(document)
                 left -= len(document)
             elif match[1] == "end":
-                self.end = _end(unpacked(match[2], 10_000))
+                self.end = _parse_end(unpack(match[2], 10_000))
         printed = execution.output[: found[0].start()] if found else execution.output
-        self.execution = self._ended(execution.model_copy(update={"output": printed.rstrip("\n")}))
+        self.execution = self._correct_ending(
+            execution.model_copy(update={"output": printed.rstrip("\n")})
+        )
 
-    def _ended(self, execution: Execution) -> Execution:
+    def _correct_ending(self, execution: Execution) -> Execution:
         """As the command ended, not the wrapper around it."""
         if self.end is None:
             return execution
@@ -138,7 +140,7 @@ class Sent:
         return execution.model_copy(update=update)
 
 
-def unpacked(text: str, most: int) -> bytes:
+def unpack(text: str, most: int) -> bytes:
     """A section's bytes; empty when it is broken or unpacks to more than `most`."""
     try:
         packed = base64.b64decode(text, validate=True)
@@ -149,14 +151,14 @@ def unpacked(text: str, most: int) -> bytes:
     return data if reader.eof else b""
 
 
-def _end(data: bytes) -> End | None:
+def _parse_end(data: bytes) -> CommandEnd | None:
     try:
-        return End.model_validate_json(data)
+        return CommandEnd.model_validate_json(data)
     except ValidationError:
         return None
 
 
-def _row(line: bytes) -> list[Any] | None:
+def _parse_row(line: bytes) -> list[Any] | None:
     try:
         row: Any = json.loads(line)
     except (ValueError, RecursionError):

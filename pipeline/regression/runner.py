@@ -15,23 +15,23 @@ from importlib import resources
 from pydantic import Field
 
 from pipeline.regression.command import TestCommand
-from pipeline.regression.console_output import read_printed
-from pipeline.regression.junit import Outcomes, read_junit
-from pipeline.regression.results import Recorded, Sent
+from pipeline.regression.console_output import parse_console_output
+from pipeline.regression.junit import Outcomes, parse_junit
+from pipeline.regression.results import RecordedOutcomes, WrapperOutput
 from pipeline.store import SHARED, Store
 from pipeline.types import Frozen, SuiteRun
-from sandbox.base import NO_ENV, Execution, Sandbox, another_time
+from sandbox.base import NO_ENV, Execution, Sandbox, repeat_environment
 
 OUTPUT_BYTES = 32 * 1024 * 1024
 """Room for what was recorded, in the output's second half, behind what was printed."""
 GRACE_SECONDS = 20.0
 """What the wrapper may take on top of the command: its own start, and the sending."""
-_KEPT = 16_000
+_MOST_OUTPUT = 16_000
 _PIECE = 100_000
 """Characters of one argument: Linux takes 128 KiB."""
 
 
-class Wanted(Frozen):
+class RequestedTests(Frozen):
     """Which tests are run; None: all."""
 
     tests: tuple[str, ...] | None = None
@@ -55,7 +55,7 @@ class TestRun(Frozen):
     names: tuple[str, ...] = ()
     start: float = 0.0
     """Seconds until the first test began, as far as known."""
-    each: bool = True
+    per_test: bool = True
     """Whether tests were told apart; False: the command counts as one test, by its exit code."""
     ended: bool = True
     """Whether the command came to its end by itself."""
@@ -75,12 +75,14 @@ class TestRunner:
         self._sandbox = sandbox
         self._store = store
 
-    async def run(self, diff: str = "", wanted: Wanted | None = None, attempt: int = 0) -> TestRun:
+    async def run(
+        self, diff: str = "", wanted: RequestedTests | None = None, attempt: int = 0
+    ) -> TestRun:
         """The tests with `diff`; another `attempt` is another run of the same, with other hashes.
 
         Raises as `Sandbox.run_command`.
         """
-        wanted = wanted or Wanted()
+        wanted = wanted or RequestedTests()
         parts = (*self.command.argv, str(self.seconds), diff, wanted.model_dump_json())
         digest = _digest((*parts, str(attempt)))
         # A further attempt is asked for to learn what this environment does by chance.
@@ -95,40 +97,40 @@ class TestRunner:
             diffs=(diff,) if diff else (),
             seconds=self.seconds + GRACE_SECONDS,
             output_bytes=OUTPUT_BYTES,
-            env=another_time(attempt) if attempt else NO_ENV,
+            env=repeat_environment(attempt) if attempt else NO_ENV,
         )
-        run = await asyncio.to_thread(told, execution, self.command, mark)
+        run = await asyncio.to_thread(parse_execution, execution, self.command, mark)
         await self._store.save(key, run)
         return run
 
-    def _argv(self, wanted: Wanted, mark: str) -> tuple[str, ...]:
+    def _argv(self, wanted: RequestedTests, mark: str) -> tuple[str, ...]:
         request = {
-            "argv": self.command.started(),
+            "argv": self.command.argv_with_recorder(),
             "mark": mark,
             "seconds": self.seconds,
             "junit": self.command.kind == "other",
-            "files": _inside(),
+            "files": _recorder_files(),
             "wanted": wanted.model_dump(),
         }
         packed = zlib.compress(json.dumps(request).encode(), 9)
         text = base64.b64encode(packed).decode("ascii")
         pieces = (text[at : at + _PIECE] for at in range(0, len(text), _PIECE))
         # Isolated: a file of the repository called `signal.py` is not the wrapper's.
-        return ("python", "-I", "-c", _wrapper(), *pieces)
+        return ("python", "-I", "-c", _wrapper_source(), *pieces)
 
 
-def told(execution: Execution, command: TestCommand, mark: str) -> TestRun:
+def parse_execution(execution: Execution, command: TestCommand, mark: str) -> TestRun:
     """What an execution says of the tests: by our recorder, else by JUnit files, else by what is
     printed, else by the exit code as one test, named after the command.
     """
-    sent = Sent(execution, mark)
-    recorded = Recorded()
+    sent = WrapperOutput(execution, mark)
+    recorded = RecordedOutcomes()
     recorded.read(sent.records)
     found: Outcomes = recorded
     if not found.passed and not found.failed:
-        found = read_junit(sent.documents)
+        found = parse_junit(sent.documents)
     if not found.passed and not found.failed:
-        passed, failed = read_printed(sent.execution.output)
+        passed, failed = parse_console_output(sent.execution.output)
         found = Outcomes(passed - failed, failed)
     each = bool(found.passed or found.failed)
     code = sent.execution.exit_code
@@ -137,7 +139,7 @@ def told(execution: Execution, command: TestCommand, mark: str) -> TestRun:
         found.add(name, good=code == 0, seconds=execution.seconds)
     return TestRun(
         suite=SuiteRun(
-            execution=_trimmed(sent.execution),
+            execution=_trim(sent.execution),
             passed=tuple(sorted(found.passed - found.failed)),
             failed=tuple(sorted(found.failed)),
         ),
@@ -145,21 +147,21 @@ def told(execution: Execution, command: TestCommand, mark: str) -> TestRun:
         seconds={name: round(seconds, 4) for name, seconds in found.seconds.items()},
         names=tuple(recorded.names),
         ran=recorded.ran,
-        start=_start(recorded, sent),
-        each=each,
+        start=_start_delay(recorded, sent),
+        per_test=each,
         ended=code is not None and sent.end is not None,
     )
 
 
-def _start(recorded: Recorded, sent: Sent) -> float:
+def _start_delay(recorded: RecordedOutcomes, sent: WrapperOutput) -> float:
     if sent.end is None or math.isinf(recorded.first):
         return 0.0
     return min(max(recorded.first - sent.end.began, 0.0), sent.execution.seconds)
 
 
-def _trimmed(execution: Execution) -> Execution:
+def _trim(execution: Execution) -> Execution:
     """With the end of the output alone: the names are kept apart, and checkpoints stay small."""
-    return execution.model_copy(update={"output": execution.output[-_KEPT:]})
+    return execution.model_copy(update={"output": execution.output[-_MOST_OUTPUT:]})
 
 
 def _digest(parts: Iterable[str]) -> str:
@@ -167,7 +169,7 @@ def _digest(parts: Iterable[str]) -> str:
 
 
 @cache
-def _inside() -> dict[str, str]:
+def _recorder_files() -> dict[str, str]:
     """The recorder's files, by name."""
     folder = resources.files("pipeline.regression.guest")
     names = ("__init__", "record", "functions", "pytest_plugin", "unittest_main")
@@ -175,5 +177,5 @@ def _inside() -> dict[str, str]:
 
 
 @cache
-def _wrapper() -> str:
+def _wrapper_source() -> str:
     return (resources.files("pipeline.regression.guest") / "wrapper.py").read_text("utf-8")

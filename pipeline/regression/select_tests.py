@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pipeline.regression.runner import TestRun
-from pipeline.regression.touched import Touched
+from pipeline.regression.touched import TouchedCode
 
 SHARE = 0.8
 """Of the time limit that is planned for: machines are not always equally fast."""
@@ -14,19 +14,19 @@ _FAR = 1000
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenTests:
     """The tests to run on an edit."""
 
     tests: tuple[str, ...]
     whole: int
     """How many tests pass without the edit, as far as that is known."""
-    words: str
+    description: str
     """Which they are, to go on "n of m tests were run: "; empty when all are."""
 
 
-def choose(
-    base: TestRun, touched: Touched, distances: Mapping[str, int], *, seconds: float
-) -> Choice:
+def choose_tests(
+    base: TestRun, touched: TouchedCode, distances: Mapping[str, int], *, seconds: float
+) -> ChosenTests:
     """Of the tests that pass on `base`, those to run in at most `seconds`, in this order:
 
     1. those that run a function which is changed inside, or, for what is changed outside of
@@ -50,14 +50,14 @@ def choose(
         if left < 0 and chosen:
             break
         chosen.append(name)
-    return Choice(
+    return ChosenTests(
         tests=tuple(chosen),
         whole=len(passed),
-        words=_words(chosen, rank, complete=len(chosen) == len(passed)),
+        description=_describe_choice(chosen, rank, complete=len(chosen) == len(passed)),
     )
 
 
-def tests_that_ran(base: TestRun, touched: Touched) -> set[str]:
+def tests_that_ran(base: TestRun, touched: TouchedCode) -> set[str]:
     """The tests that were seen to run what is touched."""
     places: Iterable[str] = touched.functions
     if touched.outside:
@@ -81,7 +81,7 @@ def _costs(base: TestRun) -> dict[str, float]:
     return {name: base.seconds.get(name, 0.0) * whole / total for name in names}
 
 
-def _words(chosen: list[str], rank: Mapping[str, int], *, complete: bool) -> str:
+def _describe_choice(chosen: list[str], rank: Mapping[str, int], *, complete: bool) -> str:
     if complete:
         return ""
     ranks = {rank[name] for name in chosen}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline.edits.unified_diff import FileDiff, Hunk, parse
+from pipeline.edits.unified_diff import FileDiff, Hunk, parse_diff
 
 
 @dataclass(frozen=True)
-class Touched:
+class TouchedCode:
     """All by the names that things have on the unedited code."""
 
     files: frozenset[str]
@@ -22,9 +22,9 @@ class Touched:
     """Files changed outside of any function, or whose functions are not known."""
 
 
-def touched_by(diff: str, functions: Mapping[str, Sequence[tuple[int, int]]]) -> Touched:
+def find_touched(diff: str, functions: Mapping[str, Sequence[tuple[int, int]]]) -> TouchedCode:
     """What `diff` touches; `functions` are first and last lines by path."""
-    parsed = parse(diff)
+    parsed = parse_diff(diff)
     inside: set[str] = set()
     outside: set[str] = set()
     for file in parsed:
@@ -33,7 +33,7 @@ def touched_by(diff: str, functions: Mapping[str, Sequence[tuple[int, int]]]) ->
             continue
         spans = functions.get(path)
         for first, last in _changes(file):
-            span = _around(spans or (), first, last)
+            span = _innermost_function(spans or (), first, last)
             if span is not None:
                 inside.add(f"{path}:{span[0]}")
             if span is None or last > span[1]:
@@ -42,7 +42,7 @@ def touched_by(diff: str, functions: Mapping[str, Sequence[tuple[int, int]]]) ->
             outside.add(path)
     names = {name for file in parsed for name in (file.old, file.new) if name}
     gone = {file.old for file in parsed if file.old and file.old != file.new}
-    return Touched(frozenset(names), frozenset(gone), frozenset(inside), frozenset(outside))
+    return TouchedCode(frozenset(names), frozenset(gone), frozenset(inside), frozenset(outside))
 
 
 def _changes(file: FileDiff) -> Iterator[tuple[int, int]]:
@@ -66,7 +66,9 @@ def _regions(hunk: Hunk) -> Iterator[tuple[int, int]]:
         previous = marker
 
 
-def _around(spans: Sequence[tuple[int, int]], first: int, last: int) -> tuple[int, int] | None:
+def _innermost_function(
+    spans: Sequence[tuple[int, int]], first: int, last: int
+) -> tuple[int, int] | None:
     """The innermost function that holds both lines, or whose last line is `first`."""
     holding = [span for span in spans if span[0] <= first and last <= span[1] + 1]
     holding = [span for span in holding if first <= span[1]]

@@ -8,21 +8,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline.codebase.commit import Codebase
-from pipeline.codebase.text import count_of
+from pipeline.codebase.text import pluralize
 from pipeline.machine import Phase, State, drive_on_budget
 from pipeline.models.base import Model
 from pipeline.options import Options, SelectionMethod
-from pipeline.selection.machines.choose import AskingMachine, AskingState
-from pipeline.selection.machines.discriminate import SelectingMachine, SelectingState
-from pipeline.selection.methods import preferred
-from pipeline.selection.scoring.standings import Contest
+from pipeline.selection.machines.choose import ChoosingMachine, ChoosingState
+from pipeline.selection.machines.discriminate import DiscriminatingMachine, DiscriminatingState
+from pipeline.selection.methods import best_candidates
+from pipeline.selection.scoring.standings import Standings
 from pipeline.store import Store
 from pipeline.types import DecidedBy, Issue, SourceFile, VoteTable
 from sandbox.base import Sandbox
 
-_SHOWN_CHARACTERS = 60_000
+_MAX_FILE_CHARACTERS = 60_000
 """Files of the repository larger than this are left out of the question."""
-_WITHOUT_MODEL: dict[SelectionMethod, DecidedBy] = {
+_DECIDED_WITHOUT_MODEL: dict[SelectionMethod, DecidedBy] = {
     "ast_voting": "support",
     "evidence": "evidence",
     "exec": "evidence",
@@ -61,71 +61,75 @@ class Decider:
         self._options = options
 
     async def decide(
-        self, issue: Issue, known: Contest, pool: Sequence[int], files: Sequence[SourceFile]
+        self, issue: Issue, standings: Standings, pool: Sequence[int], files: Sequence[SourceFile]
     ) -> Decision:
         """The first choice, and who made it."""
         method, model = self._options.selection, self._model
-        if len(distinct(known.table, range(len(known.standings)))) == 1:
+        if len(distinct_candidates(standings.table, range(len(standings.entries)))) == 1:
             return Decision(pool[0], "only one")
         if method in ("evidence", "machine", "model", "top3") and len(pool) == 1:
             return Decision(pool[0], "only one")
         if model is not None and method in ("evidence", "machine"):
-            return await self._selected(model, issue, known, pool)
+            return await self._discriminate(model, issue, standings, pool)
         if model is not None and method in ("model", "top3"):
-            return await self._asked(model, issue, known, pool, files)
-        return Decision(pool[0], decided_by(known, method))
+            return await self._choose_by_reading(model, issue, standings, pool, files)
+        return Decision(pool[0], decider_without_model(standings, method))
 
-    async def _selected(
-        self, model: Model, issue: Issue, known: Contest, pool: Sequence[int]
+    async def _discriminate(
+        self, model: Model, issue: Issue, standings: Standings, pool: Sequence[int]
     ) -> Decision:
         method = self._options.selection
-        machine = SelectingMachine(
+        machine = DiscriminatingMachine(
             model,
             self._sandbox,
             self._options,
             issue=issue,
-            table=known.table,
+            table=standings.table,
             finalists=pool,
-            files=await self._edited(known.table, pool),
-            told=method == "evidence",
+            files=await self._read_edited_files(standings.table, pool),
+            show_votes=method == "evidence",
         )
-        key = f"selecting/{_digest(known.table, pool)}"
-        state = await drive_on_budget(machine, SelectingState, self._store, key)
-        by: DecidedBy = "model" if state.phase is Phase.APPROVED else decided_by(known, method)
-        return Decision(pool[state.chosen], by, len(state.rounds), _undecided(state))
+        key = f"selecting/{_digest(standings.table, pool)}"
+        state = await drive_on_budget(machine, DiscriminatingState, self._store, key)
+        by: DecidedBy = (
+            "model" if state.phase is Phase.APPROVED else decider_without_model(standings, method)
+        )
+        return Decision(pool[state.chosen], by, len(state.rounds), _reason_without_decision(state))
 
-    async def _asked(
+    async def _choose_by_reading(
         self,
         model: Model,
         issue: Issue,
-        known: Contest,
+        standings: Standings,
         pool: Sequence[int],
         files: Sequence[SourceFile],
     ) -> Decision:
-        diffs = [known.table.candidates[c].patch.diff for c in pool]
-        shown = files or await self._edited(known.table, pool)
-        machine = AskingMachine(model, self._options, issue=issue, diffs=diffs, files=shown)
-        key = f"choosing/{_digest(known.table, pool)}"
-        state = await drive_on_budget(machine, AskingState, self._store, key)
+        diffs = [standings.table.candidates[c].patch.diff for c in pool]
+        shown = files or await self._read_edited_files(standings.table, pool)
+        machine = ChoosingMachine(model, self._options, issue=issue, diffs=diffs, files=shown)
+        key = f"choosing/{_digest(standings.table, pool)}"
+        state = await drive_on_budget(machine, ChoosingState, self._store, key)
         by: DecidedBy = "model" if state.phase is Phase.APPROVED else "votes"
-        return Decision(pool[state.chosen], by, notes=_undecided(state))
+        return Decision(pool[state.chosen], by, notes=_reason_without_decision(state))
 
-    async def _edited(self, table: VoteTable, finalists: Sequence[int]) -> list[SourceFile]:
+    async def _read_edited_files(
+        self, table: VoteTable, finalists: Sequence[int]
+    ) -> list[SourceFile]:
         """The files that the finalists change, as they are before."""
         diffs = "\n".join(table.candidates[c].patch.diff for c in finalists)
         named = dict.fromkeys(re.findall(r"^--- a/(.*?)\t?$", diffs, re.MULTILINE))
         files: list[SourceFile] = []
         for path in named:
-            text = await self._codebase.text(path) if path in self._codebase.files else None
-            if text is not None and len(text) <= _SHOWN_CHARACTERS:
+            text = await self._codebase.read_text(path) if path in self._codebase.files else None
+            if text is not None and len(text) <= _MAX_FILE_CHARACTERS:
                 files.append(SourceFile(path=path, text=text, tokens=0))
         return files
 
 
-def _undecided(state: State) -> tuple[str, ...]:
+def _reason_without_decision(state: State) -> tuple[str, ...]:
     match state.phase:
         case Phase.OUT_OF_ATTEMPTS:
-            asked = count_of(len(state.attempts), "time")
+            asked = pluralize(len(state.attempts), "time")
             why = f"A model was asked {asked} which edit to take, and named none that there is."
         case Phase.OUT_OF_CONTEXT:
             why = "The edits are too long for a model to choose between them."
@@ -138,15 +142,15 @@ def _undecided(state: State) -> tuple[str, ...]:
     return (why,)
 
 
-def decided_by(known: Contest, method: SelectionMethod) -> DecidedBy:
+def decider_without_model(standings: Standings, method: SelectionMethod) -> DecidedBy:
     """Who decides where no model does."""
-    tied = preferred(method, known)
-    if any(known.standings[c].reward is not None for c in tied):
+    tied = best_candidates(method, standings)
+    if any(standings.entries[c].reward is not None for c in tied):
         return "reward model"
-    return _WITHOUT_MODEL.get(method, "votes")
+    return _DECIDED_WITHOUT_MODEL.get(method, "votes")
 
 
-def distinct(table: VoteTable, candidates: Sequence[int]) -> tuple[int, ...]:
+def distinct_candidates(table: VoteTable, candidates: Sequence[int]) -> tuple[int, ...]:
     """The first of each diff."""
     first: dict[str, int] = {}
     for candidate in candidates:

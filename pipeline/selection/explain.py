@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.selection.scoring.standings import Contest
+from pipeline.selection.scoring.standings import Standings
 from pipeline.selection.verdict import Verdict
 
-_SHOWN = 10
+_MAX_TESTS_NAMED = 10
 _METHODS = {
     "voting": "It passes the most tests.",
     "exec": "It is among those that pass their test and break nothing.",
@@ -18,41 +18,41 @@ _METHODS = {
 }
 
 
-def why(known: Contest, verdict: Verdict) -> str:
+def explain_choice(standings: Standings, verdict: Verdict) -> str:
     """Who decided, and what stands for the first of `verdict.order`."""
-    return f"{_decision(verdict)} {standing(known, verdict.order[0])}"
+    return f"{_describe_decision(verdict)} {describe_candidate(standings, verdict.order[0])}"
 
 
-def standing(known: Contest, candidate: int) -> str:
+def describe_candidate(standings: Standings, candidate: int) -> str:
     """What was seen of one candidate."""
-    stands = known.standings[candidate]
-    count = len(known.standings)
-    said = [f"It passes {stands.passes} of the {len(known.voters)} tests that vote"]
-    if len(known.voters) == 1:
-        said = [f"It {'passes' if stands.passes else 'fails'} the one test that votes"]
+    stands = standings.entries[candidate]
+    count = len(standings.entries)
+    parts = [f"It passes {stands.passes} of the {len(standings.voters)} tests that vote"]
+    if len(standings.voters) == 1:
+        parts = [f"It {'passes' if stands.passes else 'fails'} the one test that votes"]
     if count == 2:
         how = "is equal to it" if stands.support > 1 else "differs from it"
-        said.append(f"the other edit {how} after normalisation")
+        parts.append(f"the other edit {how} after normalisation")
     elif count > 2:
         equal = stands.support - 1
-        said.append(f"{equal} of the {count - 1} other edits are equal to it after normalisation")
+        parts.append(f"{equal} of the {count - 1} other edits are equal to it after normalisation")
     if stands.broken is not None:
-        said.append("it breaks none of the repository's tests that were run")
-    return "; ".join(said) + "."
+        parts.append("it breaks none of the repository's tests that were run")
+    return "; ".join(parts) + "."
 
 
-def passed_over(known: Contest, candidate: int, broken: Sequence[str]) -> str:
+def explain_skipped(standings: Standings, candidate: int, broken: Sequence[str]) -> str:
     """Why an edit that came before in the order was not proposed."""
-    edit = known.table.candidates[candidate]
+    edit = standings.table.candidates[candidate]
     name = edit.source or f"Edit {edit.sample + 1}"
     if not broken:
         return f"{name} came first, but passes no test that fails without it."
-    names = ", ".join(broken[:_SHOWN])
-    rest = f" and {len(broken) - _SHOWN} more" if len(broken) > _SHOWN else ""
+    names = ", ".join(broken[:_MAX_TESTS_NAMED])
+    rest = f" and {len(broken) - _MAX_TESTS_NAMED} more" if len(broken) > _MAX_TESTS_NAMED else ""
     return f"{name} came first, but breaks tests that pass now: {names}{rest}."
 
 
-def _decision(verdict: Verdict) -> str:
+def _describe_decision(verdict: Verdict) -> str:
     among = len(verdict.finalists)
     match verdict.decided_by:
         case "only one":

@@ -16,14 +16,14 @@ from pipeline.models.base import Model
 from pipeline.models.likelihood import Reward
 from pipeline.options import Options
 from pipeline.regression.suite import RegressionSuite
-from pipeline.selection.decide import Decider, decided_by, distinct
-from pipeline.selection.explain import passed_over, why
-from pipeline.selection.methods import ordered, rewarded, shortlist
-from pipeline.selection.reward import rewards
-from pipeline.selection.scoring.execution import voters
-from pipeline.selection.scoring.standings import Contest, contest
-from pipeline.selection.verdict import Judged, KeptReport, Question, Verdict
-from pipeline.selection.voting import reporting, unsteady, vote
+from pipeline.selection.decide import Decider, decider_without_model, distinct_candidates
+from pipeline.selection.explain import explain_choice, explain_skipped
+from pipeline.selection.methods import candidates_for_reward, rank_candidates, shortlist
+from pipeline.selection.reward import score_candidates
+from pipeline.selection.scoring.execution import voting_tests
+from pipeline.selection.scoring.standings import Standings, build_standings
+from pipeline.selection.verdict import Judgement, SavedSuiteReport, SelectionQuestion, Verdict
+from pipeline.selection.voting import find_flaky_tests, reproducing_tests, vote
 from pipeline.store import Store
 from pipeline.types import (
     Candidate,
@@ -36,7 +36,7 @@ from pipeline.types import (
 )
 from sandbox.base import Sandbox
 
-_TESTED = ("exec", "orm_exec", "dev_search")
+_SUITE_METHODS = ("exec", "orm_exec", "dev_search")
 """The methods for which the repository's own tests run with every edit that passes a script."""
 
 
@@ -61,7 +61,7 @@ class Judge:
         self._options = options
         self._reward = reward
         self._suite = RegressionSuite(codebase, sandbox, store, options)
-        self._reports: dict[str, KeptReport] = {}
+        self._reports: dict[str, SavedSuiteReport] = {}
 
     async def judge(
         self,
@@ -71,7 +71,7 @@ class Judge:
         tests: Sequence[TestScript] = (),
         files: Sequence[SourceFile] = (),
         reproduced: bool = True,
-    ) -> Judged:
+    ) -> Judgement:
         """The verdict over `candidates`, with their own tests and `tests`.
 
         `files`: what a model that chooses by reading is shown; without them, the files that the
@@ -82,7 +82,7 @@ class Judge:
             ModelUnavailable, ModelMisconfigured, SandboxError: see there; call again to go on.
         """
         method = self._options.selection
-        question = Question(
+        question = SelectionQuestion(
             issue=issue,
             candidates=tuple(candidates),
             tests=tuple(tests),
@@ -92,38 +92,42 @@ class Judge:
             reward=self._reward is not None,
         )
         await self._store.save(f"question/{method}", question)
-        table = await self._voted(candidates, tests)
-        if reason := self._impossible(table, reproduced=reproduced):
-            return await self._kept(table, Verdict(method=method, chosen=None, reason=reason))
-        known = await self._compared(issue, table)
-        if reproduced and not any(map(known.reproduces, range(len(table.candidates)))):
+        table = await self._vote(candidates, tests)
+        if reason := self._no_fix_reason(table, reproduced=reproduced):
+            return await self._save_verdict(
+                table, Verdict(method=method, chosen=None, reason=reason)
+            )
+        standings = await self._build_standings(issue, table)
+        if reproduced and not any(map(standings.reproduces, range(len(table.candidates)))):
             none = Verdict(method=method, chosen=None, reason="no edit passes its test")
-            none = none.model_copy(update={"standings": known.standings})
-            return await self._kept(table, none)
-        known, notes = await self._rewarded(issue, await self._tested(known))
-        pool = shortlist(method, known, self._options.finalists)
-        decision = await self._decider.decide(issue, known, pool, files)
+            none = none.model_copy(update={"standings": standings.entries})
+            return await self._save_verdict(table, none)
+        standings, notes = await self._add_rewards(issue, await self._add_suite_results(standings))
+        pool = shortlist(method, standings, self._options.finalists)
+        decision = await self._decider.decide(issue, standings, pool, files)
         verdict = Verdict(
             method=method,
             chosen=None,
-            order=distinct(table, (decision.first, *pool, *ordered(method, known))),
+            order=distinct_candidates(
+                table, (decision.first, *pool, *rank_candidates(method, standings))
+            ),
             finalists=pool,
             decided_by=decision.by,
             rounds=decision.rounds,
             notes=(*notes, *decision.notes),
         )
-        return await self._gated(known, verdict, reproduced=reproduced)
+        return await self._gate(standings, verdict, reproduced=reproduced)
 
-    async def _compared(self, issue: Issue, table: VoteTable) -> Contest:
+    async def _build_standings(self, issue: Issue, table: VoteTable) -> Standings:
         return await asyncio.to_thread(
-            contest,
+            build_standings,
             table,
             issue=f"{issue.title}\n{issue.body}",
             repository=issue.repository,
             all_tests=self._options.all_tests_vote,
         )
 
-    async def _voted(
+    async def _vote(
         self, candidates: Sequence[Candidate], tests: Sequence[TestScript]
     ) -> VoteTable:
         options = self._options
@@ -131,9 +135,9 @@ class Judge:
         table = await vote(
             candidates, sandbox=self._sandbox, store=self._store, seconds=seconds, tests=tests
         )
-        flaky = await unsteady(
+        flaky = await find_flaky_tests(
             table,
-            voters(table, all_tests=options.all_tests_vote),
+            voting_tests(table, all_tests=options.all_tests_vote),
             sandbox=self._sandbox,
             store=self._store,
             seconds=seconds,
@@ -141,71 +145,78 @@ class Judge:
         )
         return table.model_copy(update={"flaky": flaky})
 
-    def _impossible(self, table: VoteTable, *, reproduced: bool) -> NoFixReason | None:
+    def _no_fix_reason(self, table: VoteTable, *, reproduced: bool) -> NoFixReason | None:
         if not table.candidates:
             return "no edit"
-        steady = set(reporting(table)) - set(table.flaky)
+        steady = set(reproducing_tests(table)) - set(table.flaky)
         return "no reproduction" if reproduced and not steady else None
 
-    async def _tested(self, known: Contest) -> Contest:
+    async def _add_suite_results(self, standings: Standings) -> Standings:
         """With what is known of the repository's own tests, where the method wants to know it."""
         method, asked = self._options.selection, set[int]()
         while True:
             if method == "evidence":
-                pool = shortlist(method, known, self._options.finalists)
-            elif method in _TESTED:
-                fit = [c for c in range(len(known.standings)) if known.reproduces(c)]
-                pool = distinct(known.table, fit)
+                pool = shortlist(method, standings, self._options.finalists)
+            elif method in _SUITE_METHODS:
+                fit = [c for c in range(len(standings.entries)) if standings.reproduces(c)]
+                pool = distinct_candidates(standings.table, fit)
             else:
-                return known
+                return standings
             new = [c for c in pool if c not in asked]
             if not new:
-                return known
+                return standings
             asked.update(new)
-            reports = await self._report(known.table, new)
+            reports = await self._run_suite(standings.table, new)
             broken = {c: found.broken for c, found in zip(new, reports, strict=True) if found}
-            known = known.knowing(broken=broken)
+            standings = standings.with_results(broken=broken)
 
-    async def _rewarded(self, issue: Issue, known: Contest) -> tuple[Contest, tuple[str, ...]]:
+    async def _add_rewards(
+        self, issue: Issue, standings: Standings
+    ) -> tuple[Standings, tuple[str, ...]]:
         method = self._options.selection
-        tied = rewarded(method, known)
+        tied = candidates_for_reward(method, standings)
         if not tied:
-            return known, ()
+            return standings, ()
         if self._reward is None:
-            said = "No reward model is set: it could not part what is equal."
-            return known, (said,) if method != "evidence" else ()
-        found, problem = await rewards(self._reward, issue, known.table, tied, self._store)
-        return known.knowing(rewards=found), (problem,) if problem else ()
+            note = "No reward model is set: it could not part what is equal."
+            return standings, (note,) if method != "evidence" else ()
+        found, problem = await score_candidates(
+            self._reward, issue, standings.table, tied, self._store
+        )
+        return standings.with_results(rewards=found), (problem,) if problem else ()
 
-    async def _gated(self, known: Contest, so_far: Verdict, *, reproduced: bool) -> Judged:
+    async def _gate(self, standings: Standings, so_far: Verdict, *, reproduced: bool) -> Judgement:
         """The first in order that may be proposed: red without, green with it, nothing broken."""
-        over: list[str] = []
+        skipped: list[str] = []
         reason: NoFixReason = "no edit passes its test"
         for candidate in so_far.order:
-            if reproduced and not known.reproduces(candidate):
-                over.append(passed_over(known, candidate, ()))
+            if reproduced and not standings.reproduces(candidate):
+                skipped.append(explain_skipped(standings, candidate, ()))
                 continue
-            (report,) = await self._report(known.table, [candidate])
+            (report,) = await self._run_suite(standings.table, [candidate])
             if report:
-                known = known.knowing(broken={candidate: report.broken})
+                standings = standings.with_results(broken={candidate: report.broken})
             if report and report.broken:
-                over.append(passed_over(known, candidate, report.broken))
+                skipped.append(explain_skipped(standings, candidate, report.broken))
                 reason = "edits break tests"
                 continue
-            problem = self._reports[known.table.candidates[candidate].patch.diff].problem
+            problem = self._reports[standings.table.candidates[candidate].patch.diff].problem
             so_far = so_far.model_copy(update={"suite": report, "suite_problem": problem})
-            return await self._kept(known.table, _chosen(known, so_far, candidate, over))
-        fields = {"reason": reason, "standings": known.standings}
-        return await self._kept(
-            known.table, so_far.model_copy(update={**fields, "notes": (*so_far.notes, *over)})
+            return await self._save_verdict(
+                standings.table, _final_verdict(standings, so_far, candidate, skipped)
+            )
+        fields = {"reason": reason, "standings": standings.entries}
+        return await self._save_verdict(
+            standings.table,
+            so_far.model_copy(update={**fields, "notes": (*so_far.notes, *skipped)}),
         )
 
-    async def _kept(self, table: VoteTable, verdict: Verdict) -> Judged:
+    async def _save_verdict(self, table: VoteTable, verdict: Verdict) -> Judgement:
         verdict = verdict.model_copy(update={"flaky": table.flaky})
         await self._store.save(f"verdict/{verdict.method}", verdict)
-        return Judged(table, verdict)
+        return Judgement(table, verdict)
 
-    async def _report(
+    async def _run_suite(
         self, table: VoteTable, candidates: Sequence[int]
     ) -> list[SuiteReport | None]:
         """The repository's own tests with each of `candidates`; None when nothing can be told.
@@ -214,13 +225,13 @@ class Judge:
         """
         diffs = [table.candidates[c].patch.diff for c in candidates]
         for diff in dict.fromkeys(diffs):
-            saved = await self._store.load(self._report_key(diff), KeptReport)
+            saved = await self._store.load(self._report_key(diff), SavedSuiteReport)
             if saved and diff not in self._reports:
                 self._reports[diff] = saved
         new = [diff for diff in dict.fromkeys(diffs) if diff not in self._reports]
-        for diff, report in zip(new, await self._suite.each(new), strict=True):
+        for diff, report in zip(new, await self._suite.compare_all(new), strict=True):
             problem = "" if report else self._suite.problem
-            self._reports[diff] = KeptReport(report=report, problem=problem)
+            self._reports[diff] = SavedSuiteReport(report=report, problem=problem)
             await self._store.save(self._report_key(diff), self._reports[diff])
         return [self._reports[diff].report for diff in diffs]
 
@@ -231,21 +242,21 @@ class Judge:
         return f"reports/{hashlib.sha256(text).hexdigest()[:32]}"
 
 
-def _chosen(
-    known: Contest,
+def _final_verdict(
+    standings: Standings,
     so_far: Verdict,
     candidate: int,
-    over: Sequence[str],
+    skipped: Sequence[str],
 ) -> Verdict:
     order = (candidate, *(c for c in so_far.order if c != candidate))
-    by = so_far.decided_by if not over else decided_by(known, so_far.method)
-    told = so_far.model_copy(update={"decided_by": by, "order": order})
-    return told.model_copy(
+    by = so_far.decided_by if not skipped else decider_without_model(standings, so_far.method)
+    verdict = so_far.model_copy(update={"decided_by": by, "order": order})
+    return verdict.model_copy(
         update={
             "chosen": candidate,
-            "sample": known.table.candidates[candidate].sample,
-            "why": " ".join([*over, why(known, told)]),
-            "confidence": known.confidence(candidate),
-            "standings": known.standings,
+            "sample": standings.table.candidates[candidate].sample,
+            "why": " ".join([*skipped, explain_choice(standings, verdict)]),
+            "confidence": standings.confidence(candidate),
+            "standings": standings.entries,
         }
     )

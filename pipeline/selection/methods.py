@@ -1,7 +1,7 @@
 """The ways of choosing that ask no solver: for each, what is equally good, and a whole order.
 
-`solve` and `evaluate` use the same definitions. Where a paper draws by lot, `preferred` gives all
-that it draws from, and `ordered` takes the shorter diff, then the earlier candidate, first.
+`solve` and `evaluate` use the same definitions. Where a paper draws by lot, `best_candidates` gives all
+that it draws from, and `rank_candidates` takes the shorter diff, then the earlier candidate, first.
 
 * `voting`: most tests passed, all tests counted (CodeMonkeys, section 2.3, method 1).
 * `ast_voting`: most candidates equal after normalisation (SWE-Reasoner's Voting; Agentless).
@@ -12,7 +12,7 @@ that it draws from, and `ordered` takes the shorter diff, then the earlier candi
   the last step of Dev-Search (section 2.2.1). Its search through files and places is no part of
   choosing.
 * `evidence`, ours: the sum of what the texts and the executions say, in log-odds; those within
-  `TIE` of the best go by the reward model, where there is one.
+  `TIE_LOG_ODDS` of the best go by the reward model, where there is one.
 
 `model`, `top3` and `machine` have a model choose from a `shortlist`.
 """
@@ -24,33 +24,33 @@ from types import MappingProxyType
 
 from pipeline.options import SelectionMethod
 from pipeline.selection.scoring.clusters import best
-from pipeline.selection.scoring.standings import Contest
+from pipeline.selection.scoring.standings import Standings
 
-TIE = 0.5
+TIE_LOG_ODDS = 0.5
 """In log-odds: candidates nearer than this are not told apart by what was run and compared."""
 
-Key = tuple[float, ...]
+SortKey = tuple[float, ...]
 """Higher is better."""
 
 
-def preferred(method: SelectionMethod, of: Contest) -> list[int]:
+def best_candidates(method: SelectionMethod, standings: Standings) -> list[int]:
     """The equally good candidates that `method` would choose from; empty without any."""
-    keys = _keys(method, of)
+    keys = _keys(method, standings)
     top = max(keys, default=())
     return [c for c, key in enumerate(keys) if key == top]
 
 
-def ordered(method: SelectionMethod, of: Contest) -> list[int]:
+def rank_candidates(method: SelectionMethod, standings: Standings) -> list[int]:
     """All candidates, best first."""
-    keys = _keys(method, of)
-    candidates = of.table.candidates
+    keys = _keys(method, standings)
+    candidates = standings.table.candidates
     return sorted(
         range(len(candidates)),
         key=lambda c: (*(-part for part in keys[c]), len(candidates[c].patch.diff), c),
     )
 
 
-def shortlist(method: SelectionMethod, of: Contest, count: int) -> tuple[int, ...]:
+def shortlist(method: SelectionMethod, standings: Standings, count: int) -> tuple[int, ...]:
     """Among which a model chooses, best first: equal diffs are one candidate.
 
     `model`: all. `top3` and `machine`: the `count` that pass most tests, ties to the shorter diff.
@@ -58,81 +58,84 @@ def shortlist(method: SelectionMethod, of: Contest, count: int) -> tuple[int, ..
     that are equal after normalisation are one. Of the other methods, the first alone.
     """
     if method == "model":
-        return tuple(of.table.leaders(len(of.table.candidates)))
+        return tuple(standings.table.leaders(len(standings.table.candidates)))
     if method in ("top3", "machine"):
-        return tuple(of.table.leaders(count))
-    order = ordered(method, of)
+        return tuple(standings.table.leaders(count))
+    order = rank_candidates(method, standings)
     if method != "evidence":
         return tuple(order[:1])
-    fit = [c for c in order if of.reproduces(c) and not of.breaks(c)] or order
+    fit = [c for c in order if standings.reproduces(c) and not standings.breaks(c)] or order
     distinct: dict[int, int] = {}
     for c in fit:
-        distinct.setdefault(of.standings[c].same_as, c)
+        distinct.setdefault(standings.entries[c].same_as, c)
     return tuple(distinct.values())[:count]
 
 
-def rewarded(method: SelectionMethod, of: Contest) -> tuple[int, ...]:
+def candidates_for_reward(method: SelectionMethod, standings: Standings) -> tuple[int, ...]:
     """The candidates that a reward model is asked about: those that it would have to part."""
     match method:
         case "orm_exec" | "dev_search":
-            tied = preferred(method, of)
+            tied = best_candidates(method, standings)
         case "evidence":
-            tied = _near_the_best(of)
+            tied = _close_to_best(standings)
         case _:
             return ()
-    distinct = {of.table.candidates[c].patch.diff: c for c in reversed(tied)}
+    distinct = {standings.table.candidates[c].patch.diff: c for c in reversed(tied)}
     return tuple(sorted(distinct.values())) if len(distinct) > 1 else ()
 
 
-def verified(of: Contest, candidate: int) -> bool:
+def is_verified(standings: Standings, candidate: int) -> bool:
     """Whether it passes its own script, or any that votes where it has none, and breaks nothing."""
-    own = of.table.candidates[candidate].test
-    tests = [t for t in of.voters if of.table.tests[t] == own] or of.voters
-    runs = of.table.runs[candidate]
-    return any(runs[test].passed for test in tests) and not of.breaks(candidate)
+    own = standings.table.candidates[candidate].test
+    tests = [t for t in standings.voters if standings.table.tests[t] == own] or standings.voters
+    runs = standings.table.runs[candidate]
+    return any(runs[test].passed for test in tests) and not standings.breaks(candidate)
 
 
-def _keys(method: SelectionMethod, of: Contest) -> list[Key]:
-    return _METHODS[method](of)
+def _keys(method: SelectionMethod, standings: Standings) -> list[SortKey]:
+    return _METHODS[method](standings)
 
 
-def _voting(of: Contest) -> list[Key]:
-    return [(standing.votes,) for standing in of.standings]
+def _voting(standings: Standings) -> list[SortKey]:
+    return [(standing.votes,) for standing in standings.entries]
 
 
-def _ast_voting(of: Contest) -> list[Key]:
-    return [(standing.support,) for standing in of.standings]
+def _ast_voting(standings: Standings) -> list[SortKey]:
+    return [(standing.support,) for standing in standings.entries]
 
 
-def _exec(of: Contest) -> list[Key]:
-    return [(float(verified(of, c)),) for c in range(len(of.standings))]
+def _exec(standings: Standings) -> list[SortKey]:
+    return [(float(is_verified(standings, c)),) for c in range(len(standings.entries))]
 
 
-def _orm_exec(of: Contest) -> list[Key]:
-    return _by_reward(_exec(of), of)
+def _orm_exec(standings: Standings) -> list[SortKey]:
+    return _break_ties_by_reward(_exec(standings), standings)
 
 
-def _dev_search(of: Contest) -> list[Key]:
-    keys = [(float(s.passes - len(s.broken or ())),) for s in of.standings]
-    return _by_reward(keys, of)
+def _dev_search(standings: Standings) -> list[SortKey]:
+    keys = [(float(s.passes - len(s.broken or ())),) for s in standings.entries]
+    return _break_ties_by_reward(keys, standings)
 
 
-def _by_reward(keys: list[Key], of: Contest) -> list[Key]:
+def _break_ties_by_reward(keys: list[SortKey], standings: Standings) -> list[SortKey]:
     """`keys` with the reward after them, where all that are best have one."""
     top = max(keys, default=())
     tied = {c for c, key in enumerate(keys) if key == top}
-    if any(of.standings[c].reward is None for c in tied):
+    if any(standings.entries[c].reward is None for c in tied):
         return [(*key, 0.0) for key in keys]
     return [
-        (*key, (of.standings[c].reward or 0.0) if c in tied else 0.0) for c, key in enumerate(keys)
+        (*key, (standings.entries[c].reward or 0.0) if c in tied else 0.0)
+        for c, key in enumerate(keys)
     ]
 
 
-def _evidence(of: Contest) -> list[Key]:
-    near = _near_the_best(of)
-    rewards = {c: reward for c in near if (reward := of.standings[c].reward) is not None}
+def _evidence(standings: Standings) -> list[SortKey]:
+    near = _close_to_best(standings)
+    rewards = {c: reward for c in near if (reward := standings.entries[c].reward) is not None}
     known = bool(near) and len(rewards) == len(near)
-    alike = [sum(o.behaves_as == s.behaves_as for o in of.standings) for s in of.standings]
+    alike = [
+        sum(o.behaves_as == s.behaves_as for o in standings.entries) for s in standings.entries
+    ]
     return [
         (
             float(known and c in rewards),
@@ -140,19 +143,19 @@ def _evidence(of: Contest) -> list[Key]:
             round(standing.score, 9),
             alike[c],
         )
-        for c, standing in enumerate(of.standings)
+        for c, standing in enumerate(standings.entries)
     ]
 
 
-def _near_the_best(of: Contest) -> list[int]:
-    scores = [standing.score for standing in of.standings]
-    fit = [c for c in range(len(scores)) if of.reproduces(c) and not of.breaks(c)]
+def _close_to_best(standings: Standings) -> list[int]:
+    scores = [standing.score for standing in standings.entries]
+    fit = [c for c in range(len(scores)) if standings.reproduces(c) and not standings.breaks(c)]
     pool = fit or list(range(len(scores)))
     top = [scores[c] for c in best(pool, scores)[:1]]
-    return [c for c in pool if scores[c] >= top[0] - TIE] if top else []
+    return [c for c in pool if scores[c] >= top[0] - TIE_LOG_ODDS] if top else []
 
 
-_METHODS: Mapping[str, Callable[[Contest], list[Key]]] = MappingProxyType(
+_METHODS: Mapping[str, Callable[[Standings], list[SortKey]]] = MappingProxyType(
     {
         "evidence": _evidence,
         "voting": _voting,

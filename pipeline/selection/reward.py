@@ -9,11 +9,11 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from pipeline.concurrency import bounded
+from pipeline.concurrency import gather_bounded
 from pipeline.errors import BudgetSpent
 from pipeline.models.base import ModelError
-from pipeline.models.likelihood import Likelihood, NoScore, Reward
-from pipeline.models.wrappers.metered import Meter, paid
+from pipeline.models.likelihood import Likelihood, Reward, ScoreUnavailable
+from pipeline.models.wrappers.metered import Meter, run_metered
 from pipeline.store import Store
 from pipeline.types import Issue, VoteTable
 from prompts import render
@@ -26,7 +26,7 @@ GOOD, BAD = "+", "-"
 """The verdict's tokens (SWE-Reasoner, section 2.2.2)."""
 _FLOOR = -20.0
 """The log-probability of a token that is not even among the likeliest ones."""
-_SIDE_BY_SIDE = 4
+_CONCURRENCY = 4
 
 
 class VerdictReward:
@@ -39,7 +39,7 @@ class VerdictReward:
     async def score(self, issue: Issue, diff: str) -> float:
         """See `Reward.score`."""
         system, question = render("orm/system"), render("orm/verdict", issue=issue, diff=diff)
-        chances = await paid(
+        chances = await run_metered(
             self._meter,
             self._model.profile,
             self._model.first_token(system, question, call="orm/verdict"),
@@ -47,7 +47,7 @@ class VerdictReward:
             texts=(system, question),
         )
         if GOOD not in chances and BAD not in chances:
-            raise NoScore(f"The reward model's verdict is neither {GOOD} nor {BAD}.")
+            raise ScoreUnavailable(f"The reward model's verdict is neither {GOOD} nor {BAD}.")
         return chances.get(GOOD, _FLOOR) - chances.get(BAD, _FLOOR)
 
 
@@ -69,15 +69,17 @@ class ImplicitReward:
         for model in self._models:
             asked = model.answer(question, diff, call="orm/edit")
             found.append(
-                await paid(self._meter, model.profile, asked, stage="orm", texts=(question, diff))
+                await run_metered(
+                    self._meter, model.profile, asked, stage="orm", texts=(question, diff)
+                )
             )
         score = BETA * (found[0] - found[1])
         if not math.isfinite(score):
-            raise NoScore("The reward model's score is no number.")
+            raise ScoreUnavailable("The reward model's score is no number.")
         return score
 
 
-class Unusable:
+class UnusableReward:
     """A reward model that cannot be asked at all."""
 
     def __init__(self, why: ModelError) -> None:
@@ -88,7 +90,7 @@ class Unusable:
         raise self._why
 
 
-class Scored(BaseModel):
+class SavedScore(BaseModel):
     """One score, as it is kept."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -96,7 +98,7 @@ class Scored(BaseModel):
     score: float
 
 
-async def rewards(
+async def score_candidates(
     reward: Reward, issue: Issue, table: VoteTable, candidates: Sequence[int], store: Store
 ) -> tuple[Mapping[int, float], str]:
     """The scores of `candidates`, each saved under `orm/<digest>`; or none, and why, in a sentence.
@@ -107,14 +109,14 @@ async def rewards(
     async def one(candidate: int) -> float:
         diff = table.candidates[candidate].patch.diff
         key = f"orm/{hashlib.sha256(diff.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
-        saved = await store.load(key, Scored)
+        saved = await store.load(key, SavedScore)
         if saved is None:
-            saved = Scored(score=await reward.score(issue, diff))
+            saved = SavedScore(score=await reward.score(issue, diff))
             await store.save(key, saved)
         return saved.score
 
     try:
-        scores = await bounded(_SIDE_BY_SIDE, (one(candidate) for candidate in candidates))
+        scores = await gather_bounded(_CONCURRENCY, (one(candidate) for candidate in candidates))
     except BudgetSpent:
         return {}, "The reward model was not asked: the budget was spent."
     except ModelError as error:

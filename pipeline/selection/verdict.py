@@ -18,7 +18,7 @@ from pipeline.types import (
 )
 
 
-class Question(Frozen):
+class SelectionQuestion(Frozen):
     """What a judge was asked, as far as the verdict depends on it; under `question/<method>`."""
 
     issue: Issue
@@ -33,7 +33,7 @@ class Question(Frozen):
     """Whether there was a reward model."""
 
 
-class KeptReport(Frozen):
+class SavedSuiteReport(Frozen):
     """What the repository's own tests said of one edit; under `reports/<digest>`."""
 
     report: SuiteReport | None
@@ -73,7 +73,7 @@ class Verdict(Frozen):
 
 
 @dataclass(frozen=True)
-class Judged:
+class Judgement:
     """The table that was judged, with the verdict."""
 
     table: VoteTable

@@ -6,21 +6,21 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from pipeline.concurrency import bounded
-from pipeline.edits.unified_diff import parse
-from pipeline.selection.normalise.irrelevant_files import is_aside
+from pipeline.concurrency import gather_bounded
+from pipeline.edits.unified_diff import parse_diff
+from pipeline.selection.normalise.irrelevant_files import is_irrelevant
 from pipeline.store import Store
-from pipeline.types import Candidate, Frozen, Patch, Rejected, TestScript, VoteTable
-from prompts import shortened
-from sandbox.base import NO_ENV, Execution, PatchRejected, Sandbox, another_time
+from pipeline.types import Candidate, Frozen, Patch, RejectedEdit, TestScript, VoteTable
+from prompts import shorten
+from sandbox.base import NO_ENV, Execution, PatchRejected, Sandbox, repeat_environment
 
-_OUTPUT = 4_000
+_MAX_OUTPUT_CHARACTERS = 4_000
 """Characters kept of what each execution printed: a table holds up to ten thousand of them."""
-_SIDE_BY_SIDE = 8
+_CONCURRENCY = 8
 """Executions in flight at once; the sandbox may allow fewer."""
 
 
-class Row(Frozen):
+class VoteRow(Frozen):
     """All tests with one edit."""
 
     runs: tuple[Execution, ...]
@@ -45,23 +45,23 @@ async def vote(
     own = (c.test.text for c in candidates if c.test)
     columns = tuple(TestScript(text=t) for t in dict.fromkeys([*own, *(t.text for t in tests)]))
     foreign = {c.patch.diff for c in candidates if c.source}
-    rows: dict[str, Row] = {}
+    rows: dict[str, VoteRow] = {}
     for diff in dict.fromkeys(["", *(c.patch.diff for c in candidates)]):
         # Whether an edit of somebody else's applies is to be known even without a test.
         scripts = columns or ((TestScript(text=""),) if diff in foreign else ())
-        rows[diff] = await _row(diff, scripts, sandbox, store, seconds)
-    why = {c: _fault(c, rows[c.patch.diff]) for c in candidates}
+        rows[diff] = await _load_or_run_row(diff, scripts, sandbox, store, seconds)
+    why = {c: _rejection_reason(c, rows[c.patch.diff]) for c in candidates}
     fit = tuple(c for c in candidates if not why[c])
     return VoteTable(
         candidates=fit,
         tests=columns,
         base=rows[""].runs[: len(columns)],
         runs=tuple(rows[c.patch.diff].runs[: len(columns)] for c in fit),
-        rejected=tuple(Rejected(name=c.name, why=why[c]) for c in candidates if why[c]),
+        rejected=tuple(RejectedEdit(name=c.name, why=why[c]) for c in candidates if why[c]),
     )
 
 
-def earlier(
+def earlier_revisions(
     table: VoteTable, revisions: Mapping[int, Sequence[Patch]]
 ) -> dict[int, tuple[Candidate, ...]]:
     """Of each candidate's sample, all its edits one after the other, none with a test.
@@ -75,7 +75,7 @@ def earlier(
     }
 
 
-async def unsteady(
+async def find_flaky_tests(
     table: VoteTable,
     tests: Sequence[int],
     *,
@@ -97,97 +97,103 @@ async def unsteady(
         if passing is not None:
             seen.append((table.candidates[passing].patch.diff, table.runs[passing][test]))
         for diff, first in seen:
-            again = await _row(diff, [script] * repeats, sandbox, store, seconds, again=True)
-            if any(ended(run) != ended(first) for run in again.runs):
+            again = await _load_or_run_row(
+                diff, [script] * repeats, sandbox, store, seconds, repeated=True
+            )
+            if any(run_outcome(run) != run_outcome(first) for run in again.runs):
                 return True
         return False
 
     if not repeats:
         return ()
-    found = await bounded(_SIDE_BY_SIDE, (is_flaky(test) for test in tests))
+    found = await gather_bounded(_CONCURRENCY, (is_flaky(test) for test in tests))
     return tuple(test for test, flaky in zip(tests, found, strict=True) if flaky)
 
 
-def ended(run: Execution) -> str:
+def run_outcome(run: Execution) -> str:
     """How a script ended, as far as the protocol tells ends apart."""
     if run.exit_code in (0, 2):
         return str(run.exit_code)
     return "broken" if run.exit_code is not None else run.ending.value
 
 
-def reporting(table: VoteTable) -> list[int]:
+def reproducing_tests(table: VoteTable) -> list[int]:
     """The tests that report the issue on the unedited code."""
     return [t for t, run in enumerate(table.base) if run.exit_code == 2]
 
 
-def suspects(table: VoteTable) -> tuple[str, ...]:
+def suspect_files(table: VoteTable) -> tuple[str, ...]:
     """The files that the candidates change, those that most of them change first."""
     paths = Counter(
         path
         for candidate in table.candidates
-        for path in {file.path for file in parse(candidate.patch.diff) if not is_aside(file)}
+        for path in {
+            file.path for file in parse_diff(candidate.patch.diff) if not is_irrelevant(file)
+        }
     )
     return tuple(sorted(paths, key=lambda path: (-paths[path], path)))
 
 
-def _fault(candidate: Candidate, row: Row) -> str:
+def _rejection_reason(candidate: Candidate, row: VoteRow) -> str:
     return row.rejected if candidate.patch.diff.strip() else "It changes nothing."
 
 
-async def _row(
+async def _load_or_run_row(
     diff: str,
     tests: Sequence[TestScript],
     sandbox: Sandbox,
     store: Store,
     seconds: float,
     *,
-    again: bool = False,
-) -> Row:
-    """How `diff` does in `tests`; `again`: each is another run of what was run before."""
+    repeated: bool = False,
+) -> VoteRow:
+    """How `diff` does in `tests`; `repeated`: each is another run of what was run before."""
     parts = "\0".join([diff, *(test.text for test in tests)])
     digest = hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    key = f"votes/{'again-' if again else ''}{digest}"
-    row = await store.load(key, Row)
+    key = f"votes/{'again-' if repeated else ''}{digest}"
+    row = await store.load(key, VoteRow)
     if row is None:
-        envs = [another_time(n + 1) if again else NO_ENV for n in range(len(tests))]
-        row = await _executed(diff, zip(tests, envs, strict=True), sandbox, seconds)
+        envs = [repeat_environment(n + 1) if repeated else NO_ENV for n in range(len(tests))]
+        row = await _execute(diff, zip(tests, envs, strict=True), sandbox, seconds)
         await store.save(key, row)
     return row
 
 
-async def _executed(
+async def _execute(
     diff: str,
-    wanted: Iterable[tuple[TestScript, Mapping[str, str]]],
+    tests: Iterable[tuple[TestScript, Mapping[str, str]]],
     sandbox: Sandbox,
     seconds: float,
-) -> Row:
+) -> VoteRow:
     diffs = (diff,) if diff else ()
     try:
-        runs = await bounded(
-            _SIDE_BY_SIDE,
+        runs = await gather_bounded(
+            _CONCURRENCY,
             (
                 sandbox.run_script(test.text, diffs=diffs, seconds=seconds, env=env)
-                for test, env in wanted
+                for test, env in tests
             ),
         )
     except PatchRejected as rejected:
-        return Row(runs=(), rejected=shortened(str(rejected), _OUTPUT) or "It does not apply.")
-    return Row(runs=tuple(map(_trimmed, runs)))
+        return VoteRow(
+            runs=(), rejected=shorten(str(rejected), _MAX_OUTPUT_CHARACTERS) or "It does not apply."
+        )
+    return VoteRow(runs=tuple(map(_trim, runs)))
 
 
-def _trimmed(run: Execution) -> Execution:
-    return run.model_copy(update={"output": shortened(run.output, _OUTPUT)})
+def _trim(run: Execution) -> Execution:
+    return run.model_copy(update={"output": shorten(run.output, _MAX_OUTPUT_CHARACTERS)})
 
 
-def good_enough(table: VoteTable, candidate: int) -> bool:
+def is_good_enough(table: VoteTable, candidate: int) -> bool:
     """Whether a run that hit a ceiling ends with this edit, and not as out of budget.
 
     Its own script reports the issue on the unedited code and passes with the edit, and so do more
     than half of all scripts that report the issue. That it breaks none of the repository's tests
     is asked of every chosen edit (`Chooser`), and that a test of the repository is seen failing
-    and passing as well (`Prover`).
+    and passing as well (`ReproductionStep`).
     """
-    tests = reporting(table)
+    tests = reproducing_tests(table)
     own = table.candidates[candidate].test
     if own is None or own not in table.tests:
         return False

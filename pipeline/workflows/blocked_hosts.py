@@ -14,12 +14,12 @@ from typing import Final
 
 from pipeline.types import Frozen, Selection
 
-MOST: Final = 10
+MOST_HOSTS: Final = 10
 """Hosts that are kept."""
 
 _NAME = r"([A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?)\.?(?![A-Za-z0-9_.-])"
 _HOST = rf"(?:{_NAME}|\[?([0-9A-Fa-f:.]{{3,45}})\]?)"
-_NAMED: Final = tuple(
+_MESSAGES_WITH_HOST: Final = tuple(
     re.compile(pattern)
     for pattern in (
         rf"Could not resolve host: {_NAME}",  # curl, git
@@ -34,54 +34,54 @@ _NAMED: Final = tuple(
         r"connect (?:ENETUNREACH|EHOSTUNREACH) (\d{1,3}(?:\.\d{1,3}){3}):",  # Node
     )
 )
-_NAMELESS: Final = re.compile(
+_MESSAGES_WITHOUT_HOST: Final = re.compile(
     r"Temporary failure in name resolution|Name or service not known|Network is unreachable"
     r"|No address associated with hostname|\bEAI_AGAIN\b|\bENETUNREACH\b"
 )
 
 
-class Blocked(Frozen):
+class BlockedHosts(Frozen):
     """What the output of some executions speaks of. Untrusted."""
 
     hosts: tuple[str, ...] = ()
-    """Names and addresses, at most `MOST`, in order."""
+    """Names and addresses, at most `MOST_HOSTS`, in order."""
     more: int = 0
     """How many more there were."""
     nameless: bool = False
     """No host is named, but there is a message that one could not be reached."""
 
 
-def blocked(outputs: Iterable[str]) -> Blocked:
+def find_blocked_hosts(outputs: Iterable[str]) -> BlockedHosts:
     """What `outputs` speak of that lies outside of the sandbox."""
     hosts: dict[str, None] = {}
     nameless = False
     for output in dict.fromkeys(outputs):
-        found = (match for pattern in _NAMED for match in pattern.finditer(output))
-        hosts |= dict.fromkeys(host for match in found if _outside(host := _host(match)))
-        nameless = nameless or _NAMELESS.search(output) is not None
+        found = (match for pattern in _MESSAGES_WITH_HOST for match in pattern.finditer(output))
+        hosts |= dict.fromkeys(host for match in found if _is_external(host := _host_of(match)))
+        nameless = nameless or _MESSAGES_WITHOUT_HOST.search(output) is not None
     ordered = sorted(hosts)
-    return Blocked(
-        hosts=tuple(ordered[:MOST]),
-        more=max(0, len(ordered) - MOST),
+    return BlockedHosts(
+        hosts=tuple(ordered[:MOST_HOSTS]),
+        more=max(0, len(ordered) - MOST_HOSTS),
         nameless=nameless and not ordered,
     )
 
 
-def blocked_in(selection: Selection) -> Blocked:
+def find_blocked_in_selection(selection: Selection) -> BlockedHosts:
     """What the tests of a selection speak of: those written for it, and the repository's own."""
     proof = selection.evidence
     runs = [proof.reproduction.before, proof.reproduction.after]
     runs += [*proof.votes.base, *chain.from_iterable(proof.votes.runs)]
     if proof.suite is not None:
         runs += [proof.suite.before.execution, proof.suite.after.execution]
-    return blocked(run.output for run in runs)
+    return find_blocked_hosts(run.output for run in runs)
 
 
-def _host(match: re.Match[str]) -> str:
+def _host_of(match: re.Match[str]) -> str:
     return next(filter(None, match.groups()), "").casefold().rstrip(".")
 
 
-def _outside(host: str) -> bool:
+def _is_external(host: str) -> bool:
     """The loopback is there in the sandbox, and what listens on it is the test's own matter."""
     if host == "localhost" or host.endswith(".localhost"):
         return False

@@ -32,7 +32,7 @@ class Plan(Frozen):
     script: TestScript | None = None
     run: Execution | None = None
     """The script on the code as it is."""
-    estimate: Estimate
+    estimate: CostEstimate
 
     @property
     def reproduced(self) -> bool:
@@ -43,7 +43,7 @@ class Plan(Frozen):
 async def plan(
     issue: Issue,
     context: Context,
-    guess: Estimate,
+    guess: CostEstimate,
     *,
     model: Model,
     sandbox: Sandbox,
@@ -62,7 +62,7 @@ async def plan(
     )
 
 
-class Estimate(Frozen):
+class CostEstimate(Frozen):
     """Tokens and US dollars at list prices of testing and editing."""
 
     usage: Usage = Usage()
@@ -72,23 +72,27 @@ class Estimate(Frozen):
     """If every machine used up its attempts."""
 
 
-def estimate(context: Context, profile: ModelProfile, options: Options) -> Estimate:
+def estimate_cost(context: Context, profile: ModelProfile, options: Options) -> CostEstimate:
     """Before the first sample is started; every sample counts, even if fewer may be enough."""
     opening = _SYSTEM + sum(file.tokens for file in context.files)
-    typical = _samples(opening, options.samples, min(TYPICAL_REPLIES, options.attempts))
-    most = _samples(opening, options.samples, options.attempts)
-    return Estimate(usage=typical, dollars=profile.price.of(typical), most=profile.price.of(most))
+    typical = _samples_usage(opening, options.samples, min(TYPICAL_REPLIES, options.attempts))
+    most = _samples_usage(opening, options.samples, options.attempts)
+    return CostEstimate(
+        usage=typical, dollars=profile.price.of(typical), most=profile.price.of(most)
+    )
 
 
-def _samples(opening: int, samples: int, replies: int) -> Usage:
+def _samples_usage(opening: int, samples: int, replies: int) -> Usage:
     """The opening is written to the cache once and read by every other question."""
     total = Usage(cache_write=opening) + Usage(cache_read=-opening)
     for _ in range(samples):
-        total = total + _conversation(_SYSTEM, replies) + _conversation(opening, replies)
+        total = (
+            total + _conversation_usage(_SYSTEM, replies) + _conversation_usage(opening, replies)
+        )
     return total
 
 
-def _conversation(opening: int, replies: int) -> Usage:
+def _conversation_usage(opening: int, replies: int) -> Usage:
     """One machine whose opening is in the cache; each question but its new end is read from it."""
     grown = [opening + _TASK + n * (_REPLY + _REPORT) for n in range(replies)]
     return Usage(

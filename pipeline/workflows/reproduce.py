@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from pipeline import reasons
 from pipeline.codebase.commit import Codebase
-from pipeline.codebase.conventions import Conventions, detect
+from pipeline.codebase.conventions import Conventions, detect_conventions
 from pipeline.errors import BudgetSpent
 from pipeline.generation.reproduction import (
     Draft,
     ReproductionMachine,
     ReproductionState,
-    place_for,
-    plain_test,
+    choose_test_path,
+    render_plain_test,
 )
 from pipeline.machine import drive
 from pipeline.models.base import Model
 from pipeline.options import Options
-from pipeline.selection.verdict import Judged
-from pipeline.selection.voting import good_enough, reporting
+from pipeline.selection.verdict import Judgement
+from pipeline.selection.voting import is_good_enough, reproducing_tests
 from pipeline.store import Store
 from pipeline.types import (
     Context,
@@ -29,11 +29,11 @@ from pipeline.types import (
     TestScript,
     VoteTable,
 )
-from pipeline.workflows.abstain import told
+from pipeline.workflows.abstain import abstain
 from sandbox.base import Sandbox
 
 
-class Prover:
+class ReproductionStep:
     """Has the reproduction test written and seen red and green."""
 
     def __init__(
@@ -45,7 +45,7 @@ class Prover:
         self._store = store
         self._options = options
 
-    async def prove(self, issue: Issue, context: Context, judged: Judged) -> Selection | NoFix:
+    async def run(self, issue: Issue, context: Context, judged: Judgement) -> Selection | NoFix:
         """The selection with its evidence; a candidate must be chosen.
 
         Without money for a model's test file, an edit that is good enough gets a plain one.
@@ -57,10 +57,10 @@ class Prover:
         table, verdict, candidate = judged.table, judged.verdict, judged.chosen
         if candidate is None or verdict.chosen is None:
             raise ValueError("nothing was chosen")
-        conventions = await detect(self._codebase)
-        path = place_for(issue, candidate.patch, conventions, self._codebase, self._options)
+        conventions = await detect_conventions(self._codebase)
+        path = choose_test_path(issue, candidate.patch, conventions, self._codebase, self._options)
         if path is None:
-            return NoFix(reason="reproduction not confirmed", learnt=(reasons.NO_PLACE,))
+            return NoFix(reason="reproduction not confirmed", details=(reasons.NO_PLACE,))
         machine = ReproductionMachine(
             self._model,
             self._sandbox,
@@ -69,14 +69,14 @@ class Prover:
             issue=issue,
             conventions=conventions,
             patch=candidate.patch,
-            script=_script(table, verdict.chosen),
-            example=await self._example(conventions),
+            script=_pick_script(table, verdict.chosen),
+            example=await self._read_example(conventions),
             path=path,
         )
-        state, cut_short = await self._tested(machine, issue, table, verdict.chosen)
+        state, cut_short = await self._write_test(machine, issue, table, verdict.chosen)
         if state.reproduction is None or not (state.confirmed or cut_short):
             problem = state.problem or reasons.NO_TEST_FILE
-            return told(judged, "reproduction not confirmed", problem)
+            return abstain(judged, "reproduction not confirmed", problem)
         draft = state.drafts[-1]
         evidence = Evidence(
             votes=table,
@@ -103,7 +103,7 @@ class Prover:
             evidence=evidence,
         )
 
-    async def _tested(
+    async def _write_test(
         self, machine: ReproductionMachine, issue: Issue, table: VoteTable, candidate: int
     ) -> tuple[ReproductionState, str]:
         """The machine's end, or a plain test's with the sentence that says why it is one."""
@@ -111,14 +111,14 @@ class Prover:
             key = f"reproduction/{candidate}"
             return await drive(machine, ReproductionState, self._store, key), ""
         except BudgetSpent as spent:
-            if not good_enough(table, candidate):
+            if not is_good_enough(table, candidate):
                 raise
-            state = await self._plain(machine, issue, _script(table, candidate))
+            state = await self._run_plain_test(machine, issue, _pick_script(table, candidate))
             if state.reproduction is None:
                 raise
-            return state, f"{reasons.budget(spent)} {reasons.PLAIN_TEST}"
+            return state, f"{reasons.budget_sentence(spent)} {reasons.PLAIN_TEST}"
 
-    async def _plain(
+    async def _run_plain_test(
         self, machine: ReproductionMachine, issue: Issue, script: TestScript
     ) -> ReproductionState:
         """The script itself as the test file, executed as a model's would be."""
@@ -127,23 +127,28 @@ class Prover:
             if state.runner != runner:
                 continue
             title = f"Fix: {issue.title}"
-            text = plain_test(script, runner, issue.title)
+            text = render_plain_test(script, runner, issue.title)
             state.drafts.append(
-                Draft(text=text, title=title, cause=reasons.UNTOLD, change=reasons.UNTOLD)
+                Draft(
+                    text=text,
+                    title=title,
+                    cause=reasons.NOT_DESCRIBED,
+                    change=reasons.NOT_DESCRIBED,
+                )
             )
             # Where pytest turns out not to be installed, the machine goes over to unittest.
             await machine.execute(state)
         return state
 
-    async def _example(self, conventions: Conventions) -> SourceFile | None:
+    async def _read_example(self, conventions: Conventions) -> SourceFile | None:
         path = conventions.example
-        text = await self._codebase.text(path) if path else None
+        text = await self._codebase.read_text(path) if path else None
         return SourceFile(path=path, text=text, tokens=0) if path and text else None
 
 
-def _script(table: VoteTable, candidate: int) -> TestScript:
+def _pick_script(table: VoteTable, candidate: int) -> TestScript:
     """The candidate's own script if it reports the issue and passes with the edit; else another."""
     own = table.candidates[candidate].test
-    steady = [t for t in reporting(table) if t not in table.flaky]
+    steady = [t for t in reproducing_tests(table) if t not in table.flaky]
     fit = [table.tests[t] for t in steady if table.runs[candidate][t].passed]
     return own if own in fit and own else fit[0]

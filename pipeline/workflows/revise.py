@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from pipeline.codebase.commit import Codebase
-from pipeline.concurrency import both, together
-from pipeline.context.tokens import estimate
+from pipeline.concurrency import gather_all, gather_two
+from pipeline.context.tokens import estimate_tokens
 from pipeline.edits.read import read_edit
 from pipeline.errors import Ceiling
 from pipeline.generation.editing import OwnTests
-from pipeline.machine import Attempt, Machine, Phase, State, drive_on_budget
+from pipeline.machine import Machine, Phase, ReplyKind, State, drive_on_budget
 from pipeline.models.base import Model
 from pipeline.options import Options
 from pipeline.replies import Malformed, Tag, only_tag
@@ -25,7 +25,7 @@ from pipeline.types import Frozen, Issue, Patch, SourceFile, SuiteReport
 from prompts import render
 from sandbox.base import Execution, Sandbox
 
-REVISED_KEY = "revising"
+REVISION_KEY = "revising"
 _ANSWER = 2000
 """Characters of the answer that are kept."""
 _MOST_BROKEN = 20
@@ -33,7 +33,7 @@ _MARK = re.compile(r"^[ \t]*(?:[-*][ \t]+)?(?:\*\*)?\[(\d{1,3})\](?:\*\*)?:?[ \t
 """What begins the answer to one review."""
 
 
-class Task(Frozen):
+class RevisionTask(Frozen):
     """What a pull request is to become. Everything in it is data, never an instruction to us."""
 
     issue: Issue
@@ -43,7 +43,7 @@ class Task(Frozen):
     """What reviewers wrote, oldest first, each beginning with who and where."""
     logs: tuple[str, ...] = ()
     """What failing checks printed."""
-    clashes: bool = False
+    conflicts: bool = False
     """The code below is a newer base that `diff` does not fit; it is to be written anew."""
     files: tuple[str, ...]
     """Paths of the codebase that the model is shown, as far as they fit."""
@@ -55,7 +55,7 @@ class Task(Frozen):
     """Runs it."""
 
 
-class Revised(Frozen):
+class Revision(Frozen):
     """What came of a task."""
 
     patch: Patch | None
@@ -65,10 +65,10 @@ class Revised(Frozen):
     replies: tuple[str, ...] = ()
     """Beside the task's `feedback`: the words of it that are for each; empty for those it has none
     for. Without any, all of `answer` is for all. Untrusted."""
-    spent: Ceiling | None = None
+    spent_ceiling: Ceiling | None = None
     """Whose ceiling was reached before it came to an end."""
 
-    def to(self, place: int) -> str:
+    def reply_to(self, place: int) -> str:
         """The words to the review at `place` of the feedback."""
         own = self.replies[place] if place < len(self.replies) else ""
         return own or self.answer
@@ -95,7 +95,7 @@ class ReviseMachine(Machine[ReviseState]):
         codebase: Codebase,
         options: Options,
         *,
-        task: Task,
+        task: RevisionTask,
         files: Sequence[SourceFile],
         own_tests: OwnTests | None,
     ) -> None:
@@ -119,12 +119,12 @@ class ReviseMachine(Machine[ReviseState]):
                            files=self._files)
         )  # fmt: skip
 
-    async def read(self, state: ReviseState, reply: str) -> Attempt | Malformed:
+    async def read(self, state: ReviseState, reply: str) -> ReplyKind | Malformed:
         match only_tag(reply, "edit", "answer"):
             case Malformed() as malformed:
                 return malformed
             case Tag("answer", body):
-                return self._answered(state, body)
+                return self._accept_answer(state, body)
             case Tag(_, body):
                 edited = await read_edit(
                     body,
@@ -138,9 +138,9 @@ class ReviseMachine(Machine[ReviseState]):
                 if self._task.test in edited.contents:
                     return Malformed(f"Leave {self._task.test} as it is: it is the evidence.")
                 state.patches.append(edited.patch)
-                return Attempt.REVISED
+                return ReplyKind.REVISED
 
-    def _answered(self, state: ReviseState, body: str) -> Attempt | Malformed:
+    def _accept_answer(self, state: ReviseState, body: str) -> ReplyKind | Malformed:
         if not body.strip():
             return Malformed("The <answer> block is empty. Tell the reviewers what you did.")
         if state.runs and not state.runs[-1].passed:
@@ -148,26 +148,26 @@ class ReviseMachine(Machine[ReviseState]):
                 "With your edit the reproduction test does not pass, so it cannot be pushed. "
                 "Send an <edit> with which it does."
             )
-        if self._task.clashes and not state.runs:
+        if self._task.conflicts and not state.runs:
             return Malformed("Without an <edit> there is nothing to push. Send one.")
         count = len(self._task.feedback)
-        said = replies_in(body, count) or ("",) * count
-        if count > 1 and not all(said) and not state.reminded:
+        texts = split_replies(body, count) or ("",) * count
+        if count > 1 and not all(texts) and not state.reminded:
             state.reminded = True
-            left = ", ".join(f"[{place}]" for place, text in enumerate(said, 1) if not text)
+            left = ", ".join(f"[{place}]" for place, text in enumerate(texts, 1) if not text)
             return Malformed(
                 "Answer each review in a paragraph of its own that begins with its number. "
                 f"Missing: {left}. Send the <answer> again, whole."
             )
         state.answer = body.strip()[:_ANSWER]
-        return Attempt.APPROVED
+        return ReplyKind.APPROVED
 
     async def execute(self, state: ReviseState) -> str:
         diff = state.patches[-1].diff
         batch = [(diff, self._task.test_diff)]
-        if self._task.clashes and state.before is None:
+        if self._task.conflicts and state.before is None:
             batch.append(("", self._task.test_diff))
-        runs, report = await both(self._run(batch), self._compare(diff))
+        runs, report = await gather_two(self._run(batch), self._compare(diff))
         state.runs.append(runs[0])
         state.before = runs[1] if len(runs) > 1 else state.before
         broken = report.broken if report else ()
@@ -183,7 +183,7 @@ class ReviseMachine(Machine[ReviseState]):
 
     async def _run(self, batch: Sequence[Sequence[str]]) -> list[Execution]:
         seconds = self._options.execution_seconds
-        return await together(
+        return await gather_all(
             self._sandbox.run_command(
                 self._task.command, diffs=[diff for diff in diffs if diff], seconds=seconds
             )
@@ -195,7 +195,7 @@ class ReviseMachine(Machine[ReviseState]):
 
 
 async def revise(
-    task: Task,
+    task: RevisionTask,
     *,
     model: Model,
     sandbox: Sandbox,
@@ -203,25 +203,25 @@ async def revise(
     options: Options,
     store: Store,
     own_tests: OwnTests | None = None,
-) -> Revised:
+) -> Revision:
     """What the machine makes of `task`; `sandbox` holds `codebase`, the head or the newer base.
 
     Raises what the model and the sandbox raise; called again with the same store, it goes on.
     """
     machine = ReviseMachine(
         model, sandbox, codebase, options,
-        task=task, files=await _shown(task, codebase, options), own_tests=own_tests,
+        task=task, files=await _read_files(task, codebase, options), own_tests=own_tests,
     )  # fmt: skip
-    state = await drive_on_budget(machine, ReviseState, store, REVISED_KEY)
+    state = await drive_on_budget(machine, ReviseState, store, REVISION_KEY)
     if state.phase is not Phase.APPROVED:
-        return Revised(patch=None, answer="", spent=state.reached)
+        return Revision(patch=None, answer="", spent_ceiling=state.reached)
     red = state.before is None or (not state.before.passed and state.before.exit_code is not None)
     patch = state.patches[-1] if state.patches and red else None
-    replies = replies_in(state.answer, len(task.feedback))
-    return Revised(patch=patch, answer=state.answer, replies=replies)
+    replies = split_replies(state.answer, len(task.feedback))
+    return Revision(patch=patch, answer=state.answer, replies=replies)
 
 
-def replies_in(answer: str, count: int) -> tuple[str, ...]:
+def split_replies(answer: str, count: int) -> tuple[str, ...]:
     """What an answer says to each of `count` reviews, as `[1] …` marks it; empty without marks.
 
     What it says to all of them goes to the first. A number that no review has is text.
@@ -236,21 +236,21 @@ def replies_in(answer: str, count: int) -> tuple[str, ...]:
             parts.append("")
             places.append(int(mark[1]))
     parts[-1] += answer[at:]
-    said = [""] * (count + 1)
+    texts = [""] * (count + 1)
     for place, text in zip(places, parts, strict=True):
-        said[place] = "\n\n".join(filter(None, (said[place], text.strip())))
-    if not any(said[1:]):
+        texts[place] = "\n\n".join(filter(None, (texts[place], text.strip())))
+    if not any(texts[1:]):
         return ()
-    said[1] = "\n\n".join(filter(None, (said[0], said[1])))
-    return tuple(said[1:])
+    texts[1] = "\n\n".join(filter(None, (texts[0], texts[1])))
+    return tuple(texts[1:])
 
 
-async def _shown(task: Task, codebase: Codebase, options: Options) -> list[SourceFile]:
+async def _read_files(task: RevisionTask, codebase: Codebase, options: Options) -> list[SourceFile]:
     left = options.context_tokens
     shown: list[SourceFile] = []
     for path in dict.fromkeys((*task.files, task.test)):
-        text = await codebase.text(path) if path in codebase.files else None
-        tokens = estimate(text) if text else 0
+        text = await codebase.read_text(path) if path in codebase.files else None
+        tokens = estimate_tokens(text) if text else 0
         if text and tokens <= left:
             shown.append(SourceFile(path=path, text=text, tokens=tokens))
             left -= tokens

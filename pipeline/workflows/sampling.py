@@ -7,22 +7,22 @@ from dataclasses import dataclass
 
 from pipeline import reasons
 from pipeline.codebase.commit import Codebase
-from pipeline.concurrency import together
+from pipeline.concurrency import gather_all
 from pipeline.generation.diversity import (
     Approaches,
     Direction,
-    Finished,
-    Other,
+    FinishedSample,
+    TriedEdit,
     draw_approaches,
     is_informed,
-    told,
+    to_tried_edits,
 )
 from pipeline.generation.editing import EditingMachine, EditingState
-from pipeline.generation.stopping import enough, waves
+from pipeline.generation.stopping import is_enough, waves
 from pipeline.generation.testing import TestingMachine, TestingState
 from pipeline.machine import Phase, drive_on_budget
 from pipeline.models.base import Model, ModelUnavailable
-from pipeline.models.wrappers.cache_warmup import HeadStart
+from pipeline.models.wrappers.cache_warmup import CacheWarmup
 from pipeline.options import Options
 from pipeline.regression.nearby import NearbyTests
 from pipeline.selection.voting import vote
@@ -47,8 +47,8 @@ class Sample:
     def out_of_budget(self) -> str:
         """Which ceiling ended it, as a sentence; empty when none did."""
         states = [self.test, self.edit] if self.edit else [self.test]
-        told = (state.ceiling for state in states if state.phase is Phase.OUT_OF_BUDGET)
-        return next(told, "")
+        ceilings = (state.ceiling for state in states if state.phase is Phase.OUT_OF_BUDGET)
+        return next(ceilings, "")
 
 
 class Sampler:
@@ -58,7 +58,7 @@ class Sampler:
         self, model: Model, sandbox: Sandbox, codebase: Codebase, store: Store, options: Options
     ) -> None:
         self._model = model
-        self._editor = HeadStart(model)
+        self._editor = CacheWarmup(model)
         self._sandbox = sandbox
         self._codebase = codebase
         self._store = store
@@ -76,21 +76,21 @@ class Sampler:
         decides the same.
         """
         options = self._options
-        approaches = await self._approaches(issue)
+        approaches = await self._draw_approaches(issue)
         samples: list[Sample] = []
         for wave in waves(options.samples, first=options.first_wave, adaptive=options.adaptive):
-            samples += await self._wave(issue, context, wave, approaches, samples)
-            if len(samples) == options.samples or await self._enough(samples):
+            samples += await self._run_wave(issue, context, wave, approaches, samples)
+            if len(samples) == options.samples or await self._is_enough(samples):
                 break
         candidates = [sample.candidate for sample in samples if sample.candidate]
-        return candidates or _nothing(samples)
+        return candidates or _explain_no_candidate(samples)
 
-    async def _approaches(self, issue: Issue) -> Approaches:
+    async def _draw_approaches(self, issue: Issue) -> Approaches:
         if self._options.samples == 1 or not self._options.approaches:
             return Approaches()
         return await draw_approaches(self._model, issue, self._options.samples, self._store)
 
-    async def _wave(
+    async def _run_wave(
         self,
         issue: Issue,
         context: Context,
@@ -102,29 +102,33 @@ class Sampler:
         share = self._options.informed
         given = dict(enumerate(approaches.lines))
 
-        async def independent(number: int) -> Sample:
-            test = await self._test(issue, number)
+        async def run_independent(number: int) -> Sample:
+            test = await self._write_test(issue, number)
             if is_informed(number, share):
                 return test
             direction = Direction(approach=given.get(number, ""))
-            return await self._edit(issue, context, test, direction)
+            return await self._write_edit(issue, context, test, direction)
 
-        async def informed(sample: Sample) -> Sample:
+        async def edit_informed(sample: Sample) -> Sample:
             if not is_informed(sample.number, share):
                 return sample
             direction = Direction(approach=given.get(sample.number, ""), others=others)
-            return await self._edit(issue, context, sample, direction)
+            return await self._write_edit(issue, context, sample, direction)
 
-        samples = _whole(await together(_ended(independent(number)) for number in wave))
-        others = _others([*before, *samples])
-        return _whole(await together(_ended(informed(sample)) for sample in samples))
+        samples = _raise_first_failure(
+            await gather_all(_catch_unavailable(run_independent(number)) for number in wave)
+        )
+        others = _collect_tried_edits([*before, *samples])
+        return _raise_first_failure(
+            await gather_all(_catch_unavailable(edit_informed(sample)) for sample in samples)
+        )
 
-    async def _test(self, issue: Issue, number: int) -> Sample:
+    async def _write_test(self, issue: Issue, number: int) -> Sample:
         machine = TestingMachine(self._model, self._sandbox, issue, self._options, sample=number)
         test = await drive_on_budget(machine, TestingState, self._store, f"testing/{number}")
         return Sample(number, test)
 
-    async def _edit(
+    async def _write_edit(
         self, issue: Issue, context: Context, sample: Sample, direction: Direction
     ) -> Sample:
         seed = sample.test.best()
@@ -145,7 +149,7 @@ class Sampler:
         edit = await drive_on_budget(machine, EditingState, self._store, f"editing/{sample.number}")
         return Sample(sample.number, sample.test, edit)
 
-    async def _enough(self, samples: Sequence[Sample]) -> bool:
+    async def _is_enough(self, samples: Sequence[Sample]) -> bool:
         if any(sample.out_of_budget for sample in samples):
             return True
         candidates = [sample.candidate for sample in samples if sample.candidate]
@@ -156,37 +160,41 @@ class Sampler:
         # The very table that the choice is made from, if this was the last wave: its rows are kept.
         seconds = self._options.execution_seconds
         table = await vote(candidates, sandbox=self._sandbox, store=self._store, seconds=seconds)
-        return enough(table, sound, len(alone), least=self._options.agreement)
+        return is_enough(table, sound, len(alone), least=self._options.agreement)
 
 
-def _others(samples: Sequence[Sample]) -> tuple[Other, ...]:
-    finished: list[Finished] = []
+def _collect_tried_edits(samples: Sequence[Sample]) -> tuple[TriedEdit, ...]:
+    finished: list[FinishedSample] = []
     for sample in samples:
         if (edit := sample.edit) and edit.patches:
             run = edit.edited[-1] if edit.edited else None
             broken = edit.broken[-1] if edit.broken else ()
-            finished.append(Finished(sample.number, edit.patches[-1].diff, run, len(broken)))
-    return told(finished)
+            finished.append(FinishedSample(sample.number, edit.patches[-1].diff, run, len(broken)))
+    return to_tried_edits(finished)
 
 
-def _nothing(samples: Sequence[Sample]) -> NoFix:
+def _explain_no_candidate(samples: Sequence[Sample]) -> NoFix:
     """Why there is not one candidate."""
     spent = next((sample.out_of_budget for sample in samples if sample.out_of_budget), "")
     if spent:
-        return NoFix(reason="out of budget", learnt=(spent,))
+        return NoFix(reason="out of budget", details=(spent,))
     if all(sample.edit is None for sample in samples):
-        return NoFix(reason="no reproduction", learnt=(reasons.NO_SCRIPT,))
-    return NoFix(reason="no edit", learnt=(reasons.NO_EDIT,))
+        return NoFix(reason="no reproduction", details=(reasons.NO_SCRIPT,))
+    return NoFix(reason="no edit", details=(reasons.NO_EDIT,))
 
 
-async def _ended(sample: Awaitable[Sample]) -> Sample | ModelUnavailable | SandboxUnavailable:
+async def _catch_unavailable(
+    sample: Awaitable[Sample],
+) -> Sample | ModelUnavailable | SandboxUnavailable:
     try:
         return await sample
     except (ModelUnavailable, SandboxUnavailable) as error:
         return error
 
 
-def _whole(ended: Iterable[Sample | ModelUnavailable | SandboxUnavailable]) -> list[Sample]:
+def _raise_first_failure(
+    ended: Iterable[Sample | ModelUnavailable | SandboxUnavailable],
+) -> list[Sample]:
     """The samples; raises the first failure among them."""
     samples: list[Sample] = []
     for one in ended:

@@ -7,8 +7,8 @@ import asyncio
 from pipeline.codebase.commit import Codebase
 from pipeline.options import Options
 from pipeline.regression.suite import RegressionSuite
-from pipeline.selection.scoring.standings import contest
-from pipeline.selection.voting import suspects
+from pipeline.selection.scoring.standings import build_standings
+from pipeline.selection.voting import suspect_files
 from pipeline.store import Store
 from pipeline.types import Candidate, Evidence, Issue, Reproduction, Selection, SuiteReport
 from sandbox.base import Ending, Execution, PatchRejected, Sandbox
@@ -16,7 +16,7 @@ from sandbox.base import Ending, Execution, PatchRejected, Sandbox
 _FILES = 10
 
 
-async def instead(
+async def substitute_candidate(
     chosen: Selection,
     at: int,
     *,
@@ -37,24 +37,24 @@ async def instead(
     """
     proof = chosen.evidence
     candidate = proof.votes.candidates[at]
-    test = await _tested(proof.reproduction, candidate, sandbox, options)
+    test = await _run_test(proof.reproduction, candidate, sandbox, options)
     suite = RegressionSuite(codebase, sandbox, store, options)
     report = await suite.compare(candidate.patch.diff)
     known = await asyncio.to_thread(
-        contest,
+        build_standings,
         proof.votes,
         issue=f"{issue.title}\n{issue.body}",
         repository=issue.repository,
         all_tests=options.all_tests_vote,
     )
     if report:
-        known = known.knowing(broken={at: report.broken})
+        known = known.with_results(broken={at: report.broken})
     evidence = proof.model_copy(
         update={
             "reproduction": test,
             "suite": report,
             "suite_problem": "" if report else suite.problem,
-            "change": _change(proof, candidate, by, test, report),
+            "change": _describe_change(proof, candidate, by, test, report),
             "why": f"{by} chose this one; I had put it in place {proof.order.index(at) + 1}.",
         }
     )
@@ -68,7 +68,7 @@ async def instead(
     )
 
 
-async def _tested(
+async def _run_test(
     test: Reproduction, candidate: Candidate, sandbox: Sandbox, options: Options
 ) -> Reproduction:
     diffs = (candidate.patch.diff, test.diff)
@@ -81,7 +81,7 @@ async def _tested(
     return test.model_copy(update={"after": after})
 
 
-def _change(
+def _describe_change(
     proof: Evidence,
     candidate: Candidate,
     by: str,
@@ -90,14 +90,15 @@ def _change(
 ) -> str:
     alone = proof.votes.model_copy(update={"candidates": (candidate,)})
     files = (
-        ", ".join(f"`{path}`" for path in suspects(alone)[:_FILES]) or "tests and documents only"
+        ", ".join(f"`{path}`" for path in suspect_files(alone)[:_FILES])
+        or "tests and documents only"
     )
-    said = (
+    text = (
         f"This is {candidate.name} in the place of the one I had chosen, as {by} asked. It changes "
         f"{files}. No model has described it; what was wrong is told as it was with the first edit."
     )
     if not test.after.passed:
-        said += f" The reproduction test `{test.path}` does not pass with it, and was taken out."
+        text += f" The reproduction test `{test.path}` does not pass with it, and was taken out."
     if report and report.broken:
-        said += f" Of this repository's own tests it breaks {len(report.broken)}."
-    return said
+        text += f" Of this repository's own tests it breaks {len(report.broken)}."
+    return text

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from pipeline.codebase.commit import Codebase
-from pipeline.concurrency import together
-from pipeline.edits.patches import patch_of
+from pipeline.concurrency import gather_all
+from pipeline.edits.patches import create_patch
 from pipeline.types import Frozen
-from sandbox.base import Execution, Sandbox, another_time
+from sandbox.base import Execution, Sandbox, repeat_environment
 
-Verdict = Literal["shown", "flaky", "passes without", "fails with"]
+VerificationVerdict = Literal["shown", "flaky", "passes without", "fails with"]
 
 
 class Verification(Frozen):
@@ -25,7 +25,7 @@ class Verification(Frozen):
     """With it."""
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> VerificationVerdict:
         """`shown`: it always fails without and always passes with the change."""
         if len({_kind(run) for run in self.before}) > 1 or len({_kind(r) for r in self.after}) > 1:
             return "flaky"
@@ -46,13 +46,13 @@ async def verify(
 ) -> Verification:
     """Run the test file `test`, which is among `changes` or in `codebase`.
 
-    `sandbox` holds `codebase`; `changes` as in `patch_of`. Raises what the sandbox raises.
+    `sandbox` holds `codebase`; `changes` as in `create_patch`. Raises what the sandbox raises.
     """
-    after = await _diffs(codebase, changes)
+    after = await _create_diffs(codebase, changes)
     alone = {test: changes[test]} if test in changes else {}
-    before = await _diffs(codebase, alone)
-    runs = await together(
-        sandbox.run_command(command, diffs=diffs, seconds=seconds, env=another_time(number))
+    before = await _create_diffs(codebase, alone)
+    runs = await gather_all(
+        sandbox.run_command(command, diffs=diffs, seconds=seconds, env=repeat_environment(number))
         for diffs in (before, after)
         for number in range(times)
     )
@@ -64,8 +64,8 @@ async def verify(
     )
 
 
-async def _diffs(codebase: Codebase, changes: Mapping[str, bytes | None]) -> tuple[str, ...]:
-    diff = (await patch_of(codebase, changes)).diff if changes else ""
+async def _create_diffs(codebase: Codebase, changes: Mapping[str, bytes | None]) -> tuple[str, ...]:
+    diff = (await create_patch(codebase, changes)).diff if changes else ""
     return (diff,) if diff else ()
 
 

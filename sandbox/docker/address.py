@@ -12,7 +12,7 @@ from docker.tls import TLSConfig
 
 from sandbox.base import SandboxUnavailable
 from sandbox.docker.client import connect
-from sandbox.docker.ssh_tunnel import Tunnel
+from sandbox.docker.ssh_tunnel import SshTunnel
 
 TLS_FILES: Final = ("ca.pem", "cert.pem", "key.pem")
 """As Docker's own client wants them in DOCKER_CERT_PATH."""
@@ -34,7 +34,7 @@ class DockerAddress:
         self._tls = tls
         self._ssh_config = ssh_config
         self._guard = threading.Lock()
-        self._tunnel: Tunnel | None = None
+        self._tunnel: SshTunnel | None = None
 
     def connect(self, *, timeout: float = 180) -> docker.APIClient:
         """Blocking.
@@ -43,7 +43,7 @@ class DockerAddress:
             SandboxUnavailable: nothing answers there, or not to us.
         """
         if self.url.startswith("ssh://"):
-            return connect(f"unix://{self._open_tunnel()}", timeout=timeout, said=self.url)
+            return connect(f"unix://{self._open_tunnel()}", timeout=timeout, shown_url=self.url)
         return connect(self.url or None, timeout=timeout, tls=self._certificates())
 
     @property
@@ -64,7 +64,7 @@ class DockerAddress:
                 self._tunnel.close()
                 self._tunnel = None
             if self._tunnel is None:
-                self._tunnel = Tunnel(self.url, self._ssh_config)
+                self._tunnel = SshTunnel(self.url, self._ssh_config)
             return self._tunnel.socket
 
     def _certificates(self) -> TLSConfig | None:

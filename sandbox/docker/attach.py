@@ -14,14 +14,14 @@ from typing import Any, Final, cast
 
 import docker
 
-from sandbox.execution.stream import Late
+from sandbox.execution.stream import DeadlinePassed
 
 POLL_SECONDS: Final = 0.2
 """How long it may take until an abort from another thread is seen."""
 CHUNK: Final = 64 * 1024
 
 
-class Attached:
+class AttachedStream:
     """Standard input, output and error of a container, attached before it starts.
 
     Frames: https://docs.docker.com/reference/api/engine/version/v1.41/#tag/Container/operation/ContainerAttach
@@ -32,10 +32,10 @@ class Attached:
         self._holder = cast(Any, client.attach_socket(container, params=params))
         # Over a unix or plain TCP socket the SDK hands out a raw reader around the real one.
         self._socket: socket.socket = getattr(self._holder, "_sock", self._holder)
-        self._left_of_frame = 0
+        self._frame_bytes_left = 0
         self._kind = 0
 
-    def __enter__(self) -> Attached:
+    def __enter__(self) -> AttachedStream:
         return self
 
     def __exit__(
@@ -60,18 +60,20 @@ class Attached:
         Raises:
             Late: `deadline` (of `time.monotonic`) has passed, or `stopped` says so.
         """
-        if not self._left_of_frame:
-            header = self._exactly(8, deadline, stopped)
+        if not self._frame_bytes_left:
+            header = self._receive_exactly(8, deadline, stopped)
             if header is None:
                 return None
-            self._kind, self._left_of_frame = struct.unpack(">BxxxL", header)
-            if not self._left_of_frame:
+            self._kind, self._frame_bytes_left = struct.unpack(">BxxxL", header)
+            if not self._frame_bytes_left:
                 return self._kind, b""
-        data = self._receive(min(self._left_of_frame, CHUNK), deadline, stopped)
-        self._left_of_frame -= len(data)
+        data = self._receive(min(self._frame_bytes_left, CHUNK), deadline, stopped)
+        self._frame_bytes_left -= len(data)
         return (self._kind, data) if data else None
 
-    def _exactly(self, size: int, deadline: float, stopped: Callable[[], bool]) -> bytes | None:
+    def _receive_exactly(
+        self, size: int, deadline: float, stopped: Callable[[], bool]
+    ) -> bytes | None:
         data = b""
         while len(data) < size:
             more = self._receive(size - len(data), deadline, stopped)
@@ -84,7 +86,7 @@ class Attached:
         while True:
             left = deadline - time.monotonic()
             if left <= 0 or stopped():
-                raise Late
+                raise DeadlinePassed
             wait = min(left, POLL_SECONDS)
             if not self._is_decrypted():
                 ready, _, _ = select.select([self._socket], [], [], wait)

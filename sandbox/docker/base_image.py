@@ -25,8 +25,8 @@ from docker.errors import DockerException, ImageNotFound
 from sandbox.base import SandboxUnavailable
 from sandbox.docker import debootstrap
 from sandbox.docker.address import DockerAddress
-from sandbox.docker.client import docker_errors
-from sandbox.docker.images import touch
+from sandbox.docker.client import translate_docker_errors
+from sandbox.docker.images import touch_image
 from sandbox.layout import LABEL_KIND
 
 REGISTRY_IMAGE = "python:3.11-slim-bookworm"
@@ -34,7 +34,7 @@ REGISTRY_SECONDS = 15
 """Longest silence of a registry; a pull that makes progress is not cut off."""
 BUILD_SECONDS = 600
 BASE_LABELS: Mapping[str, str] = {LABEL_KIND: "base"}
-SUPERVISOR = (
+SUPERVISOR_MODULES = (
     "__init__.py",
     "apply_edit.py",
     "edit_layers.py",
@@ -46,7 +46,7 @@ SUPERVISOR = (
     "watch.py",
 )
 """The modules of a lane's process 1."""
-PROGRAMS = (
+BUILD_PROGRAMS = (
     "Dockerfile",
     "block_metadata.py",
     "choose_node.py",
@@ -62,7 +62,7 @@ def ensure_base_image(
     root: str = "",
     address: DockerAddress | None = None,
     network: str = "bridge",
-    say: Callable[[str], None] = lambda _: None,
+    on_progress: Callable[[str], None] = lambda _: None,
 ) -> str:
     """The reference of the base image, which is pulled or built first if it is not there.
 
@@ -74,14 +74,14 @@ def ensure_base_image(
     """
     reference = base_reference(root)
     if image_exists(client, reference):
-        touch(client, reference)
+        touch_image(client, reference)
         return reference
-    with one_at_a_time():
+    with hold_build_lock():
         if not image_exists(client, reference):
-            say("the sandbox base image is missing; making it once")
-            found = obtain_root(client, address or DockerAddress(), say, root)
-            say(f"adding our own layer on {found}")
-            build(client, found, reference, network=network)
+            on_progress("the sandbox base image is missing; making it once")
+            found = obtain_root(client, address or DockerAddress(), on_progress, root)
+            on_progress(f"adding our own layer on {found}")
+            build_image(client, found, reference, network=network)
     return reference
 
 
@@ -97,7 +97,12 @@ def recipe_digest(root: str = "") -> str:
         digest.update(name.encode() + b"\0" + data + b"\0")
     digest.update(
         repr(
-            (debootstrap.SUITE, debootstrap.PACKAGES, debootstrap.LEFT_OUT, root or REGISTRY_IMAGE)
+            (
+                debootstrap.SUITE,
+                debootstrap.PACKAGES,
+                debootstrap.EXCLUDED_PATHS,
+                root or REGISTRY_IMAGE,
+            )
         ).encode()
     )
     return digest.hexdigest()[:12]
@@ -106,14 +111,14 @@ def recipe_digest(root: str = "") -> str:
 def recipe_files() -> dict[str, bytes]:
     """Path in the build context to content."""
     here, code = resources.files("sandbox.guest.image"), resources.files("sandbox")
-    recipe = {name: (here / name).read_bytes() for name in PROGRAMS}
-    supervisor = (f"guest/supervisor/{name}" for name in SUPERVISOR)
+    recipe = {name: (here / name).read_bytes() for name in BUILD_PROGRAMS}
+    supervisor = (f"guest/supervisor/{name}" for name in SUPERVISOR_MODULES)
     names = ["__init__.py", "output.py", "guest/__init__.py", *supervisor]
     return recipe | {f"sandbox/{name}": (code / name).read_bytes() for name in names}
 
 
 def image_exists(client: docker.APIClient, reference: str) -> bool:
-    with docker_errors("Docker could not look for an image"):
+    with translate_docker_errors("Docker could not look for an image"):
         try:
             client.inspect_image(reference)
         except ImageNotFound:
@@ -122,11 +127,14 @@ def image_exists(client: docker.APIClient, reference: str) -> bool:
 
 
 def obtain_root(
-    client: docker.APIClient, address: DockerAddress, say: Callable[[str], None], root: str = ""
+    client: docker.APIClient,
+    address: DockerAddress,
+    on_progress: Callable[[str], None],
+    root: str = "",
 ) -> str:
     """What the base image is built on: `root`, the registry's Python image, else our own Debian."""
     wanted = root or REGISTRY_IMAGE
-    if image_exists(client, wanted) or pull(address, say, wanted):
+    if image_exists(client, wanted) or pull_image(address, on_progress, wanted):
         return wanted
     if root:
         raise SandboxUnavailable(
@@ -134,17 +142,17 @@ def obtain_root(
             "it there, or set CAPUCHIN_SANDBOX_BASE to another."
         )
     packages = hashlib.sha256(
-        repr((debootstrap.SUITE, debootstrap.PACKAGES, debootstrap.LEFT_OUT)).encode()
+        repr((debootstrap.SUITE, debootstrap.PACKAGES, debootstrap.EXCLUDED_PATHS)).encode()
     )
     tag = f"capuchin/rootfs:{packages.hexdigest()[:12]}"
     if not image_exists(client, tag):
-        debootstrap.import_rootfs(client, tag, say=say)
+        debootstrap.import_rootfs(client, tag, on_progress=on_progress)
     return tag
 
 
-def pull(address: DockerAddress, say: Callable[[str], None], image: str) -> bool:
+def pull_image(address: DockerAddress, on_progress: Callable[[str], None], image: str) -> bool:
     """Whether its registry gave us an image; a silent or missing registry is a quick no."""
-    say(f"asking the registry for {image}")
+    on_progress(f"asking the registry for {image}")
     repository, tag = (image, None) if "@" in image else split_tag(image)
     client = address.connect(timeout=REGISTRY_SECONDS)
     try:
@@ -167,7 +175,7 @@ def split_tag(image: str) -> tuple[str, str]:
     return (head, tag) if head and "/" not in tag else (image, "latest")
 
 
-def build(
+def build_image(
     client: docker.APIClient,
     root: str,
     reference: str,
@@ -186,7 +194,7 @@ def build(
             member.size, member.mode = len(data), 0o644
             archive.addfile(member, io.BytesIO(data))
     context.seek(0)
-    with docker_errors("Docker could not build the base image"):
+    with translate_docker_errors("Docker could not build the base image"):
         lines = client.build(
             fileobj=context,
             custom_context=True,
@@ -204,10 +212,10 @@ def build(
             log.append(str(line.get("stream", "")))
             if "error" in line:
                 tail = " ".join("".join(log).split())[-500:]
-                raise NoImage(str(line["error"]), tail)
+                raise ImageBuildFailed(str(line["error"]), tail)
 
 
-class NoImage(SandboxUnavailable):
+class ImageBuildFailed(SandboxUnavailable):
     """Our own layer could not be put on a root; `log` is the end of what the build printed."""
 
     def __init__(self, error: str, log: str) -> None:
@@ -216,7 +224,7 @@ class NoImage(SandboxUnavailable):
 
 
 @contextmanager
-def one_at_a_time() -> Generator[None]:
+def hold_build_lock() -> Generator[None]:
     """A lock between the processes of one user on one machine."""
     path = Path(tempfile.gettempdir()) / f"capuchin-base-{os.getuid()}.lock"
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -244,10 +252,12 @@ def main(argv: list[str] | None = None) -> int:
         client = address.connect()
         if options.check:
             return 0 if image_exists(client, base_reference(options.root)) else 1
-        reference = ensure_base_image(client, root=options.root, address=address, say=say_on_stderr)
+        reference = ensure_base_image(
+            client, root=options.root, address=address, on_progress=print_to_stderr
+        )
         client.close()
     except SandboxUnavailable as error:
-        say_on_stderr(str(error))
+        print_to_stderr(str(error))
         return 1
     finally:
         address.close()
@@ -255,7 +265,7 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def say_on_stderr(line: str) -> None:
+def print_to_stderr(line: str) -> None:
     sys.stderr.write(f"sandbox: {line}\n")
     sys.stderr.flush()
 

@@ -22,20 +22,20 @@ import docker
 from sandbox.archive import Archive
 from sandbox.base import EnvironmentFailed, SandboxUnavailable
 from sandbox.docker.base_image import image_exists
-from sandbox.docker.build_disk import watched
+from sandbox.docker.build_disk import watch_disk
 from sandbox.docker.build_dockerfile import DockerfileBuild
-from sandbox.docker.build_network import walled_network
-from sandbox.docker.client import LABEL_MAKER, LABEL_OWN, docker_errors
-from sandbox.docker.cold_execution import ended_state, remove
-from sandbox.docker.cold_protocol import Dialogue
-from sandbox.docker.container import Runtime, create_build
-from sandbox.docker.images import own_environment, touch
-from sandbox.environment.dockerfile import check
+from sandbox.docker.build_network import open_build_network
+from sandbox.docker.client import LABEL_MAKER, LABEL_OWN_DOCKERFILE, translate_docker_errors
+from sandbox.docker.cold_execution import remove_container, wait_for_final_state
+from sandbox.docker.cold_protocol import ColdProtocol
+from sandbox.docker.container import Runtime, create_build_container
+from sandbox.docker.images import read_dockerfile_environment, touch_image
+from sandbox.environment.dockerfile import check_dockerfile
 from sandbox.environment.options import INCOMING, BuildOptions
 from sandbox.environment.recipe import Recipe
 from sandbox.execution.cancellation import Stopped
 from sandbox.execution.job import Job
-from sandbox.execution.stream import Late
+from sandbox.execution.stream import DeadlinePassed
 from sandbox.layout import CHECKOUT, LABEL_KIND, LABEL_OWNER, TREE, UID
 from sandbox.limits import Limits
 from sandbox.output import Output
@@ -52,8 +52,8 @@ UNPACK = (
     f"rm {INCOMING}/tree.tar",
 )
 CLEAN_TMP = "find /tmp -mindepth 1 -delete 2>/dev/null || true"
-TIDY = (f"rm -f {INCOMING}/*", CLEAN_TMP)
-FORGET = (
+CLEAN_UP = (f"rm -f {INCOMING}/*", CLEAN_TMP)
+UNINSTALL = (
     "pip list --editable --format=freeze | sed 's/==.*//' | xargs -r pip uninstall --yes",
     f"find {CHECKOUT} -mindepth 1 -delete; rm -f {INCOMING}/*",
     CLEAN_TMP,
@@ -70,8 +70,11 @@ FINISH = (
     f"find {CHECKOUT} -mindepth 1 -maxdepth 1 -exec mv -t {TREE} {{}} +; rm -f {INCOMING}/*",
     CLEAN_TMP,
 )
-SEARCH = "python3 -I /opt/capuchin/find_secrets.py"
-CHOICES = ("python3 -I /opt/capuchin/choose_python.py", "python3 -I /opt/capuchin/choose_node.py")
+SEARCH_SECRETS = "python3 -I /opt/capuchin/find_secrets.py"
+CHOICE_STEPS = (
+    "python3 -I /opt/capuchin/choose_python.py",
+    "python3 -I /opt/capuchin/choose_node.py",
+)
 NONE_FITS = 65
 """Exit code of a choice when no interpreter fits; the last line of its output is the sentence."""
 MEASURE = f"test $(du -sm {TREE} | cut -f1) -le "
@@ -90,7 +93,7 @@ class Build:
         options: BuildOptions,
         runtime: Runtime,
         labels: Mapping[str, str],
-        say: Callable[[str], None],
+        on_progress: Callable[[str], None],
     ) -> None:
         self._client = client
         self._tree = tree
@@ -99,18 +102,20 @@ class Build:
         self._options = options
         self._runtime = runtime
         self._labels = labels
-        self._say = say
+        self._on_progress = on_progress
         self._stop = threading.Event()
         self._limits = BUILD_LIMITS.model_copy(
             update={"cpus": min(BUILD_LIMITS.cpus, options.cpus)}
         )
         known = repr((LAYOUT, base, recipe.digest, options.key()))
-        self._checked = check(recipe.dockerfile) if recipe.dockerfile is not None else None
+        self._checked = (
+            check_dockerfile(recipe.dockerfile) if recipe.dockerfile is not None else None
+        )
         if self._checked:
             known += tree.digest  # a COPY can take any file
-        self._tools = list(chain_of(base, recipe.tools, options.key_of_tools()))
-        self._search = (SEARCH,) if options.secrets else ()
-        self._own = (image_name("dockerfile", known), image_name("rooted", known))
+        self._tools = list(tool_images(base, recipe.tools, options.key_of_tools()))
+        self._search = (SEARCH_SECRETS,) if options.secrets else ()
+        self._dockerfile_images = (image_name("dockerfile", known), image_name("rooted", known))
         self.dependencies = image_name("dependencies", known)
         self.image = image_name("tree", known + tree.digest)
 
@@ -126,27 +131,29 @@ class Build:
             SandboxUnavailable: Docker failed.
         """
         if image_exists(self._client, self.image):
-            touch(self._client, self.image)
+            touch_image(self._client, self.image)
             return self.image
         steps = self._recipe.steps
         if not image_exists(self._client, self.dependencies):
-            root = self._root()
-            self._say("installing the dependencies")
-            self._layer(root, (*UNPACK, *steps, *self._search, *FORGET), self.dependencies)
-        self._say("installing the repository")
+            root = self._ensure_root()
+            self._on_progress("installing the dependencies")
+            self._build_layer(root, (*UNPACK, *steps, *self._search, *UNINSTALL), self.dependencies)
+        self._on_progress("installing the repository")
         fits = MEASURE + str(self._options.disk_mb // 2)
-        self._layer(self.dependencies, (*UNPACK, *steps, *self._search, *FINISH, fits), self.image)
+        self._build_layer(
+            self.dependencies, (*UNPACK, *steps, *self._search, *FINISH, fits), self.image
+        )
         return self.image
 
-    def _root(self) -> str:
+    def _ensure_root(self) -> str:
         """What the dependencies are installed on: the base, or the repository's own Dockerfile."""
         if self._checked is None:
-            return self._tooled()
-        root, image = self._own
+            return self._ensure_tools()
+        root, image = self._dockerfile_images
         if not image_exists(self._client, image):
-            self._say("building the Dockerfile")
+            self._on_progress("building the Dockerfile")
             maker = self._labels[LABEL_OWNER]
-            labels = {LABEL_KIND: "rooted", LABEL_MAKER: maker, LABEL_OWN: "yes"}
+            labels = {LABEL_KIND: "rooted", LABEL_MAKER: maker, LABEL_OWN_DOCKERFILE: "yes"}
             build = DockerfileBuild(
                 self._client,
                 self._tree,
@@ -157,24 +164,27 @@ class Build:
                 labels=labels,
                 stop=self._stop,
             )
-            with docker_errors("Docker could not build the Dockerfile"), self._network() as network:
+            with (
+                translate_docker_errors("Docker could not build the Dockerfile"),
+                self._open_network() as network,
+            ):
                 build.run(root, image, network=network)
         return image
 
-    def _tooled(self) -> str:
+    def _ensure_tools(self) -> str:
         """The base with interpreter and package managers, a layer each, which nobody's code saw."""
         parent = self._base
         for line, image in self._tools:
             if image_exists(self._client, image):
-                touch(self._client, image)
+                touch_image(self._client, image)
             else:
-                self._say("installing the tools")
-                self._layer(parent, (line, *self._search, *TIDY), image, tree=False)
+                self._on_progress("installing the tools")
+                self._build_layer(parent, (line, *self._search, *CLEAN_UP), image, tree=False)
             parent = image
         return parent
 
-    def _network(self) -> AbstractContextManager[str]:
-        return walled_network(
+    def _open_network(self) -> AbstractContextManager[str]:
+        return open_build_network(
             self._client,
             self._base,
             network=self._options.network,
@@ -182,15 +192,17 @@ class Build:
             stop=self._stop,
         )
 
-    def _layer(self, parent: str, lines: tuple[str, ...], image: str, *, tree: bool = True) -> None:
+    def _build_layer(
+        self, parent: str, lines: tuple[str, ...], image: str, *, tree: bool = True
+    ) -> None:
         if self._stop.is_set():
             raise Stopped
-        incoming = self._incoming(tree=tree)
+        incoming = self._pack_incoming(tree=tree)
         with (
-            docker_errors("Docker could not build the environment"),
-            self._network() as network,
+            translate_docker_errors("Docker could not build the environment"),
+            self._open_network() as network,
         ):
-            container = create_build(
+            container = create_build_container(
                 self._client,
                 parent,
                 limits=self._limits,
@@ -202,17 +214,19 @@ class Build:
             try:
                 with incoming.open() as data:
                     self._client.put_archive(container, INCOMING, data)
-                self._install(container, lines, own_environment(self._client, parent) or {})
+                self._install(
+                    container, lines, read_dockerfile_environment(self._client, parent) or {}
+                )
                 self._commit(container, image)
             finally:
-                remove(self._client, container)
+                remove_container(self._client, container)
 
     def _install(self, container: str, lines: tuple[str, ...], own: Mapping[str, str]) -> None:
         """`own` is what the repository's Dockerfile says of an environment."""
-        dialogue = Dialogue(
+        protocol = ColdProtocol(
             self._client,
             output=Output(LOG_BYTES),
-            most_output=BUILD_LIMITS.output_total_bytes,
+            max_output=BUILD_LIMITS.output_total_bytes,
         )
         steps = [("bash", "-o", "pipefail", "-c", line) for line in lines]
         environment = {**own, **self._options.environment(self._recipe)}
@@ -220,42 +234,42 @@ class Build:
             environment["PATH"] = own["PATH"]
         job = Job(steps=steps, checkout=CHECKOUT, environment=environment)
         problem, most = None, self._options.written_mb
-        with watched(self._client, container, most_mb=most) as disk:
+        with watch_disk(self._client, container, max_mb=most) as disk:
             try:
-                dialogue.hold(container, job, seconds=BUILD_LIMITS.seconds, stop=self._stop)
-            except Late:
+                protocol.run_job(container, job, seconds=BUILD_LIMITS.seconds, stop=self._stop)
+            except DeadlinePassed:
                 minutes = BUILD_LIMITS.seconds / 60
                 problem = f"The installation took longer than {minutes:g} minutes."
-        if problem is None and not disk.is_over and dialogue.end and dialogue.end.get("exit"):
+        if problem is None and not disk.is_over and protocol.end and protocol.end.get("exit"):
             # Perhaps because a file would not grow any more.
-            with docker_errors("Docker does not answer"):
-                disk.look(now=True, id=container)
+            with translate_docker_errors("Docker does not answer"):
+                disk.measure(force=True, id=container)
         if disk.is_over:
             problem = f"The installation wrote more than {most} MB to the disk."
-        if dialogue.output.total > BUILD_LIMITS.output_total_bytes:
+        if protocol.output.total > BUILD_LIMITS.output_total_bytes:
             problem = "The installation printed without end."
         if problem is None:
-            problem = judge(dialogue.end, ended_state(self._client, container))
+            problem = build_problem(protocol.end, wait_for_final_state(self._client, container))
         if problem:
-            line, log = lines[dialogue.step], self._options.redacted(dialogue.output.text())
-            better = self._explained(line, dialogue.end, log)
+            line, log = lines[protocol.step], self._options.redact(protocol.output.text())
+            better = self._explain_failure(line, protocol.end, log)
             raise EnvironmentFailed(better or problem, command=line, log=log)
 
-    def _explained(self, line: str, end: dict[str, Any] | None, log: str) -> str | None:
+    def _explain_failure(self, line: str, end: dict[str, Any] | None, log: str) -> str | None:
         """What a step of ours means when it fails; None for the repository's own."""
         if line.startswith(MEASURE):
             return f"The checkout is larger than {self._options.disk_mb // 2} MB."
-        if line == SEARCH:
+        if line == SEARCH_SECRETS:
             return "The installation wrote a secret of the package index down; it is thrown away."
-        if line.startswith(CHOICES) and end and end.get("exit") == NONE_FITS:
+        if line.startswith(CHOICE_STEPS) and end and end.get("exit") == NONE_FITS:
             return log.strip().rpartition("\n")[2]
         return None
 
-    def _incoming(self, *, tree: bool) -> Archive:
+    def _pack_incoming(self, *, tree: bool) -> Archive:
         """What goes in: unpacked inside, by the unprivileged user, so that a path cannot escape."""
         files = {name: text.encode() for name, text in self._recipe.files} if tree else {}
         if self._options.ca_bundle:
-            files["ca.pem"] = read_bundle(self._options.ca_bundle)
+            files["ca.pem"] = read_ca_bundle(self._options.ca_bundle)
         with tempfile.TemporaryFile() as file, tarfile.open(fileobj=file, mode="w") as archive:
 
             def add(name: str, size: int, data: IO[bytes]) -> None:
@@ -284,14 +298,14 @@ class Build:
         self._client.commit(container, repository, tag, changes=changes, pause=False)
 
 
-def read_bundle(path: Path) -> bytes:
+def read_ca_bundle(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
         raise SandboxUnavailable(f"The CA bundle cannot be read: {error}") from error
 
 
-def judge(end: dict[str, Any] | None, state: dict[str, Any]) -> str | None:
+def build_problem(end: dict[str, Any] | None, state: dict[str, Any]) -> str | None:
     """What went wrong in the build that ended by itself, in a sentence; None for nothing."""
     if state.get("OOMKilled") or (end and end["oom"]):
         return f"The installation needed more than {BUILD_LIMITS.memory_mb} MB of memory."
@@ -306,7 +320,7 @@ def judge(end: dict[str, Any] | None, state: dict[str, Any]) -> str | None:
     )
 
 
-def chain_of(base: str, lines: Iterable[str], key: str) -> Iterator[tuple[str, str]]:
+def tool_images(base: str, lines: Iterable[str], key: str) -> Iterator[tuple[str, str]]:
     """Each line with the image that it makes of the one before."""
     known = repr((LAYOUT, base, key))
     for line in lines:

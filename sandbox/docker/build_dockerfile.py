@@ -21,20 +21,20 @@ from docker.errors import DockerException
 
 from sandbox.archive import Archive
 from sandbox.base import EnvironmentFailed
-from sandbox.docker.base_image import NoImage, build, split_tag
-from sandbox.docker.build_disk import DiskWatch
-from sandbox.docker.client import docker_errors
-from sandbox.docker.cold_execution import remove
-from sandbox.environment.dockerfile import OWN_BASE, Checked, Instruction, refusal
+from sandbox.docker.base_image import ImageBuildFailed, build_image, split_tag
+from sandbox.docker.build_disk import BuildDisk
+from sandbox.docker.client import translate_docker_errors
+from sandbox.docker.cold_execution import remove_container
+from sandbox.environment.dockerfile import OWN_BASE, CheckedDockerfile, Instruction, refusal
 from sandbox.execution.cancellation import Stopped
 from sandbox.limits import Limits
 from sandbox.tree import Tree
 
-NAME = "capuchin.Dockerfile"
+DOCKERFILE_NAME = "capuchin.Dockerfile"
 POLL_SECONDS = 0.1
 LOG_LINES = 200
-MOST_LINES = 200_000
-NEEDS = (
+MAX_LINES = 200_000
+REQUIREMENTS_MESSAGE = (
     "The Dockerfile's image must hold python3, 3.9 or newer, with venv, and git or apt-get: the "
     "sandbox runs on them."
 )
@@ -47,7 +47,7 @@ class DockerfileBuild:
         self,
         client: docker.APIClient,
         tree: Tree,
-        checked: Checked,
+        checked: CheckedDockerfile,
         *,
         base: str,
         limits: Limits,
@@ -77,19 +77,19 @@ class DockerfileBuild:
         """
         # A login of this host would let a repository read the images it protects.
         self._client.reload_config(dockercfg_path=os.devnull)
-        found = {name: self._found(name) for name in self._checked.images}
-        context = with_dockerfile(self._tree, self._checked.text(found, self._labels))
+        found = {name: self._pull_image(name) for name in self._checked.images}
+        context = build_context(self._tree, self._checked.render(found, self._labels))
         worker = threading.Thread(target=self._build, args=(context, root, network), daemon=True)
         worker.start()
         deadline = time.monotonic() + self._limits.seconds
-        disk = DiskWatch(self._client, most_mb=self._written_mb)
+        disk = BuildDisk(self._client, max_mb=self._written_mb)
         while worker.is_alive():
             if time.monotonic() > deadline:
                 minutes = self._limits.seconds / 60
                 self._problem = f"The Dockerfile took longer than {minutes:g} minutes."
-            elif self._lines > MOST_LINES:
+            elif self._lines > MAX_LINES:
                 self._problem = "The Dockerfile printed without end."
-            self._watch(network, disk)
+            self._enforce_limits(network, disk)
             if disk.is_over:
                 self._problem = f"The Dockerfile wrote more than {self._written_mb} MB to the disk."
             worker.join(POLL_SECONDS)
@@ -97,13 +97,13 @@ class DockerfileBuild:
             raise Stopped
         if self._problem:
             raise self._failure(self._problem)
-        self._judge(root)
+        self._check_image(root)
         try:
-            build(self._client, root, image, network=network, labels=self._labels)
-        except NoImage as error:
-            raise EnvironmentFailed(NEEDS, command="FROM", log=error.log) from error
+            build_image(self._client, root, image, network=network, labels=self._labels)
+        except ImageBuildFailed as error:
+            raise EnvironmentFailed(REQUIREMENTS_MESSAGE, command="FROM", log=error.log) from error
 
-    def _found(self, name: str) -> str:
+    def _pull_image(self, name: str) -> str:
         """The id of an image, fetched from its registry now, without any login of this host."""
         if name == OWN_BASE:
             return self._base
@@ -127,7 +127,7 @@ class DockerfileBuild:
             lines = self._client.build(
                 fileobj=context.open(),
                 custom_context=True,
-                dockerfile=NAME,
+                dockerfile=DOCKERFILE_NAME,
                 tag=root,
                 network_mode=network,
                 labels=dict(self._labels),
@@ -138,34 +138,34 @@ class DockerfileBuild:
                 timeout=int(self._limits.seconds) + 60,
             )
             for line in cast(Iterator[dict[str, Any]], lines):
-                self._hear(line)
+                self._log_line(line)
         except (DockerException, OSError) as error:
             self._problem = self._problem or f"Docker could not build it: {error}"
 
-    def _hear(self, line: dict[str, Any]) -> None:
+    def _log_line(self, line: dict[str, Any]) -> None:
         self._lines += 1
-        said = str(line.get("stream") or line.get("error") or "")
-        if said.startswith("Step "):
-            self._step = said.partition(" : ")[2].strip() or self._step
-        self._log.append(said[:2000])
+        output = str(line.get("stream") or line.get("error") or "")
+        if output.startswith("Step "):
+            self._step = output.partition(" : ")[2].strip() or self._step
+        self._log.append(output[:2000])
         if "error" in line:
             self._problem = self._problem or "An instruction of the Dockerfile failed."
 
-    def _watch(self, network: str, disk: DiskWatch) -> None:
+    def _enforce_limits(self, network: str, disk: BuildDisk) -> None:
         """Limit, or end, the containers of the build: they are those on its network."""
         kill = self._problem is not None or self._stop.is_set()
-        with docker_errors("Docker could not watch a build"):
+        with translate_docker_errors("Docker could not watch a build"):
             listed = cast(list[dict[str, Any]], self._client.containers())
             for container in listed:
                 if container.get("HostConfig", {}).get("NetworkMode") != network:
                     continue
                 if kill:
-                    remove(self._client, container["Id"])
+                    remove_container(self._client, container["Id"])
                 else:
-                    self._limit(container["Id"])
-                    disk.look(id=container["Id"])
+                    self._limit_container(container["Id"])
+                    disk.measure(id=container["Id"])
 
-    def _limit(self, container: str) -> None:
+    def _limit_container(self, container: str) -> None:
         limits = {
             "PidsLimit": self._limits.processes,
             "NanoCpus": int(self._limits.cpus * 1_000_000_000),
@@ -174,7 +174,7 @@ class DockerfileBuild:
         # The SDK knows neither of the two; one that ended in the meantime needs none.
         self._client.post(url, json=limits, timeout=30)
 
-    def _judge(self, root: str) -> None:
+    def _check_image(self, root: str) -> None:
         facts = cast(dict[str, Any], self._client.inspect_image(root))
         if (facts["Config"] or {}).get("Volumes"):
             raise self._failure("Its image declares volumes, which a sealed sandbox cannot have.")
@@ -187,7 +187,7 @@ class DockerfileBuild:
         )
 
 
-def with_dockerfile(tree: Tree, text: str) -> Archive:
+def build_context(tree: Tree, text: str) -> Archive:
     """The tree as a build context, with `text` as the Dockerfile of a name nobody else has."""
     with (
         tempfile.TemporaryFile() as file,
@@ -196,11 +196,11 @@ def with_dockerfile(tree: Tree, text: str) -> Archive:
         tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as context,
     ):
         for member in source:
-            if member.name.removeprefix("./") in {NAME, ".dockerignore"}:
+            if member.name.removeprefix("./") in {DOCKERFILE_NAME, ".dockerignore"}:
                 continue
             context.addfile(member, source.extractfile(member) if member.isreg() else None)
         data = text.encode()
-        member = tarfile.TarInfo(NAME)
+        member = tarfile.TarInfo(DOCKERFILE_NAME)
         member.size = len(data)
         context.addfile(member, io.BytesIO(data))
         context.close()

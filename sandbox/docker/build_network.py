@@ -13,18 +13,18 @@ from docker.errors import NotFound
 from docker.types import LogConfig
 
 from sandbox.base import SandboxUnavailable
-from sandbox.docker.attach import Attached
-from sandbox.docker.cold_execution import remove
+from sandbox.docker.attach import AttachedStream
+from sandbox.docker.cold_execution import remove_container
 from sandbox.execution.cancellation import Stopped
-from sandbox.execution.stream import Late
+from sandbox.execution.stream import DeadlinePassed
 from sandbox.layout import LABEL_KIND
 
 READY_SECONDS = 30
-PROGRAM = "/opt/capuchin/block_metadata.py"
+BLOCK_PROGRAM = "/opt/capuchin/block_metadata.py"
 
 
 @contextmanager
-def walled_network(
+def open_build_network(
     client: docker.APIClient,
     base: str,
     *,
@@ -41,17 +41,19 @@ def walled_network(
         SandboxUnavailable: Docker or the kernel does not let us make the wall.
         Stopped: `stop` was set.
     """
-    container = create(client, base, network, labels)
+    container = create_network_container(client, base, network, labels)
     try:
-        with Attached(client, container) as attached:
-            start(client, container, network)
-            listen(attached, stop)
+        with AttachedStream(client, container) as attached:
+            start_network_container(client, container, network)
+            wait_until_ready(attached, stop)
             yield f"container:{container}"
     finally:
-        remove(client, container)
+        remove_container(client, container)
 
 
-def create(client: docker.APIClient, base: str, network: str, labels: Mapping[str, str]) -> str:
+def create_network_container(
+    client: docker.APIClient, base: str, network: str, labels: Mapping[str, str]
+) -> str:
     host = client.create_host_config(
         network_mode=network,
         cap_drop=["ALL"],
@@ -66,7 +68,7 @@ def create(client: docker.APIClient, base: str, network: str, labels: Mapping[st
         dict[str, Any],
         client.create_container(
             base,
-            entrypoint=["python3", "-I", "-S", PROGRAM],
+            entrypoint=["python3", "-I", "-S", BLOCK_PROGRAM],
             command=[],
             user="0:0",
             working_dir="/",
@@ -79,7 +81,7 @@ def create(client: docker.APIClient, base: str, network: str, labels: Mapping[st
     return str(made["Id"])
 
 
-def start(client: docker.APIClient, container: str, network: str) -> None:
+def start_network_container(client: docker.APIClient, container: str, network: str) -> None:
     try:
         client.start(container)
     except NotFound as error:
@@ -89,21 +91,21 @@ def start(client: docker.APIClient, container: str, network: str) -> None:
         ) from error
 
 
-def listen(attached: Attached, stop: threading.Event) -> None:
+def wait_until_ready(attached: AttachedStream, stop: threading.Event) -> None:
     """Wait for the word that the routes are there."""
-    heard = b""
+    received = b""
     deadline = time.monotonic() + READY_SECONDS
     try:
-        while heard != b"ready\n":
+        while received != b"ready\n":
             frame = attached.read(deadline=deadline, stopped=stop.is_set)
             if frame is None:
-                last = heard.decode(errors="replace").strip().splitlines()[-1:]
+                last = received.decode(errors="replace").strip().splitlines()[-1:]
                 raise SandboxUnavailable(
                     "The cloud's metadata address could not be walled off from builds: "
                     f"{' '.join(last)[:200]}"
                 )
-            heard += frame[1]
-    except Late:
+            received += frame[1]
+    except DeadlinePassed:
         if stop.is_set():
             raise Stopped from None
         raise SandboxUnavailable(

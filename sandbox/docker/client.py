@@ -15,21 +15,21 @@ from sandbox.base import SandboxUnavailable
 
 LABEL_MAKER: Final = "capuchin.maker"
 """On every image but the base: the installation that made it, and that alone may collect it."""
-LABEL_OWN: Final = "capuchin.own"
+LABEL_OWN_DOCKERFILE: Final = "capuchin.own"
 """On images that stand on a repository's own Dockerfile: not even their Python is ours."""
 
-NOBODY_THERE: Final = (
+UNREACHABLE: Final = (
     "Connection refused",
     "No such file",
     "Connection aborted",
     "Connection reset",
     "Max retries exceeded",
 )
-NOT_TRUSTED: Final = ("CERTIFICATE_VERIFY_FAILED", "SSLV3_ALERT", "TLSV1_ALERT", "TLSV13_ALERT")
+UNTRUSTED: Final = ("CERTIFICATE_VERIFY_FAILED", "SSLV3_ALERT", "TLSV1_ALERT", "TLSV13_ALERT")
 DEFAULT_SOCKET: Final = "unix:///var/run/docker.sock"
 
 
-class Client(docker.APIClient):
+class DockerClient(docker.APIClient):
     """Trusts the authority it was given; `requests` would put REQUESTS_CA_BUNDLE above it."""
 
     def merge_environment_settings(
@@ -40,49 +40,53 @@ class Client(docker.APIClient):
 
 
 def connect(
-    docker_url: str | None, *, timeout: float = 180, tls: TLSConfig | None = None, said: str = ""
+    docker_url: str | None,
+    *,
+    timeout: float = 180,
+    tls: TLSConfig | None = None,
+    shown_url: str = "",
 ) -> docker.APIClient:
     """A client of the daemon at `docker_url`; None is the local socket.
 
-    `said` is the address in messages, where it is another than the one that is used.
+    `shown_url` is the address in messages, where it is another than the one that is used.
 
     Raises:
         SandboxUnavailable: nothing answers there, or not to us.
     """
     url = docker_url or DEFAULT_SOCKET
-    with docker_errors(f"Docker could not be reached at {said or url}"):
+    with translate_docker_errors(f"Docker could not be reached at {shown_url or url}"):
         if url.startswith("unix://"):
-            knock(url.removeprefix("unix://"))
-        return Client(base_url=url, version="auto", timeout=int(timeout), tls=tls or False)
+            check_socket(url.removeprefix("unix://"))
+        return DockerClient(base_url=url, version="auto", timeout=int(timeout), tls=tls or False)
 
 
-def knock(path: str) -> None:
+def check_socket(path: str) -> None:
     """Fail here if nobody listens: the SDK would leave its sockets open."""
     with socket.socket(socket.AF_UNIX) as probe:
         probe.connect(path)
 
 
 @contextmanager
-def docker_errors(doing: str) -> Generator[None]:
+def translate_docker_errors(failure: str) -> Generator[None]:
     """Whatever Docker or the way to it answers badly becomes `SandboxUnavailable`.
 
     The SDK lets the errors of `requests` through, which are `OSError`s.
 
-    `doing` is a sentence without its stop that says what failed; the cause and the mend are added.
+    `failure` is a sentence without its stop that says what failed; the cause and the mend are added.
     """
     try:
         yield
     except (DockerException, OSError) as error:
-        raise SandboxUnavailable(f"{doing}: {cause(error)}") from error
+        raise SandboxUnavailable(f"{failure}: {error_cause(error)}") from error
 
 
-def enforcing(client: docker.APIClient) -> str:
+def check_daemon(client: docker.APIClient) -> str:
     """The daemon's version, in words.
 
     Raises:
         SandboxUnavailable: it does not answer, or cannot hold the walls up; says what to do.
     """
-    with docker_errors("Docker does not answer"):
+    with translate_docker_errors("Docker does not answer"):
         version: dict[str, Any] = client.version()
         info: dict[str, Any] = client.info()
     missing = [name for name in ("MemoryLimit", "PidsLimit", "CpuCfsQuota") if not info[name]]
@@ -96,15 +100,15 @@ def enforcing(client: docker.APIClient) -> str:
     return f"Docker {version['Version']}"
 
 
-def cause(error: Exception) -> str:
+def error_cause(error: Exception) -> str:
     """One line: what happened and, where it is known, what to do."""
     text = " ".join(str(error).split())
     if "Permission denied" in text or isinstance(error, PermissionError):
         return "permission denied. Run as a member of the `docker` group or as root."
     if isinstance(error, APIError):
         return str(error.explanation or text)
-    if any(word in text for word in NOT_TRUSTED):
+    if any(word in text for word in UNTRUSTED):
         return f"the certificates do not fit, {text[-200:]}. Check CAPUCHIN_DOCKER_TLS_DIR."
-    if any(word in text for word in NOBODY_THERE):
+    if any(word in text for word in UNREACHABLE):
         return "no daemon answers. Install and start Docker (`systemctl start docker`)."
     return text[:500]

@@ -11,28 +11,28 @@ import docker
 from docker.errors import DockerException, ImageNotFound, NotFound
 
 from sandbox.base import Ending, Execution, SandboxUnavailable
-from sandbox.docker.client import docker_errors
-from sandbox.docker.cold_protocol import Dialogue, Garbled
-from sandbox.docker.container import GVISOR, Runtime, create_execution
+from sandbox.docker.client import translate_docker_errors
+from sandbox.docker.cold_protocol import ColdProtocol, ProtocolError
+from sandbox.docker.container import GVISOR, Runtime, create_cold_container
 from sandbox.execution.cancellation import Stopped
 from sandbox.execution.job import Job
-from sandbox.execution.stream import Late
+from sandbox.execution.stream import DeadlinePassed
 from sandbox.limits import Limits
 from sandbox.output import Output
 
 log = logging.getLogger(__name__)
 
-KILLED = 137
+SIGKILL_EXIT_CODE = 137
 """Exit code of a container whose process 1 got SIGKILL."""
 END_SECONDS = 30
 """How long a container whose output has ended may take to be gone."""
 
 
-class KilledWhole(Exception):
+class ContainerKilled(Exception):
     """Under gVisor a container was killed, from outside or by what ran in it: it can do that."""
 
 
-class Attempt:
+class ColdExecution:
     """One job in one container of `image`. `stop` may be called from another thread."""
 
     def __init__(
@@ -52,7 +52,7 @@ class Attempt:
         self._runtime = runtime
         self._labels = labels
         self._stop = threading.Event()
-        self._dialogue = self._new_dialogue()
+        self._protocol = self._new_protocol()
 
     def stop(self) -> None:
         """Make `run` kill the container and raise `Stopped` within a fraction of a second."""
@@ -61,35 +61,35 @@ class Attempt:
     def run(self) -> Execution:
         """Raises `PatchRejected`, `SandboxUnavailable`, and `Stopped` after `stop`."""
         try:
-            return self._once()
-        except KilledWhole:
+            return self._run_once()
+        except ContainerKilled:
             # From outside, which will not happen again, or by what runs, which will.
-            self._dialogue = self._new_dialogue()
+            self._protocol = self._new_protocol()
             try:
-                return self._once()
-            except KilledWhole:
-                return self._cut_off(Ending.KILLED)
+                return self._run_once()
+            except ContainerKilled:
+                return self._partial_execution(Ending.KILLED)
 
-    def _new_dialogue(self) -> Dialogue:
-        return Dialogue(
+    def _new_protocol(self) -> ColdProtocol:
+        return ColdProtocol(
             self._client,
             output=Output(self._limits.output_kept_bytes),
-            most_output=self._limits.output_total_bytes,
+            max_output=self._limits.output_total_bytes,
         )
 
-    def _once(self) -> Execution:
+    def _run_once(self) -> Execution:
         if self._stop.is_set():
             raise Stopped
-        with docker_errors("The sandbox container failed"):
+        with translate_docker_errors("The sandbox container failed"):
             container = self._create()
             try:
                 return self._execute(container)
             finally:
-                remove(self._client, container)
+                remove_container(self._client, container)
 
     def _create(self) -> str:
         try:
-            return create_execution(
+            return create_cold_container(
                 self._client,
                 self._image,
                 limits=self._limits,
@@ -102,69 +102,69 @@ class Attempt:
             ) from error
 
     def _execute(self, container: str) -> Execution:
-        dialogue = self._dialogue
+        protocol = self._protocol
         try:
-            dialogue.hold(container, self._job, seconds=self._limits.seconds, stop=self._stop)
-        except Late:
-            return self._cut_off(Ending.TIMEOUT)
-        except Garbled:
-            if self._is_in_reach():
-                return self._cut_off(Ending.KILLED)
+            protocol.run_job(container, self._job, seconds=self._limits.seconds, stop=self._stop)
+        except DeadlinePassed:
+            return self._partial_execution(Ending.TIMEOUT)
+        except ProtocolError:
+            if self._can_kill_container():
+                return self._partial_execution(Ending.KILLED)
             raise
-        if dialogue.output.total > self._limits.output_total_bytes:
-            return self._cut_off(Ending.OUTPUT)
-        return self._judge(ended_state(self._client, container))
+        if protocol.output.total > self._limits.output_total_bytes:
+            return self._partial_execution(Ending.OUTPUT)
+        return self._to_execution(wait_for_final_state(self._client, container))
 
-    def _judge(self, state: dict[str, Any]) -> Execution:
+    def _to_execution(self, state: dict[str, Any]) -> Execution:
         """How a container ended that ended by itself; its state counts, never what it printed."""
-        end = self._dialogue.end
+        end = self._protocol.end
         if state.get("OOMKilled") or (end and end["oom"]):
-            if self._dialogue.ready_at is None:
+            if self._protocol.ready_at is None:
                 raise SandboxUnavailable("The checkout does not fit into the memory limit.")
-            return self._cut_off(Ending.MEMORY)
+            return self._partial_execution(Ending.MEMORY)
         if end is None:
             code = state.get("ExitCode")
-            if self._is_in_reach():
-                if code == KILLED:
-                    raise KilledWhole
-                return self._cut_off(Ending.KILLED)
+            if self._can_kill_container():
+                if code == SIGKILL_EXIT_CODE:
+                    raise ContainerKilled
+                return self._partial_execution(Ending.KILLED)
             raise SandboxUnavailable(
                 f"The sandbox container ended without a word (exit code {code})."
             )
         if "signal" in end:
-            return self._cut_off(Ending.KILLED)
+            return self._partial_execution(Ending.KILLED)
         if end["exit"] != state.get("ExitCode"):
             raise SandboxUnavailable("The container and its process 1 tell different exit codes.")
         return Execution(
             exit_code=end["exit"],
-            output=self._dialogue.output.text(),
+            output=self._protocol.output.text(),
             seconds=round(end["seconds"], 3),
             cpu_seconds=round(end["cpu_seconds"], 3),
             peak_memory_mb=round(end["peak_kb"] / 1024, 1),
         )
 
-    def _is_in_reach(self) -> bool:
+    def _can_kill_container(self) -> bool:
         """Whether what runs can bring its whole container down: under gVisor it may send signals to
         process 1, write on its line to us, and exhaust the kernel in the container."""
-        return self._runtime.name == GVISOR and self._dialogue.ready_at is not None
+        return self._runtime.name == GVISOR and self._protocol.ready_at is not None
 
-    def _cut_off(self, ending: Ending) -> Execution:
+    def _partial_execution(self, ending: Ending) -> Execution:
         return Execution(
             exit_code=None,
-            output=self._dialogue.output.text(),
-            seconds=round(self._dialogue.seconds(), 3),
+            output=self._protocol.output.text(),
+            seconds=round(self._protocol.run_seconds(), 3),
             ending=ending,
         )
 
 
-def ended_state(client: docker.APIClient, container: str) -> dict[str, Any]:
+def wait_for_final_state(client: docker.APIClient, container: str) -> dict[str, Any]:
     """The state of a container whose output has ended, as soon as it is final."""
     client.wait(container, timeout=END_SECONDS)
     seen = cast(dict[str, Any], client.inspect_container(container))
     return seen["State"]
 
 
-def remove(client: docker.APIClient, container: str) -> None:
+def remove_container(client: docker.APIClient, container: str) -> None:
     """Kill and remove; what cannot be removed now is left to the reaper, by its label."""
     try:
         client.remove_container(container, force=True, v=True)

@@ -11,10 +11,10 @@ from typing import Any, cast
 import docker
 
 from sandbox.base import PatchRejected, SandboxUnavailable
-from sandbox.docker.attach import Attached
+from sandbox.docker.attach import AttachedStream
 from sandbox.execution.cancellation import Stopped
 from sandbox.execution.job import Job
-from sandbox.execution.stream import STDERR, Late
+from sandbox.execution.stream import STDERR, DeadlinePassed
 from sandbox.output import Output
 
 READY_SECONDS = 120
@@ -23,50 +23,50 @@ SEND_SECONDS = 60
 STATUS_BYTES = 256 * 1024
 
 
-class Garbled(SandboxUnavailable):
+class ProtocolError(SandboxUnavailable):
     """On process 1's line to us is what it would not say."""
 
 
-class Dialogue:
+class ColdProtocol:
     """One job in one container. Process 1 answers on standard error, which the job cannot reach."""
 
-    def __init__(self, client: docker.APIClient, *, output: Output, most_output: int) -> None:
+    def __init__(self, client: docker.APIClient, *, output: Output, max_output: int) -> None:
         self.output = output
         self.ready_at: float | None = None
         self.step = 0
         """Which of the job's steps ran last."""
         self.end: dict[str, Any] | None = None
-        """Process 1's last words: `exit` or `signal`, `seconds`, `oom`."""
+        """Process 1's last words: `exit` or `signal`, `run_seconds`, `oom`."""
         self._client = client
-        self._most_output = most_output
+        self._max_output = max_output
         self._nonce = secrets.token_hex(16)
         self._partial = b""
-        self._told = 0
+        self._status_bytes = 0
 
-    def hold(self, container: str, job: Job, *, seconds: float, stop: threading.Event) -> None:
+    def run_job(self, container: str, job: Job, *, seconds: float, stop: threading.Event) -> None:
         """Start the container, hand over the job and listen until it ends or prints too much.
 
         Raises:
-            Late: the job took longer than `seconds`.
+            Late: the job took longer than `run_seconds`.
             Stopped: `stop` was set.
             PatchRejected, SandboxUnavailable: the checkout could not be made.
             Garbled: something else than process 1 speaks for it, or it failed.
         """
-        with Attached(self._client, container) as attached:
+        with AttachedStream(self._client, container) as attached:
             self._client.start(container)
-            attached.send(job.line(self._nonce), seconds=SEND_SECONDS)
+            attached.send(job.to_line(self._nonce), seconds=SEND_SECONDS)
             deadline = time.monotonic() + READY_SECONDS
             try:
-                while self.output.total <= self._most_output:
+                while self.output.total <= self._max_output:
                     frame = attached.read(deadline=deadline, stopped=stop.is_set)
                     if frame is None:
                         return
                     if frame[0] == STDERR:
-                        self._hear(frame[1])
+                        self._receive_status(frame[1])
                         deadline = self.ready_at + seconds if self.ready_at else deadline
                     else:
                         self.output.add(frame[1])
-            except Late:
+            except DeadlinePassed:
                 if stop.is_set():
                     raise Stopped from None
                 if self.ready_at is None:
@@ -75,22 +75,22 @@ class Dialogue:
                     ) from None
                 raise
 
-    def seconds(self) -> float:
+    def run_seconds(self) -> float:
         """How long the job has been running, as the host sees it."""
         return time.monotonic() - self.ready_at if self.ready_at else 0.0
 
-    def _hear(self, data: bytes) -> None:
-        self._told += len(data)
-        if self._told > STATUS_BYTES:
-            raise Garbled("Process 1 of the container said far too much.")
+    def _receive_status(self, data: bytes) -> None:
+        self._status_bytes += len(data)
+        if self._status_bytes > STATUS_BYTES:
+            raise ProtocolError("Process 1 of the container said far too much.")
         *lines, self._partial = (self._partial + data).split(b"\n")
         for line in lines:
-            self._understand(line)
+            self._handle_status(line)
 
-    def _understand(self, line: bytes) -> None:
-        fields = parse(line)
+    def _handle_status(self, line: bytes) -> None:
+        fields = parse_object(line)
         if fields.get("nonce") != self._nonce:
-            raise Garbled(f"Process 1 of the container failed: {line[-300:]!r}")
+            raise ProtocolError(f"Process 1 of the container failed: {line[-300:]!r}")
         if "rejected" in fields:
             raise PatchRejected(str(fields["rejected"]))
         if "failed" in fields:
@@ -103,7 +103,7 @@ class Dialogue:
             self.end = fields
 
 
-def parse(line: bytes) -> dict[str, Any]:
+def parse_object(line: bytes) -> dict[str, Any]:
     try:
         value: Any = json.loads(line)
     except ValueError:

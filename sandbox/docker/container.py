@@ -21,7 +21,7 @@ ULIMITS: Final = (
     Ulimit(name="core", soft=0, hard=0),
     Ulimit(name="nofile", soft=OPEN_FILES, hard=OPEN_FILES),
 )
-HIDDEN: Final = {
+HIDDEN_PATHS: Final = {
     "MaskedPaths": [*HIDDEN_FOLDERS, *HIDDEN_FILES, "/proc/asound", "/proc/timer_stats"],
     "ReadonlyPaths": list(READ_ONLY),
 }
@@ -33,9 +33,9 @@ OWN_PROCESSES: Final = 8
 """Room for process 1 and its helpers on top of what the program under test may start."""
 OWN_MEMORY_MB: Final = 32
 """Room for a lane's process 1 on top of what the program under test may use."""
-PAST_MB: Final = 1
+FILE_MARGIN_MB: Final = 1
 """How far past its disk one file of a build may grow: a file as large as that is told as one."""
-SUPERVISOR: Final = (
+SUPERVISOR_CODE: Final = (
     "import sys; sys.path.insert(0, '/opt/capuchin'); "
     "from sandbox.guest.supervisor.serve import main; main()"
 )
@@ -51,20 +51,20 @@ class Runtime:
     """One of the daemon's runtimes, say `runsc`; empty is its default."""
 
 
-def runtime_of(asked: str, known: Mapping[str, Any]) -> str:
+def choose_runtime(requested: str, known: Mapping[str, Any]) -> str:
     """The name for Docker, of what was asked for and what the daemon knows; empty: its default.
 
     Raises:
         SandboxUnavailable: the daemon does not know it.
     """
-    if asked == "auto":
+    if requested == "auto":
         return GVISOR if GVISOR in known else ""
-    if asked not in known and asked != "default":
+    if requested not in known and requested != "default":
         raise SandboxUnavailable(
-            f"Docker knows no runtime {asked!r}, only {', '.join(sorted(known))}. Register it in "
+            f"Docker knows no runtime {requested!r}, only {', '.join(sorted(known))}. Register it in "
             "the daemon's configuration, or set CAPUCHIN_SANDBOX_RUNTIME to another."
         )
-    return "" if asked == "default" else asked
+    return "" if requested == "default" else requested
 
 
 def seccomp_profile() -> str:
@@ -72,7 +72,7 @@ def seccomp_profile() -> str:
     return (resources.files("sandbox.guest.image") / "seccomp.json").read_text()
 
 
-def lane_profile(profile: str) -> str:
+def warm_profile(profile: str) -> str:
     """`profile` for a lane, whose process 1 makes namespaces and mounts in them.
 
     A second filter takes both away again before any untrusted code runs
@@ -84,7 +84,7 @@ def lane_profile(profile: str) -> str:
     return json.dumps(parsed | {"syscalls": rules})
 
 
-def common_walls(limits: Limits, runtime: Runtime) -> dict[str, Any]:
+def common_limits(limits: Limits, runtime: Runtime) -> dict[str, Any]:
     """What an execution and a build have in common."""
     processes, ulimits = limits.processes + OWN_PROCESSES, list(ULIMITS)
     if runtime.name == GVISOR:
@@ -107,7 +107,7 @@ def common_walls(limits: Limits, runtime: Runtime) -> dict[str, Any]:
     }
 
 
-def create_execution(
+def create_cold_container(
     client: docker.APIClient,
     image: str,
     *,
@@ -119,7 +119,7 @@ def create_execution(
     size = f"size={limits.disk_mb}m,nr_inodes={INODES}"
     owner = f"uid={UID},gid={UID}"
     host = client.create_host_config(
-        **common_walls(limits, runtime),
+        **common_limits(limits, runtime),
         network_mode="none",
         read_only=True,
         tmpfs={
@@ -138,14 +138,14 @@ def create_execution(
             stdin_open=True,
             network_disabled=True,
             use_config_proxy=False,
-            host_config=host | HIDDEN,
+            host_config=host | HIDDEN_PATHS,
             labels={**labels, LABEL_KIND: "execution"},
         ),
     )
     return str(made["Id"])
 
 
-def create_lane(
+def create_warm_container(
     client: docker.APIClient,
     image: str,
     *,
@@ -157,14 +157,14 @@ def create_lane(
 
     It removes itself when it ends. Its limits are those of one execution.
     """
-    walls = common_walls(limits, replace(runtime, profile=lane_profile(runtime.profile)))
+    settings = common_limits(limits, replace(runtime, profile=warm_profile(runtime.profile)))
     # Docker's own AppArmor profile forbids the mounts; where there is none, this says nothing.
-    walls["security_opt"].append("apparmor=unconfined")
+    settings["security_opt"].append("apparmor=unconfined")
     memory = (limits.memory_mb + OWN_MEMORY_MB) * 1024 * 1024
-    walls |= {"mem_limit": memory, "memswap_limit": memory}
+    settings |= {"mem_limit": memory, "memswap_limit": memory}
     owner = f"uid={UID},gid={UID},mode=0700"
     host = client.create_host_config(
-        **walls,
+        **settings,
         network_mode="none",
         read_only=True,
         auto_remove=True,
@@ -180,7 +180,7 @@ def create_lane(
         dict[str, Any],
         client.create_container(
             image,
-            entrypoint=["python3", "-I", "-S", "-c", SUPERVISOR],
+            entrypoint=["python3", "-I", "-S", "-c", SUPERVISOR_CODE],
             user=USER,
             hostname="sandbox",
             working_dir="/",
@@ -194,7 +194,7 @@ def create_lane(
     return str(made["Id"])
 
 
-def create_build(
+def create_build_container(
     client: docker.APIClient,
     image: str,
     *,
@@ -206,11 +206,11 @@ def create_build(
 ) -> str:
     """A container for the steps of a build, on a network and with a disk; its id.
 
-    What it writes in all is looked at now and then (`DiskWatch`); no file gets past `written_mb`.
+    What it writes in all is looked at now and then (`BuildDisk`); no file gets past `written_mb`.
     """
-    walls = common_walls(limits, runtime)
-    most = (written_mb + PAST_MB) * 1_000_000
-    walls["ulimits"].append(Ulimit(name="fsize", soft=most, hard=most))
+    settings = common_limits(limits, runtime)
+    most = (written_mb + FILE_MARGIN_MB) * 1_000_000
+    settings["ulimits"].append(Ulimit(name="fsize", soft=most, hard=most))
     made = cast(
         dict[str, Any],
         client.create_container(
@@ -220,7 +220,7 @@ def create_build(
             stdin_open=True,
             use_config_proxy=False,
             host_config=client.create_host_config(
-                **walls, network_mode=network, tmpfs=SHARED_MEMORY
+                **settings, network_mode=network, tmpfs=SHARED_MEMORY
             ),
             labels={**labels, LABEL_KIND: "build"},
         ),

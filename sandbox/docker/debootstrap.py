@@ -11,13 +11,13 @@ from pathlib import Path
 import docker
 
 from sandbox.base import SandboxUnavailable
-from sandbox.docker.client import docker_errors
+from sandbox.docker.client import translate_docker_errors
 from sandbox.scratch import scratch_folder
 
 SUITE = "bookworm"
 PACKAGES = ("ca-certificates", "git", "python3", "python3-pip", "python3-venv")
 DEFAULT_MIRROR = "http://deb.debian.org/debian"
-LEFT_OUT = (
+EXCLUDED_PATHS = (
     "./dev/*",
     "./proc/*",
     "./sys/*",
@@ -31,31 +31,33 @@ LEFT_OUT = (
     "./var/log/*",
 )
 BOOTSTRAP_SECONDS = 900
-WORKPLACE = "/var/tmp"  # noqa: S108 - debootstrap makes device files, which many a /tmp forbids
+BUILD_FOLDER = "/var/tmp"  # noqa: S108 - debootstrap makes device files, which many a /tmp forbids
 SEARCH_PATH = os.pathsep.join([os.defpath, "/usr/local/sbin", "/usr/sbin", "/sbin"])
-MISSING = (
+NO_BASE_MESSAGE = (
     "No registry answers and the base image cannot be built here: {reason}. Install debootstrap "
     "(`apt-get install debootstrap debian-archive-keyring`) and run this as root or with "
     "passwordless sudo, or load an image that holds Python 3.11 and git as {root}."
 )
 
 
-def import_rootfs(client: docker.APIClient, tag: str, *, say: Callable[[str], None]) -> None:
+def import_rootfs(
+    client: docker.APIClient, tag: str, *, on_progress: Callable[[str], None]
+) -> None:
     """Make the image `tag` of a fresh minimal Debian.
 
     Raises:
         SandboxUnavailable: debootstrap is not there, may not run or failed; says what to do.
     """
-    root_command = as_root(tag)
-    with scratch_folder("rootfs", Path(WORKPLACE)) as place:
+    root_command = root_command_prefix(tag)
+    with scratch_folder("rootfs", Path(BUILD_FOLDER)) as place:
         target = place / "root"
-        say(f"building a Debian {SUITE} root with debootstrap from {mirror()}")
+        on_progress(f"building a Debian {SUITE} root with debootstrap from {debian_mirror()}")
         try:
-            bootstrap(root_command, target, tag)
-            say("importing it into Docker")
+            run_debootstrap(root_command, target, tag)
+            on_progress("importing it into Docker")
             archive = place / "root.tar"
-            pack(root_command, target, archive)
-            with docker_errors("Docker did not import the root file system"):
+            pack_root(root_command, target, archive)
+            with translate_docker_errors("Docker did not import the root file system"):
                 repository, _, version = tag.partition(":")
                 client.import_image_from_file(str(archive), repository=repository, tag=version)
         finally:
@@ -64,10 +66,12 @@ def import_rootfs(client: docker.APIClient, tag: str, *, say: Callable[[str], No
             )
 
 
-def as_root(tag: str, *, path: str = SEARCH_PATH) -> list[str]:
+def root_command_prefix(tag: str, *, path: str = SEARCH_PATH) -> list[str]:
     """The prefix that makes a command run as root: nothing, or `sudo -n`."""
     if not shutil.which("debootstrap", path=path):
-        raise SandboxUnavailable(MISSING.format(reason="debootstrap is not installed", root=tag))
+        raise SandboxUnavailable(
+            NO_BASE_MESSAGE.format(reason="debootstrap is not installed", root=tag)
+        )
     if os.geteuid() == 0:
         return []
     sudo = shutil.which("sudo")
@@ -76,24 +80,34 @@ def as_root(tag: str, *, path: str = SEARCH_PATH) -> list[str]:
         and subprocess.run([sudo, "-n", "true"], check=False, capture_output=True).returncode == 0
     ):
         return [sudo, "-n"]
-    raise SandboxUnavailable(MISSING.format(reason="debootstrap needs root", root=tag))
+    raise SandboxUnavailable(NO_BASE_MESSAGE.format(reason="debootstrap needs root", root=tag))
 
 
-def bootstrap(root_command: list[str], target: Path, tag: str) -> None:
+def run_debootstrap(root_command: list[str], target: Path, tag: str) -> None:
     program = shutil.which("debootstrap", path=SEARCH_PATH) or "debootstrap"
     include = f"--include={','.join(PACKAGES)}"
-    argv = [*root_command, program, "--variant=minbase", include, SUITE, str(target), mirror()]
+    argv = [
+        *root_command,
+        program,
+        "--variant=minbase",
+        include,
+        SUITE,
+        str(target),
+        debian_mirror(),
+    ]
     try:
         done = subprocess.run(argv, check=False, capture_output=True, timeout=BOOTSTRAP_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise SandboxUnavailable(MISSING.format(reason=str(error), root=tag)) from error
+        raise SandboxUnavailable(NO_BASE_MESSAGE.format(reason=str(error), root=tag)) from error
     if done.returncode:
         tail = " ".join(done.stdout.decode(errors="replace").split())[-300:]
-        raise SandboxUnavailable(MISSING.format(reason=f"debootstrap failed ({tail})", root=tag))
+        raise SandboxUnavailable(
+            NO_BASE_MESSAGE.format(reason=f"debootstrap failed ({tail})", root=tag)
+        )
 
 
-def pack(root_command: list[str], target: Path, archive: Path) -> None:
-    excludes = [f"--exclude={pattern}" for pattern in LEFT_OUT]
+def pack_root(root_command: list[str], target: Path, archive: Path) -> None:
+    excludes = [f"--exclude={pattern}" for pattern in EXCLUDED_PATHS]
     argv = [*root_command, "tar", "-C", str(target), "--numeric-owner", *excludes, "-cf", "-", "."]
     with archive.open("wb") as out:
         done = subprocess.run(argv, check=False, stdout=out, stderr=subprocess.PIPE)
@@ -102,18 +116,18 @@ def pack(root_command: list[str], target: Path, archive: Path) -> None:
         raise SandboxUnavailable(f"The root file system could not be packed: {words[-300:]}")
 
 
-def mirror(apt: Path = Path("/etc/apt")) -> str:
+def debian_mirror(apt: Path = Path("/etc/apt")) -> str:
     """The Debian mirror of the host's own apt, else the default one."""
     files = [apt / "sources.list", *sorted(apt.glob("sources.list.d/*"))]
     for file in files:
         if file.is_file() and file.suffix in {".list", ".sources"}:
-            for url in urls(file.read_text(errors="replace")):
+            for url in source_urls(file.read_text(errors="replace")):
                 if url.rstrip("/").endswith("/debian"):
                     return url
     return DEFAULT_MIRROR
 
 
-def urls(sources: str) -> list[str]:
+def source_urls(sources: str) -> list[str]:
     """The addresses in an apt source list, in either of its two formats."""
     found: list[str] = []
     for line in sources.splitlines():

@@ -22,22 +22,27 @@ from sandbox.base import Execution
 from sandbox.docker.address import DockerAddress
 from sandbox.docker.base_image import base_reference, ensure_base_image, image_exists
 from sandbox.docker.build import Build
-from sandbox.docker.client import docker_errors, enforcing
-from sandbox.docker.cold_execution import Attempt
-from sandbox.docker.container import Runtime, runtime_of, seccomp_profile
-from sandbox.docker.images import BASE_UNUSED_SECONDS, collect, collect_bases, own_environment
-from sandbox.docker.reaper import clean, reap
-from sandbox.docker.registry import push
-from sandbox.docker.warm_container import open_lane
-from sandbox.engine import Cleaned
+from sandbox.docker.client import check_daemon, translate_docker_errors
+from sandbox.docker.cold_execution import ColdExecution
+from sandbox.docker.container import Runtime, choose_runtime, seccomp_profile
+from sandbox.docker.images import (
+    BASE_UNUSED_SECONDS,
+    collect_base_images,
+    collect_images,
+    read_dockerfile_environment,
+)
+from sandbox.docker.reaper import clean_host, reap_containers
+from sandbox.docker.registry import push_image
+from sandbox.docker.warm_container import open_warm_container
+from sandbox.engine import CleanupResult
 from sandbox.environment.options import BuildOptions
-from sandbox.environment.recipe import recipe_of
-from sandbox.execution.cancellation import Alone, finished, stoppable
+from sandbox.environment.recipe import detect_recipe
+from sandbox.execution.cancellation import ExclusiveWork, run_stoppable, wait_until_done
 from sandbox.execution.job import Job
-from sandbox.execution.probe import Mode, Tier
-from sandbox.execution.session import DockerSandbox
-from sandbox.execution.warm_pool import Lanes, WarmAttempt
-from sandbox.execution.warm_worker import Lane
+from sandbox.execution.probe import ConfiguredMode, ExecutionMode
+from sandbox.execution.session import SandboxSession
+from sandbox.execution.warm_pool import WarmExecution, WarmPool
+from sandbox.execution.warm_worker import WarmContainer
 from sandbox.layout import LABEL_OWNER, LABEL_RUN
 from sandbox.limits import Limits
 from sandbox.tree import Tree
@@ -63,7 +68,7 @@ class DockerEngine:
         build_disk_mb: int = 12_000,
         base: str = "",
         owner: str = "capuchin",
-        mode: Mode = "auto",
+        mode: ConfiguredMode = "auto",
         runtime: str = "auto",
     ) -> None:
         """`mode` says how executions are held: in `warm` containers that run one after another,
@@ -92,8 +97,8 @@ class DockerEngine:
         self._address = address or DockerAddress()
         self._base = base
         self._owner = owner
-        self._tier = Tier(mode)
-        self._asked = runtime
+        self._execution_mode = ExecutionMode(mode)
+        self._requested_runtime = runtime
         self._runtime = Runtime(seccomp_profile())
         self._executions = ThreadPoolExecutor(parallel, thread_name_prefix="sandbox")
         self._builds = ThreadPoolExecutor(parallel, thread_name_prefix="sandbox-build")
@@ -109,17 +114,17 @@ class DockerEngine:
         Raises:
             SandboxUnavailable: it does not answer, or cannot hold the walls up; says what to do.
         """
-        found = await self._chore(lambda: enforcing(self._client()))
+        found = await self._run_chore(lambda: check_daemon(self._client()))
         if self._runtime.name:
             found += f" with {self._runtime.name}"
         base = base_reference(self._base)
-        if await self._chore(lambda: image_exists(self._client(), base)):
-            lanes = self._lanes(base, "")
+        if await self._run_chore(lambda: image_exists(self._client(), base)):
+            warm_pool = self._create_pool(base, "")
             try:
-                await self._tier.is_warm(self._executions, lanes)
+                await self._execution_mode.is_warm(self._executions, warm_pool)
             finally:
-                await self._let_go(lanes)
-        return f"{found}, {self._tier}"
+                await self._close_pool(warm_pool)
+        return f"{found}, {self._execution_mode}"
 
     async def prepare(
         self,
@@ -135,7 +140,7 @@ class DockerEngine:
         """The image of `tree`, installed; made once and found again afterwards.
 
         `setup` are lines for a shell in the build container, instead of what the tree's own files
-        suggest; `dockerfile` and `python` are as in `recipe_of`. Images are shared only within one
+        suggest; `dockerfile` and `python` are as in `detect_recipe`. Images are shared only within one
         `scope`, say a repository: the code of one could otherwise tamper with the environment of
         another. `on_progress` is called in the event loop with short sentences.
 
@@ -145,14 +150,14 @@ class DockerEngine:
         """
         loop = asyncio.get_running_loop()
 
-        def say(sentence: str) -> None:
+        def report_progress(sentence: str) -> None:
             if on_progress is not None:
                 loop.call_soon_threadsafe(on_progress, sentence)
 
-        recipe = await self._chore(
-            lambda: recipe_of(tree, setup=setup, dockerfile=dockerfile, python=python)
+        recipe = await self._run_chore(
+            lambda: detect_recipe(tree, setup=setup, dockerfile=dockerfile, python=python)
         )
-        client = await self._chore(self._client)
+        client = await self._run_chore(self._client)
         base = await loop.run_in_executor(
             self._builds,
             lambda: ensure_base_image(
@@ -160,7 +165,7 @@ class DockerEngine:
                 root=self._base,
                 address=self._address,
                 network=self._options.network,
-                say=say,
+                on_progress=report_progress,
             ),
         )
         build = Build(
@@ -171,32 +176,38 @@ class DockerEngine:
             options=replace(self._options, cpus=self._cpus, scope=scope),
             runtime=self._runtime,
             labels=self._labels(run_id),
-            say=say,
+            on_progress=report_progress,
         )
-        return await stoppable(self._builds, Alone(build, self._lock(build.dependencies)))
+        return await run_stoppable(
+            self._builds, ExclusiveWork(build, self._lock_for(build.dependencies))
+        )
 
     @asynccontextmanager
-    async def open(self, image: str, *, run_id: str) -> AsyncGenerator[DockerSandbox, None]:
+    async def open(self, image: str, *, run_id: str) -> AsyncGenerator[SandboxSession, None]:
         """A sandbox on a prepared image; nothing of it is left when the block ends."""
-        lanes = self._lanes(image, run_id)
+        warm_pool = self._create_pool(image, run_id)
 
         own: list[dict[str, str] | None] = []
 
         async def execute(job: Job, limits: Limits) -> Execution:
             if not own:
-                own.append(await self._chore(lambda: own_environment(self._client(), image)))
+                own.append(
+                    await self._run_chore(
+                        lambda: read_dockerfile_environment(self._client(), image)
+                    )
+                )
             if own[0] is None:
-                return await self._execute(lanes, job, limits)
+                return await self._execute(warm_pool, job, limits)
             # A process 1 that a repository brought itself gets no more freedom than its tests.
             given = replace(job, environment=own[0])
-            return await self._execute(lanes, given, limits, cold=True)
+            return await self._execute(warm_pool, given, limits, cold=True)
 
-        sandbox = DockerSandbox(image, limits=self.limits, execute=execute)
+        sandbox = SandboxSession(image, limits=self.limits, execute=execute)
         try:
             yield sandbox
         finally:
             await sandbox.close()
-            await self._let_go(lanes)
+            await self._close_pool(warm_pool)
 
     async def reap(self, *, live_runs: Collection[str], older_than: float = 0) -> int:
         """Remove our containers of runs that no longer live; how many there were.
@@ -206,8 +217,8 @@ class DockerEngine:
         Raises:
             SandboxUnavailable: Docker does not answer.
         """
-        return await self._chore(
-            lambda: reap(
+        return await self._run_chore(
+            lambda: reap_containers(
                 self._client(),
                 owner=self._owner,
                 live_runs=frozenset(live_runs),
@@ -224,11 +235,11 @@ class DockerEngine:
         Raises:
             SandboxUnavailable: Docker does not answer.
         """
-        freed = await self._chore(
-            lambda: collect(self._client(), maker=self._owner, max_bytes=max_bytes)
+        freed = await self._run_chore(
+            lambda: collect_images(self._client(), maker=self._owner, max_bytes=max_bytes)
         )
-        await self._chore(
-            lambda: collect_bases(
+        await self._run_chore(
+            lambda: collect_base_images(
                 self._client(),
                 keep=base_reference(self._base),
                 unused_seconds=BASE_UNUSED_SECONDS,
@@ -236,14 +247,14 @@ class DockerEngine:
         )
         return freed
 
-    async def clean(self, *, live_runs: Collection[str]) -> Cleaned:
+    async def clean(self, *, live_runs: Collection[str]) -> CleanupResult:
         """Remove all that we made and that no live run uses, but the base image of this version.
 
         Raises:
             SandboxUnavailable: Docker does not answer.
         """
-        return await self._chore(
-            lambda: clean(
+        return await self._run_chore(
+            lambda: clean_host(
                 self._client(),
                 owner=self._owner,
                 live_runs=frozenset(live_runs),
@@ -258,7 +269,7 @@ class DockerEngine:
         Raises:
             SandboxUnavailable: the registry, or Docker, does not take it.
         """
-        return await self._chore(lambda: push(self._client(), image, registry))
+        return await self._run_chore(lambda: push_image(self._client(), image, registry))
 
     async def close(self) -> None:
         """Let go of threads and connections; what still runs is waited for."""
@@ -269,32 +280,41 @@ class DockerEngine:
         await asyncio.to_thread(self._address.close)
 
     async def _execute(
-        self, lanes: Lanes, job: Job, limits: Limits, *, cold: bool = False
+        self, warm_pool: WarmPool, job: Job, limits: Limits, *, cold: bool = False
     ) -> Execution:
         """One execution, when its turn has come. Raises as `Sandbox.run_command` does."""
-        if not cold and await self._tier.is_warm(self._executions, lanes):
-            return await lanes.turns.run(self._executions, WarmAttempt(lanes, job, limits=limits))
-        client = await self._chore(self._client)
+        if not cold and await self._execution_mode.is_warm(self._executions, warm_pool):
+            return await warm_pool.scheduler.run(
+                self._executions, WarmExecution(warm_pool, job, limits=limits)
+            )
+        client = await self._run_chore(self._client)
         limits = limits.model_copy(update={"cpus": min(limits.cpus, self._cpus)})
-        attempt = Attempt(
-            client, lanes.image, job, limits=limits, runtime=self._runtime, labels=lanes.labels
+        attempt = ColdExecution(
+            client,
+            warm_pool.image,
+            job,
+            limits=limits,
+            runtime=self._runtime,
+            labels=warm_pool.labels,
         )
-        return await stoppable(self._executions, attempt)
+        return await run_stoppable(self._executions, attempt)
 
-    def _lanes(self, image: str, run_id: str) -> Lanes:
+    def _create_pool(self, image: str, run_id: str) -> WarmPool:
         labels = self._labels(run_id)
 
-        def opened() -> Lane:
+        def open_container() -> WarmContainer:
             client = self._client()
             limits = self.limits.model_copy(update={"cpus": min(self.limits.cpus, self._cpus)})
-            return open_lane(client, image, limits=limits, runtime=self._runtime, labels=labels)
+            return open_warm_container(
+                client, image, limits=limits, runtime=self._runtime, labels=labels
+            )
 
-        return Lanes(image, labels=labels, opened=opened)
+        return WarmPool(image, labels=labels, open_container=open_container)
 
-    async def _let_go(self, lanes: Lanes) -> None:
-        await finished(asyncio.ensure_future(self._chore(lanes.close)))
+    async def _close_pool(self, warm_pool: WarmPool) -> None:
+        await wait_until_done(asyncio.ensure_future(self._run_chore(warm_pool.close)))
 
-    async def _chore(self, work: Callable[[], T]) -> T:
+    async def _run_chore(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._chores, work)
 
     def _client(self) -> docker.APIClient:
@@ -304,12 +324,12 @@ class DockerEngine:
                 self._connected = None
             if self._connected is None:
                 client = self._address.connect()
-                with docker_errors("Docker does not answer"):
+                with translate_docker_errors("Docker does not answer"):
                     # The daemon refuses a container that asks for more processors than there are.
                     info: dict[str, Any] = client.info()
                 self._cpus = float(info["NCPU"])
                 self._runtime = replace(
-                    self._runtime, name=runtime_of(self._asked, info["Runtimes"])
+                    self._runtime, name=choose_runtime(self._requested_runtime, info["Runtimes"])
                 )
                 self._connected = client
             return self._connected
@@ -317,6 +337,6 @@ class DockerEngine:
     def _labels(self, run_id: str) -> dict[str, str]:
         return {LABEL_RUN: run_id, LABEL_OWNER: self._owner}
 
-    def _lock(self, key: str) -> threading.Lock:
+    def _lock_for(self, key: str) -> threading.Lock:
         with self._guard:
             return self._single_flight.setdefault(key, threading.Lock())

@@ -12,10 +12,10 @@ from typing import Any, Final, cast
 import docker
 from docker.errors import APIError, ImageNotFound
 
-from sandbox.docker.client import LABEL_MAKER, LABEL_OWN, docker_errors
+from sandbox.docker.client import LABEL_MAKER, LABEL_OWN_DOCKERFILE, translate_docker_errors
 from sandbox.layout import ENVIRONMENT, PROGRAM_ENVIRONMENT
 
-OURS: Final = ("HOME", "VIRTUAL_ENV")
+OUR_VARIABLES: Final = ("HOME", "VIRTUAL_ENV")
 
 
 log = logging.getLogger(__name__)
@@ -38,14 +38,14 @@ class Image:
     """When it was last asked for."""
 
 
-def touch(client: docker.APIClient, image: str) -> None:
+def touch_image(client: docker.APIClient, image: str) -> None:
     """Write down that `image` was used just now: Docker keeps the time of the last tagging."""
     repository, _, tag = image.partition(":")
-    with docker_errors("Docker could not tag an image"):
+    with translate_docker_errors("Docker could not tag an image"):
         client.tag(image, repository, tag)
 
 
-def collect(client: docker.APIClient, *, maker: str, max_bytes: int) -> int:
+def collect_images(client: docker.APIClient, *, maker: str, max_bytes: int) -> int:
     """Remove what was not used for the longest time until the rest fits; how many bytes went.
 
     An image that a container uses, or that another is built on, stays.
@@ -53,8 +53,8 @@ def collect(client: docker.APIClient, *, maker: str, max_bytes: int) -> int:
     Raises:
         SandboxUnavailable: Docker does not answer.
     """
-    with docker_errors("Docker could not list images"):
-        images = made_by(client, maker)
+    with translate_docker_errors("Docker could not list images"):
+        images = list_images(client, maker)
     total = sum(image.size for image in images)
     freed = 0
     # Some take no room of their own; with no room for any they go as well.
@@ -68,7 +68,7 @@ def collect(client: docker.APIClient, *, maker: str, max_bytes: int) -> int:
         if oldest is None:
             break
         images.remove(oldest)
-        if remove(client, oldest):
+        if remove_image(client, oldest):
             freed += oldest.size
         else:
             # What it stands on cannot go either.
@@ -76,7 +76,7 @@ def collect(client: docker.APIClient, *, maker: str, max_bytes: int) -> int:
     return freed
 
 
-def collect_bases(
+def collect_base_images(
     client: docker.APIClient,
     *,
     keep: str,
@@ -92,26 +92,33 @@ def collect_bases(
     """
     now = datetime.now(UTC)
     removed = 0
-    with docker_errors("Docker could not list images"):
+    with translate_docker_errors("Docker could not list images"):
         for repository in repositories:
             listed = cast(list[dict[str, Any]], client.images(repository))
             found = [
-                image for entry in listed for image in [seen(client, entry["RepoTags"])] if image
+                image
+                for entry in listed
+                for image in [inspect_image(client, entry["RepoTags"])]
+                if image
             ]
             for image in found:
                 age = (now - image.used).total_seconds()
-                if image.name != keep and age >= unused_seconds and not stood_on(client, image.id):
-                    removed += remove(client, image)
+                if (
+                    image.name != keep
+                    and age >= unused_seconds
+                    and not has_children(client, image.id)
+                ):
+                    removed += remove_image(client, image)
     return removed
 
 
-def stood_on(client: docker.APIClient, image: str) -> bool:
+def has_children(client: docker.APIClient, image: str) -> bool:
     """Whether another image, of anybody's, has `image` as its parent."""
     listed = cast(list[dict[str, Any]], client.images(all=True))
     return any(entry["ParentId"] == image for entry in listed)
 
 
-def remove(client: docker.APIClient, image: Image) -> bool:
+def remove_image(client: docker.APIClient, image: Image) -> bool:
     try:
         # Layers without a name go along.
         client.remove_image(image.name)
@@ -121,13 +128,13 @@ def remove(client: docker.APIClient, image: Image) -> bool:
     return True
 
 
-def made_by(client: docker.APIClient, maker: str) -> list[Image]:
+def list_images(client: docker.APIClient, maker: str) -> list[Image]:
     listed = cast(list[dict[str, Any]], client.images(filters={"label": f"{LABEL_MAKER}={maker}"}))
-    inspected = [seen(client, entry["RepoTags"]) for entry in listed]
+    inspected = [inspect_image(client, entry["RepoTags"]) for entry in listed]
     return [image for image in inspected if image is not None]
 
 
-def seen(client: docker.APIClient, names: Iterable[str] | None) -> Image | None:
+def inspect_image(client: docker.APIClient, names: Iterable[str] | None) -> Image | None:
     """None for an image that has no name, or went away in the meantime."""
     name = next((name for name in names or () if name != "<none>:<none>"), None)
     if name is None:
@@ -141,19 +148,19 @@ def seen(client: docker.APIClient, names: Iterable[str] | None) -> Image | None:
         id=str(facts["Id"]),
         name=name,
         parent=parent,
-        size=int(facts["Size"]) - size_of(client, parent),
-        used=moment(str(facts["Metadata"]["LastTagTime"])),
+        size=int(facts["Size"]) - image_size(client, parent),
+        used=parse_time(str(facts["Metadata"]["LastTagTime"])),
     )
 
 
-def size_of(client: docker.APIClient, image: str) -> int:
+def image_size(client: docker.APIClient, image: str) -> int:
     try:
         return int(cast(dict[str, Any], client.inspect_image(image))["Size"]) if image else 0
     except ImageNotFound:
         return 0
 
 
-def moment(text: str) -> datetime:
+def parse_time(text: str) -> datetime:
     """Docker's time, which has up to nine digits after the second and may have a zone.
 
     It is the year 1 of an image that was loaded and never tagged.
@@ -165,7 +172,7 @@ def moment(text: str) -> datetime:
     return datetime.fromisoformat(f"{head}.{fraction[:6]:0<6}{zone.replace('Z', '') or '+00:00'}")
 
 
-def own_environment(client: docker.APIClient, image: str) -> dict[str, str] | None:
+def read_dockerfile_environment(client: docker.APIClient, image: str) -> dict[str, str] | None:
     """What programs see there: its ENV, with our interpreter first on its PATH.
 
     None of an image that stands on our own base alone, or is gone.
@@ -173,15 +180,15 @@ def own_environment(client: docker.APIClient, image: str) -> dict[str, str] | No
     Raises:
         SandboxUnavailable: Docker does not answer.
     """
-    with docker_errors("Docker could not look for an image"):
+    with translate_docker_errors("Docker could not look for an image"):
         try:
             facts = cast(dict[str, Any], client.inspect_image(image))
         except ImageNotFound:
             return None
     config: Mapping[str, Any] = facts["Config"] or {}
-    if LABEL_OWN not in (config.get("Labels") or {}):
+    if LABEL_OWN_DOCKERFILE not in (config.get("Labels") or {}):
         return None
     stated = dict(line.partition("=")[::2] for line in config.get("Env") or ())
     path = stated.get("PATH") or PROGRAM_ENVIRONMENT["PATH"]
-    ours = {name: PROGRAM_ENVIRONMENT[name] for name in OURS}
+    ours = {name: PROGRAM_ENVIRONMENT[name] for name in OUR_VARIABLES}
     return {**PROGRAM_ENVIRONMENT, **stated, **ours, "PATH": f"{ENVIRONMENT}/bin:{path}"}

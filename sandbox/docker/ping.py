@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 
 from sandbox.base import SandboxUnavailable
-from sandbox.docker.client import connect, docker_errors
+from sandbox.docker.client import connect, translate_docker_errors
 
 
 def main() -> int:
     try:
         client = connect(None)
-        with docker_errors("Docker does not answer"):
+        with translate_docker_errors("Docker does not answer"):
             client.ping()
         client.close()
     except SandboxUnavailable as error:

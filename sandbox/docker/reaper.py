@@ -9,31 +9,33 @@ from typing import Any, cast
 import docker
 from docker.errors import APIError
 
-from sandbox.docker.client import LABEL_MAKER, docker_errors
-from sandbox.docker.cold_execution import remove
-from sandbox.docker.images import collect, collect_bases
-from sandbox.engine import UNOWNED_SECONDS, Cleaned
+from sandbox.docker.client import LABEL_MAKER, translate_docker_errors
+from sandbox.docker.cold_execution import remove_container
+from sandbox.docker.images import collect_base_images, collect_images
+from sandbox.engine import UNOWNED_SECONDS, CleanupResult
 from sandbox.layout import LABEL_KIND, LABEL_OWNER, LABEL_RUN
 
-ROOTED = f"{LABEL_KIND}=rooted"
+ROOTED_LABEL = f"{LABEL_KIND}=rooted"
 
 
-def clean(
+def clean_host(
     client: docker.APIClient, *, owner: str, live_runs: Collection[str], keep: str
-) -> Cleaned:
+) -> CleanupResult:
     """Remove all that `owner` made and no live run uses, and base images but `keep`.
 
     Raises:
         SandboxUnavailable: Docker does not answer.
     """
-    gone = reap(client, owner=owner, live_runs=live_runs, older_than=0, unowned_seconds=0)
-    freed = collect(client, maker=owner, max_bytes=0)
-    remove_nameless(client, maker=owner)
-    collect_bases(client, keep=keep, unused_seconds=0)
-    return Cleaned(gone, freed)
+    gone = reap_containers(
+        client, owner=owner, live_runs=live_runs, older_than=0, unowned_seconds=0
+    )
+    freed = collect_images(client, maker=owner, max_bytes=0)
+    remove_dangling_images(client, maker=owner)
+    collect_base_images(client, keep=keep, unused_seconds=0)
+    return CleanupResult(gone, freed)
 
 
-def reap(
+def reap_containers(
     client: docker.APIClient,
     *,
     owner: str,
@@ -47,9 +49,9 @@ def reap(
         SandboxUnavailable: Docker does not answer.
     """
     removed = 0
-    with docker_errors("Docker could not list containers"):
+    with translate_docker_errors("Docker could not list containers"):
         found: list[dict[str, Any]] = []
-        for labels in ([f"{LABEL_OWNER}={owner}"], [f"{LABEL_MAKER}={owner}", ROOTED]):
+        for labels in ([f"{LABEL_OWNER}={owner}"], [f"{LABEL_MAKER}={owner}", ROOTED_LABEL]):
             # The second are the daemon's own, of a RUN line of a Dockerfile.
             wanted = {"label": labels}
             found += cast(list[dict[str, Any]], client.containers(all=True, filters=wanted))
@@ -57,12 +59,12 @@ def reap(
         run = container["Labels"].get(LABEL_RUN, "")
         age = time.time() - container["Created"]
         if run not in live_runs and age >= (older_than if run else unowned_seconds):
-            remove(client, container["Id"])
+            remove_container(client, container["Id"])
             removed += 1
     return removed
 
 
-def remove_nameless(client: docker.APIClient, *, maker: str) -> int:
+def remove_dangling_images(client: docker.APIClient, *, maker: str) -> int:
     """Remove the layers of Dockerfiles that never became an image; how many.
 
     Raises:
@@ -71,15 +73,15 @@ def remove_nameless(client: docker.APIClient, *, maker: str) -> int:
     wanted = {"label": f"{LABEL_MAKER}={maker}", "dangling": True}
     removed = 0
     while True:
-        with docker_errors("Docker could not list images"):
+        with translate_docker_errors("Docker could not list images"):
             found = cast(list[dict[str, Any]], client.images(filters=wanted))
-        gone = sum(_removed(client, image["Id"]) for image in found)
+        gone = sum(_try_remove_image(client, image["Id"]) for image in found)
         removed += gone
         if not gone:  # what stood on one that went can go next
             return removed
 
 
-def _removed(client: docker.APIClient, image: str) -> bool:
+def _try_remove_image(client: docker.APIClient, image: str) -> bool:
     try:
         client.remove_image(image)
     except APIError:

@@ -9,10 +9,10 @@ import docker
 from docker.errors import ImageNotFound
 
 from sandbox.base import SandboxUnavailable
-from sandbox.docker.client import docker_errors
+from sandbox.docker.client import translate_docker_errors
 
 
-def push(client: docker.APIClient, image: str, registry: str) -> str:
+def push_image(client: docker.APIClient, image: str, registry: str) -> str:
     """The name of `image` in `registry`, by digest. What is there already is not sent again.
 
     Who may push is Docker's own configuration (`docker login`), which the SDK reads.
@@ -22,7 +22,7 @@ def push(client: docker.APIClient, image: str, registry: str) -> str:
     """
     name, _, tag = image.partition(":")
     repository = f"{registry}/{name.replace('/', '-')}"
-    with docker_errors(f"The environment image could not be pushed to {registry}"):
+    with translate_docker_errors(f"The environment image could not be pushed to {registry}"):
         try:
             client.tag(image, repository, tag)
         except ImageNotFound as error:

@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 from sandbox.base import SandboxUnavailable
-from sandbox.scratch import PREFIX, PROCESS, hold
+from sandbox.scratch import PREFIX, PROCESS_FILE, lock_folder
 
 REMOTE_SOCKET: Final = "/var/run/docker.sock"
 OPEN_SECONDS: Final = 30
@@ -29,7 +29,7 @@ OPTIONS: Final = (
 )
 
 
-class Tunnel:
+class SshTunnel:
     """One `ssh` process, started by the constructor and ended by `close`. Blocking.
 
     One connection serves all that is asked of the daemon: `docker system dial-stdio`, which
@@ -43,21 +43,21 @@ class Tunnel:
             SandboxUnavailable: ssh is missing, or does not get there; says what it said.
         """
         self._folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}ssh-"))
-        self._held = hold(self._folder)
-        self._words = (self._folder / "words").open("w+b")
+        self._lock = lock_folder(self._folder)
+        self._stderr = (self._folder / "words").open("w+b")
         self.socket = self._folder / "docker.sock"
         try:
             self._process = subprocess.Popen(
-                command(url, self.socket, config),
+                ssh_command(url, self.socket, config),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=self._words,
+                stderr=self._stderr,
             )
         except (OSError, SandboxUnavailable) as error:
             self._clear()
             raise SandboxUnavailable(f"Docker could not be reached at {url}: {error}") from error
-        (self._folder / PROCESS).write_text(str(self._process.pid))
-        self._until_open(url)
+        (self._folder / PROCESS_FILE).write_text(str(self._process.pid))
+        self._wait_until_open(url)
 
     def is_open(self) -> bool:
         return self._process.poll() is None
@@ -67,23 +67,23 @@ class Tunnel:
         self._process.wait()
         self._clear()
 
-    def _until_open(self, url: str) -> None:
+    def _wait_until_open(self, url: str) -> None:
         deadline = time.monotonic() + OPEN_SECONDS
-        while not self._answers():
+        while not self._is_listening():
             ended = not self.is_open()
             if ended or time.monotonic() > deadline:
-                self._words.seek(0)
-                said = " ".join(self._words.read(4000).decode(errors="replace").split())
+                self._stderr.seek(0)
+                message = " ".join(self._stderr.read(4000).decode(errors="replace").split())
                 self.close()
                 raise SandboxUnavailable(
                     f"Docker could not be reached at {url}: ssh {'said' if ended else 'hangs'}: "
-                    f"{said or 'nothing'}. Log in once by hand as the user that Capuchin runs as "
+                    f"{message or 'nothing'}. Log in once by hand as the user that Capuchin runs as "
                     f"(`ssh {urlsplit(url).netloc.replace(':', ' -p ')}`): the host's key must be "
                     "known and no password asked."
                 )
             time.sleep(STEP_SECONDS)
 
-    def _answers(self) -> bool:
+    def _is_listening(self) -> bool:
         """Whether ssh listens; whether Docker does behind it, the first request tells."""
         try:
             with socket.socket(socket.AF_UNIX) as probe:
@@ -93,12 +93,12 @@ class Tunnel:
         return True
 
     def _clear(self) -> None:
-        self._words.close()
+        self._stderr.close()
         shutil.rmtree(self._folder, ignore_errors=True)
-        os.close(self._held)
+        os.close(self._lock)
 
 
-def command(url: str, local: Path, config: Path | None) -> list[str]:
+def ssh_command(url: str, local: Path, config: Path | None) -> list[str]:
     """What is started.
 
     Raises:

@@ -9,60 +9,71 @@ import docker
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 
 from sandbox.base import SandboxUnavailable
-from sandbox.docker.attach import Attached
-from sandbox.docker.client import cause, docker_errors
-from sandbox.docker.container import Runtime, create_lane
-from sandbox.execution.warm_worker import Lane, LaneDied, NoLane, walls
+from sandbox.docker.attach import AttachedStream
+from sandbox.docker.client import error_cause, translate_docker_errors
+from sandbox.docker.container import Runtime, create_warm_container
+from sandbox.execution.warm_worker import (
+    NoWarmContainer,
+    WarmContainer,
+    WarmContainerDied,
+    limits_message,
+)
 from sandbox.limits import Limits
 
 log = logging.getLogger(__name__)
 
-LEAVING_SECONDS = 3
+EXIT_SECONDS = 3
 """How long a container may take to go by itself; then it is killed."""
-GONE_SECONDS = 30
+REMOVE_SECONDS = 30
 
 
-def open_lane(
+def open_warm_container(
     client: docker.APIClient,
     image: str,
     *,
     limits: Limits,
     runtime: Runtime,
     labels: Mapping[str, str],
-) -> Lane:
+) -> WarmContainer:
     """Raises `SandboxUnavailable` if Docker does not start it."""
-    with docker_errors("The sandbox container failed"):
+    with translate_docker_errors("The sandbox container failed"):
         try:
-            container = create_lane(client, image, limits=limits, runtime=runtime, labels=labels)
+            container = create_warm_container(
+                client, image, limits=limits, runtime=runtime, labels=labels
+            )
         except ImageNotFound as error:
             raise SandboxUnavailable(
                 f"The environment image {image} is gone; prepare it again."
             ) from error
-        lane = None
+        warm = None
         try:
-            attached = Attached(client, container)
-            lane = Lane(attached, remove=lambda: end(client, container, attached))
+            attached = AttachedStream(client, container)
+            warm = WarmContainer(
+                attached, remove=lambda: end_container(client, container, attached)
+            )
             client.start(container)
-            lane.send(walls(limits))
-        except (DockerException, OSError, LaneDied) as error:
-            if lane is not None:
-                lane.close()
+            warm.send(limits_message(limits))
+        except (DockerException, OSError, WarmContainerDied) as error:
+            if warm is not None:
+                warm.close()
             else:
                 client.remove_container(container, force=True, v=True)
             if isinstance(error, APIError):
-                raise NoLane(f"The container of a lane did not start: {cause(error)}") from error
+                raise NoWarmContainer(
+                    f"The container of a lane did not start: {error_cause(error)}"
+                ) from error
             raise SandboxUnavailable(f"The sandbox container did not start: {error}") from error
-        return lane
+        return warm
 
 
-def end(client: docker.APIClient, container: str, attached: Attached) -> None:
+def end_container(client: docker.APIClient, container: str, attached: AttachedStream) -> None:
     """End the container with all that runs in it, and wait until it is gone.
 
     Without us process 1 ends by itself, and its container is removed: Docker would start another
     program for a signal.
     """
     attached.__exit__(None, None, None)
-    for by_force, seconds in ((False, LEAVING_SECONDS), (True, GONE_SECONDS)):
+    for by_force, seconds in ((False, EXIT_SECONDS), (True, REMOVE_SECONDS)):
         try:
             if by_force:
                 client.remove_container(container, force=True, v=True)

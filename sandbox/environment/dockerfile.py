@@ -16,7 +16,7 @@ from sandbox.base import EnvironmentFailed
 
 OWN_BASE: Final = "capuchin/base"
 """What a Dockerfile calls the image that repositories without one are installed in."""
-HARMLESS: Final = frozenset(
+ALLOWED_INSTRUCTIONS: Final = frozenset(
     {"ARG", "CMD", "ENTRYPOINT", "ENV", "EXPOSE", "HEALTHCHECK", "MAINTAINER", "SHELL"}
     | {"STOPSIGNAL", "USER", "WORKDIR"}
 )
@@ -26,8 +26,8 @@ REGISTRY_NAME: Final = re.compile(
 )
 DOMAIN: Final = re.compile(r"(?:[a-z0-9-]+\.)+[a-z]{2,}")
 IMAGE_ID: Final = re.compile(r"[0-9a-f]{4,64}")
-FETCHED: Final = re.compile(r"(?i)\w+://|git@|\$")
-FOLDED: Final = re.compile(r"\\[ \t]*$")
+REMOTE_SOURCE: Final = re.compile(r"(?i)\w+://|git@|\$")
+CONTINUED: Final = re.compile(r"\\[ \t]*$")
 DIRECTIVE: Final = re.compile(r"\s*#\s*(syntax|escape|check)\s*=", re.IGNORECASE)
 ARGUMENT: Final = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
@@ -42,15 +42,15 @@ class Instruction:
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedDockerfile:
     """A Dockerfile without anything that we refuse, an instruction a line."""
 
     instructions: tuple[Instruction, ...]
     images: tuple[str, ...]
     """What it stands on or copies from, as it names them; `OWN_BASE` among them or not."""
 
-    def text(self, found: Mapping[str, str], labels: Mapping[str, str]) -> str:
-        """The Dockerfile again, on the images of `found`, name to id.
+    def render(self, image_ids: Mapping[str, str], labels: Mapping[str, str]) -> str:
+        """The Dockerfile again, on the images of `image_ids`, name to id.
 
         Every layer has `labels` from the first on, so that one which fails later leaves none that
         nobody knows.
@@ -60,25 +60,25 @@ class Checked:
         for instruction in self.instructions:
             if instruction.name == "FROM":
                 image, *stage = instruction.rest.split()
-                lines += [" ".join(["FROM", found.get(image, image), *stage]), f"LABEL {label}"]
+                lines += [" ".join(["FROM", image_ids.get(image, image), *stage]), f"LABEL {label}"]
             else:
                 lines.append(str(instruction))
         return "\n".join(lines) + "\n"
 
 
-def check(text: str) -> Checked:
+def check_dockerfile(text: str) -> CheckedDockerfile:
     """Raises `EnvironmentFailed` with the line and why it is refused."""
-    instructions = list(parsed(text))
-    instructions = list(with_arguments(instructions))
+    instructions = list(parse_instructions(text))
+    instructions = list(expand_arguments(instructions))
     if not any(instruction.name == "FROM" for instruction in instructions):
         raise EnvironmentFailed("The Dockerfile has no FROM.", command="FROM", log="")
     stages: list[str] = []
     images: list[str] = []
     for instruction in instructions:
-        why = judged(instruction, stages, images)
+        why = instruction_problem(instruction, stages, images)
         if why:
             raise refusal(instruction, why)
-    return Checked(tuple(instructions), tuple(dict.fromkeys(images)))
+    return CheckedDockerfile(tuple(instructions), tuple(dict.fromkeys(images)))
 
 
 def refusal(instruction: Instruction, why: str) -> EnvironmentFailed:
@@ -87,7 +87,7 @@ def refusal(instruction: Instruction, why: str) -> EnvironmentFailed:
     )
 
 
-def parsed(text: str) -> Iterator[Instruction]:
+def parse_instructions(text: str) -> Iterator[Instruction]:
     """Its instructions, each folded into one line; comments and empty lines are gone."""
     folded = ""
     for line in text.replace("\r\n", "\n").split("\n"):
@@ -95,8 +95,8 @@ def parsed(text: str) -> Iterator[Instruction]:
             raise refusal(Instruction("#", line.strip()), "parser directives are not allowed.")
         if line.strip().startswith("#") or (folded and not line.strip()):
             continue
-        if FOLDED.search(line):
-            folded += FOLDED.sub("", line) + " "
+        if CONTINUED.search(line):
+            folded += CONTINUED.sub("", line) + " "
             continue
         whole, folded = (folded + line).strip(), ""
         if whole:
@@ -107,7 +107,7 @@ def parsed(text: str) -> Iterator[Instruction]:
         yield Instruction(name.upper(), rest.strip())
 
 
-def with_arguments(instructions: list[Instruction]) -> Iterator[Instruction]:
+def expand_arguments(instructions: list[Instruction]) -> Iterator[Instruction]:
     """The defaults of ARG put into FROM, as Docker does; only those before the first FROM count."""
     known: dict[str, str] = {}
     began = False
@@ -123,25 +123,27 @@ def with_arguments(instructions: list[Instruction]) -> Iterator[Instruction]:
         yield instruction
 
 
-def judged(instruction: Instruction, stages: list[str], images: list[str]) -> str | None:
+def instruction_problem(
+    instruction: Instruction, stages: list[str], images: list[str]
+) -> str | None:
     """Why an instruction is refused; `stages` and `images` grow with what FROM names."""
     name, rest = instruction.name, instruction.rest
     if name == "FROM":
-        return judged_from(rest, stages, images)
+        return from_problem(rest, stages, images)
     if name == "RUN":
         if rest.startswith("--"):
             return "options of RUN, such as --mount, --network or --security, are not allowed."
         return "here-documents are not allowed." if "<<" in rest.split("\n")[0][:2] else None
     if name in {"COPY", "ADD"}:
-        return judged_copy(name, rest, stages)
+        return copy_problem(name, rest, stages)
     if name == "LABEL":
         return "labels of ours are not allowed." if "capuchin" in rest.lower() else None
-    if name not in HARMLESS:
+    if name not in ALLOWED_INSTRUCTIONS:
         return f"{name[:40]} is not allowed."
     return None
 
 
-def judged_from(rest: str, stages: list[str], images: list[str]) -> str | None:
+def from_problem(rest: str, stages: list[str], images: list[str]) -> str | None:
     words = rest.split()
     if not words or words[0].startswith("--"):
         return "FROM takes an image and no options."
@@ -163,7 +165,7 @@ def is_public(image: str) -> bool:
     return not local and bool(REGISTRY_NAME.fullmatch(image))
 
 
-def judged_copy(name: str, rest: str, stages: list[str]) -> str | None:
+def copy_problem(name: str, rest: str, stages: list[str]) -> str | None:
     words = rest.split()
     options = [word for word in words if word.startswith("--")]
     for option in options:
@@ -175,6 +177,6 @@ def judged_copy(name: str, rest: str, stages: list[str]) -> str | None:
             return "COPY --from takes an earlier stage of the same file only."
     if "<<" in rest:
         return "here-documents are not allowed."
-    if name == "ADD" and FETCHED.search(rest):
+    if name == "ADD" and REMOTE_SOURCE.search(rest):
         return "ADD takes files of the repository only; fetch others in a RUN line."
     return None

@@ -71,7 +71,7 @@ def project_of(texts: Mapping[str, str]) -> dict[str, Any]:
     return parse_toml(texts.get("pyproject.toml", ""))
 
 
-def known_version(metadata: str) -> str:
+def release_version(metadata: str) -> str:
     """The version that a source release states in its PKG-INFO."""
     match = re.search(r"^Version:\s*([0-9][0-9A-Za-z.!+]*)\s*$", metadata, re.MULTILINE)
     return match[1] if match else UNKNOWN_VERSION

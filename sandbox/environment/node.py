@@ -17,7 +17,7 @@ MAJORS: Final = (22, 24, 20)
 """Of Node, those that can be had, the usual one first."""
 CHOOSE: Final = "python3 -I /opt/capuchin/choose_node.py"
 PREFIX: Final = "/opt/env/node-tools"
-TOOL: Final = f"npm install --prefix {PREFIX} --no-save"
+INSTALL_TOOL: Final = f"npm install --prefix {PREFIX} --no-save"
 MANIFESTS: Final = ("pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "noxfile.py")
 """A repository with one of these is a Python one, whatever builds its pages."""
 LOCKFILES: Final = ("package-lock.json", "npm-shrinkwrap.json")
@@ -34,16 +34,16 @@ def node_steps(names: Sequence[str], texts: Mapping[str, str]) -> Iterator[str]:
     """Lines for a shell, in order."""
     package = parse_json(texts.get("package.json", ""))
     yield node_step(package, texts)
-    name, version = manager(package, names, texts)
+    name, version = package_manager(package, names, texts)
     if version:
         # Its own package is the last yarn 1; what came later has another name.
         source = "@yarnpkg/cli-dist" if name == "yarn" and not version.startswith("1") else name
         fetched = shlex.quote(f"{source}@{version}")
-        yield f"{TOOL} {fetched} && ln -sf {PREFIX}/node_modules/.bin/* /opt/env/bin/"
-    yield install(name, version, names)
+        yield f"{INSTALL_TOOL} {fetched} && ln -sf {PREFIX}/node_modules/.bin/* /opt/env/bin/"
+    yield install_step(name, version, names)
 
 
-def install(name: str, version: str, names: Sequence[str]) -> str:
+def install_step(name: str, version: str, names: Sequence[str]) -> str:
     if name == "pnpm":
         return "pnpm install" + (" --frozen-lockfile" if "pnpm-lock.yaml" in names else "")
     if name == "yarn":
@@ -54,7 +54,7 @@ def install(name: str, version: str, names: Sequence[str]) -> str:
     return "npm ci" if any(lock in names for lock in LOCKFILES) else "npm install --no-package-lock"
 
 
-def manager(
+def package_manager(
     package: Mapping[str, Any], names: Sequence[str], texts: Mapping[str, str]
 ) -> tuple[str, str]:
     """The package manager and its version; empty for the npm that comes with Node."""
@@ -79,16 +79,18 @@ def pnpm_version(lock: str) -> str:
 
 def node_step(package: Mapping[str, Any], texts: Mapping[str, str]) -> str:
     """The line that makes Node be there."""
-    asked, where = next(wishes(package, texts), ("", ""))
-    fits = [major for major in MAJORS if not asked or accepts(asked, major)]
-    exact = re.fullmatch(r"v?(\d+)(\.[\dx*]+)*", asked)
+    version_range, where = next(version_requests(package, texts), ("", ""))
+    fits = [major for major in MAJORS if not version_range or is_in_range(version_range, major)]
+    exact = re.fullmatch(r"v?(\d+)(\.[\dx*]+)*", version_range)
     if not fits and exact:
         fits = [int(exact[1])]  # one that only a Dockerfile brings
     accepted = ",".join(str(major) for major in fits)
-    return f"{CHOOSE} {shlex.join(['--accepted', accepted, '--asked', asked, '--where', where])}"
+    return f"{CHOOSE} {shlex.join(['--accepted', accepted, '--asked', version_range, '--where', where])}"
 
 
-def wishes(package: Mapping[str, Any], texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def version_requests(
+    package: Mapping[str, Any], texts: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
     """Versions of Node that are asked for, with the place that does."""
     for name in (".nvmrc", ".node-version"):
         pinned = texts.get(name, "").strip()
@@ -99,20 +101,20 @@ def wishes(package: Mapping[str, Any], texts: Mapping[str, str]) -> Iterator[tup
         yield engine.strip(), "engines in package.json"
 
 
-def accepts(asked: str, major: int) -> bool:
+def is_in_range(version_range: str, major: int) -> bool:
     """Whether some release of `major` is within a range of npm's; what cannot be read accepts all.
 
     https://github.com/npm/node-semver#ranges
     """
-    asked = re.sub(r"v?(\d[\d.]*)\s+-\s+v?(\d)", r">=\1 <=\2", asked)
+    version_range = re.sub(r"v?(\d[\d.]*)\s+-\s+v?(\d)", r">=\1 <=\2", version_range)
     return any(
-        all(keeps(sign, int(low), major) for sign, low in bounds)
-        for part in asked.split("||")
+        all(is_within_bound(sign, int(low), major) for sign, low in bounds)
+        for part in version_range.split("||")
         for bounds in [re.findall(r"(>=|<=|>|<|\^|~|=)?\s*v?(\d+)(?:\.[\dx*]+)*", part)]
     )
 
 
-def keeps(sign: str, bound: int, major: int) -> bool:
+def is_within_bound(sign: str, bound: int, major: int) -> bool:
     if sign in {">=", ">"}:
         return major >= bound
     if sign == "<":

@@ -14,11 +14,11 @@ from sandbox.environment.recipe import Recipe
 from sandbox.layout import PROGRAM_ENVIRONMENT
 
 TOOLS = "/opt/tools"
-HIDDEN = "***"
+REDACTED = "***"
 SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SHORTEST_SECRET = 8
 """A shorter one would be found everywhere."""
-OURS = frozenset({"PATH", "HOME", "VIRTUAL_ENV", "CAPUCHIN_SECRET_NAMES"})
+RESERVED_NAMES = frozenset({"PATH", "HOME", "VIRTUAL_ENV", "CAPUCHIN_SECRET_NAMES"})
 QUIET = {
     "PIP_NO_INPUT": "1",
     "PIP_NO_CACHE_DIR": "1",
@@ -82,7 +82,7 @@ class BuildOptions:
         if self.network == "host":
             raise ValueError("build_network must not be the host's: builds would reach its ports.")
         for name, value in self.secrets.items():
-            if not SECRET_NAME.fullmatch(name) or name in OURS:
+            if not SECRET_NAME.fullmatch(name) or name in RESERVED_NAMES:
                 raise ValueError(f'secrets: "{name}" is no variable that can be set.')
             if len(value) < SHORTEST_SECRET:
                 raise ValueError(
@@ -117,11 +117,11 @@ class BuildOptions:
             found |= {**self.secrets, "CAPUCHIN_SECRET_NAMES": ",".join(self.secrets)}
         return found
 
-    def redacted(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         """`text` without the secrets, for reports that others read."""
         for value in self.secrets.values():
             login = urlsplit(value).netloc.rpartition("@")[0] if "://" in value else ""
             for part in (value, login, login.partition(":")[2]):
                 for spelling in {part, quote(part, safe="")} - {""}:
-                    text = text.replace(spelling, HIDDEN)
+                    text = text.replace(spelling, REDACTED)
         return text

@@ -12,19 +12,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from sandbox.environment.manifests import parse_ini, parse_toml, project_of, strings, table, tables
-from sandbox.environment.tox_nox import Routine, nox_of, tox_of
+from sandbox.environment.tox_nox import Routine, nox_routine, tox_routine
 
 TEST_NAMES: Final = ("test", "tests", "testing", "dev")
 """Extras and dependency groups that hold what a test suite needs, in the order we look for them."""
 REQUIREMENTS: Final = re.compile(r"(?:requirements/|tests?/)?[^/]*\.txt")
-GENERAL: Final = re.compile(r"requirements\.txt|requirements/(base|common|main|requirements)\.txt")
-RUNNER: Final = re.compile(r"^(pytest|nose2?|tox|nox)\b", re.MULTILINE)
-OF_A_VERSION: Final = re.compile(r"[-_.]?(?:py)?[23]\.?\d*(?=\.txt$)")
+GENERAL_REQUIREMENTS: Final = re.compile(
+    r"requirements\.txt|requirements/(base|common|main|requirements)\.txt"
+)
+TEST_RUNNER: Final = re.compile(r"^(pytest|nose2?|tox|nox)\b", re.MULTILINE)
+VERSION_SUFFIX: Final = re.compile(r"[-_.]?(?:py)?[23]\.?\d*(?=\.txt$)")
 PYTEST: Final = "pip install pytest"
 INCOMING: Final = "/opt/incoming"
 """Where a build finds what it is given."""
-HASHED: Final = "pdm-hashed.txt"
-UNHASHED: Final = "pdm.txt"
+HASHED_FILE: Final = "pdm-hashed.txt"
+UNHASHED_FILE: Final = "pdm.txt"
 HASH: Final = re.compile(r"sha(256|384|512):[0-9a-f]+")
 TOOLS: Final = "/opt/tools"
 """Where package managers live in the build container, apart from what they install."""
@@ -38,7 +40,7 @@ def python_steps(names: Sequence[str], texts: Mapping[str, str]) -> Iterator[str
     """Lines for a shell, in order; pytest comes last, unless it is there by then."""
     project = project_of(texts)
     locked = list(lock_steps(names, texts, project))
-    yield from locked or loose_steps(names, texts, project)
+    yield from locked or fallback_steps(names, texts, project)
     yield PYTEST
 
 
@@ -48,20 +50,20 @@ def lock_steps(
     """As locked, with the group and the extra for tests; nothing without a lock file."""
     if not project:
         return
-    extra, group = best(extras_of(project, texts)), best(groups_of(project))
+    extra, group = best_test_name(extra_names(project, texts)), best_test_name(group_names(project))
     if "uv.lock" in names:
-        yield tool("uv")
+        yield install_tool_step("uv")
         # Inexact: pip itself stays.
-        chosen = option("--extra", extra) + option("--group", group)
+        chosen = command_option("--extra", extra) + command_option("--group", group)
         yield f"{TOOLS}/uv/bin/uv sync --frozen --inexact{chosen}"
     elif "poetry.lock" in names:
-        yield tool("poetry")
-        root = "" if is_package(project, names) and package_mode(project) else " --no-root"
-        chosen = option("--extras", extra) + option("--with", group)
+        yield install_tool_step("poetry")
+        root = "" if is_package(project, names) and is_package_mode(project) else " --no-root"
+        chosen = command_option("--extras", extra) + command_option("--with", group)
         yield f"{TOOLS}/poetry/bin/poetry install --no-interaction --no-ansi{root}{chosen}"
     elif "pdm.lock" in names:
         for name in pdm_files(names, texts):
-            sure = " --require-hashes" if name == HASHED else ""
+            sure = " --require-hashes" if name == HASHED_FILE else ""
             yield f"pip install --no-deps{sure} --requirement {INCOMING}/{name}"
         if is_package(project, names) and table(project, "tool", "pdm").get("distribution", True):
             yield "pip install --no-deps --editable ."
@@ -75,12 +77,12 @@ def pdm_files(names: Sequence[str], texts: Mapping[str, str]) -> dict[str, str]:
     if "pdm.lock" not in names or {"uv.lock", "poetry.lock"} & set(names):
         return {}
     project = project_of(texts)
-    chosen = best(groups_of(project)), best(extras_of(project, texts))
+    chosen = best_test_name(group_names(project)), best_test_name(extra_names(project, texts))
     groups = {"default", "dev", *filter(None, chosen)}
-    lines: dict[str, list[str]] = {HASHED: [], UNHASHED: []}
+    lines: dict[str, list[str]] = {HASHED_FILE: [], UNHASHED_FILE: []}
     for requirement, hashes in pdm_requirements(parse_toml(texts.get("pdm.lock", "")), groups):
         line = " ".join([requirement, *(f"--hash={value}" for value in hashes)])
-        lines[HASHED if hashes else UNHASHED].append(line)
+        lines[HASHED_FILE if hashes else UNHASHED_FILE].append(line)
     return {name: "\n".join(found) + "\n" for name, found in lines.items() if found}
 
 
@@ -107,7 +109,7 @@ def pdm_requirements(
         yield source + tail, hashes
 
 
-def tool(name: str) -> str:
+def install_tool_step(name: str) -> str:
     """Install a package manager where it is in nobody's way; once, kept with the dependencies."""
     home = f"{TOOLS}/{name}"
     return (
@@ -116,17 +118,17 @@ def tool(name: str) -> str:
     )
 
 
-def option(name: str, value: str | None) -> str:
+def command_option(name: str, value: str | None) -> str:
     return f" {name} {shlex.quote(value)}" if value else ""
 
 
-def loose_steps(
+def fallback_steps(
     names: Sequence[str], texts: Mapping[str, str], project: Mapping[str, Any]
 ) -> Iterator[str]:
     """The package itself with its extra, its group, requirement files, what tox or nox install."""
-    tox = tox_of(texts)
-    extra = best(extras_of(project, texts)) or next(iter(tox.extras), None)
-    group = best(table(project, "dependency-groups")) or next(iter(tox.groups), None)
+    tox = tox_routine(texts)
+    extra = best_test_name(extra_names(project, texts)) or next(iter(tox.extras), None)
+    group = best_test_name(table(project, "dependency-groups")) or next(iter(tox.groups), None)
     package = is_package(project, names)
     if package:
         target = f".[{extra}]" if extra else "."
@@ -140,7 +142,7 @@ def loose_steps(
     for name in files:
         yield f"pip install --requirement {shlex.quote('./' + name)}"
     if not any("test" in name or "dev" in name for name in files):
-        yield from routine_steps(tox if tox.installs else nox_of(texts), set(files))
+        yield from routine_steps(tox if tox.installs else nox_routine(texts), set(files))
 
 
 def routine_steps(routine: Routine, files: set[str]) -> Iterator[str]:
@@ -150,7 +152,7 @@ def routine_steps(routine: Routine, files: set[str]) -> Iterator[str]:
             yield f"pip install {shlex.join(arguments)}"
 
 
-def best(names: Iterable[str]) -> str | None:
+def best_test_name(names: Iterable[str]) -> str | None:
     """The one extra or group to install: the narrowest that is enough to run tests."""
     return next((name for name in TEST_NAMES if name in set(names)), None)
 
@@ -161,7 +163,7 @@ def is_package(project: Mapping[str, Any], names: Sequence[str]) -> bool:
     return "poetry" in table(project, "tool")
 
 
-def package_mode(project: Mapping[str, Any]) -> bool:
+def is_package_mode(project: Mapping[str, Any]) -> bool:
     """False where poetry is told to install dependencies only."""
     return table(project, "tool", "poetry").get("package-mode") is not False
 
@@ -175,29 +177,35 @@ def requirement_files(texts: Mapping[str, str], *, package: bool) -> list[str]:
     """
     files = [name for name in sorted(texts) if REQUIREMENTS.fullmatch(name)]
     files = [name for name in files if "constraints" not in name]
-    files = [name for name in files if name == for_all(name) or for_all(name) not in files]
-    general = [] if package else [name for name in files if GENERAL.fullmatch(name)]
+    files = [
+        name
+        for name in files
+        if name == without_version(name) or without_version(name) not in files
+    ]
+    general = [] if package else [name for name in files if GENERAL_REQUIREMENTS.fullmatch(name)]
     files = [name for name in files if name not in general]
     tests = [name for name in files if "test" in name]
     tests = tests or [name for name in files if "dev" in name]
     if not tests and package:
-        general = ["requirements.txt"] if RUNNER.search(texts.get("requirements.txt", "")) else []
+        general = (
+            ["requirements.txt"] if TEST_RUNNER.search(texts.get("requirements.txt", "")) else []
+        )
     return general + tests
 
 
-def for_all(name: str) -> str:
+def without_version(name: str) -> str:
     """The name of the file of requirements without a version of Python at its end."""
-    return OF_A_VERSION.sub("", name)
+    return VERSION_SUFFIX.sub("", name)
 
 
-def groups_of(project: Mapping[str, Any]) -> set[str]:
+def group_names(project: Mapping[str, Any]) -> set[str]:
     """Dependency groups of the standard, and those of poetry and pdm."""
     found = set(table(project, "dependency-groups"))
     found |= set(table(project, "tool", "poetry", "group"))
     return found | set(table(project, "tool", "pdm", "dev-dependencies"))
 
 
-def extras_of(project: Mapping[str, Any], texts: Mapping[str, str]) -> set[str]:
+def extra_names(project: Mapping[str, Any], texts: Mapping[str, str]) -> set[str]:
     """The extras that any of the three places declares; setup.py is read, never run, here."""
     found = set(table(project, "project", "optional-dependencies"))
     found |= set(table(project, "tool", "poetry", "extras"))

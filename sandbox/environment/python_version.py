@@ -11,12 +11,12 @@ from typing import Final
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from sandbox.environment.manifests import parse_ini, project_of, strings, table
-from sandbox.environment.tox_nox import tox_of
+from sandbox.environment.tox_nox import tox_routine
 
 MINORS: Final = tuple(range(6, 21))
 """Of Python 3; older ones cannot hold the environment."""
 PATCHES: Final = 40
-USUAL: Final = 11
+DEFAULT_MINOR: Final = 11
 """The base image's; of several that would do the nearest to it is asked for."""
 TOX_PYTHON: Final = re.compile(r"(?<![\w.])(?:py3\.?|3\.)(\d+)(?![\w.])")
 """A factor of a tox environment: `py312`, `py3.12`, `3.12`; `py3.14t` and `pypy3.11` are others."""
@@ -24,7 +24,7 @@ CHOOSE: Final = "python3 -I /opt/capuchin/choose_python.py"
 
 
 @dataclass(frozen=True)
-class Asked:
+class PythonRequirement:
     """Minor versions of Python 3."""
 
     accepted: tuple[int, ...]
@@ -35,36 +35,38 @@ class Asked:
     """What it asks, in its own words: untrusted."""
     where: str
 
-    def step(self) -> str:
+    def to_step(self) -> str:
         """The line for a shell that makes the environment's Python fit."""
         versions = {"--accepted": self.accepted, "--wanted": self.wanted}
-        words = [word for name, given in versions.items() for word in (name, joined(given))]
+        words = [word for name, given in versions.items() for word in (name, join_minors(given))]
         return f"{CHOOSE} {shlex.join([*words, '--asked', self.text, '--where', self.where])}"
 
 
-def joined(minors: tuple[int, ...]) -> str:
+def join_minors(minors: tuple[int, ...]) -> str:
     return ",".join(f"3.{minor}" for minor in minors)
 
 
-def asked_python(texts: Mapping[str, str], *, configured: str = "") -> Asked | None:
+def find_python_requirement(
+    texts: Mapping[str, str], *, configured: str = ""
+) -> PythonRequirement | None:
     """None where the files say nothing. `configured` is the maintainer's word and goes before all.
 
     A bound (`requires-python`) must be kept; what it is tested on (`.python-version`, tox's list
     of environments, classifiers) is preferred among the interpreters that are there.
     """
     if configured:
-        minors = fitting(f"=={configured}.*")
-        return Asked(minors, minors, configured, "python in its configuration file")
-    text, where = next(bounds(texts), ("", ""))
-    accepted = fitting(text) if text else by_distance(MINORS)
-    named, place = next(tested(texts), ((), ""))
+        minors = matching_minors(f"=={configured}.*")
+        return PythonRequirement(minors, minors, configured, "python in its configuration file")
+    text, where = next(version_bounds(texts), ("", ""))
+    accepted = matching_minors(text) if text else sort_by_distance(MINORS)
+    named, place = next(versions_under_test(texts), ((), ""))
     wanted = tuple(sorted(set(named) & set(accepted), reverse=True))
     if not text and not wanted:
         return None
-    return Asked(accepted, wanted, text or joined(wanted), where or place)
+    return PythonRequirement(accepted, wanted, text or join_minors(wanted), where or place)
 
 
-def bounds(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def version_bounds(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """What must be kept, with the place that says it; only what can be understood."""
     project = project_of(texts)
     poetry = table(project, "tool", "poetry", "dependencies").get("python")
@@ -73,7 +75,7 @@ def bounds(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     metadata = re.search(r"^Requires-Python:\s*(\S.*)$", texts.get("PKG-INFO", ""), re.MULTILINE)
     places: list[tuple[object, str]] = [
         (table(project, "project").get("requires-python"), "requires-python in pyproject.toml"),
-        (poetry_bound(poetry), "tool.poetry.dependencies in pyproject.toml"),
+        (translate_poetry_bound(poetry), "tool.poetry.dependencies in pyproject.toml"),
         (
             setup_cfg.get("options", "python_requires", fallback=None),
             "python_requires in setup.cfg",
@@ -82,11 +84,11 @@ def bounds(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         (metadata[1] if metadata else None, "Requires-Python in PKG-INFO"),
     ]
     for text, where in places:
-        if isinstance(text, str) and understood(text):
+        if isinstance(text, str) and is_valid_specifier(text):
             yield text.strip(), where
 
 
-def poetry_bound(value: object) -> str | None:
+def translate_poetry_bound(value: object) -> str | None:
     """Poetry's caret and tilde as the bounds they mean; https://python-poetry.org/docs/dependency-specification/"""
     if not isinstance(value, str):
         return None
@@ -107,12 +109,12 @@ def poetry_bound(value: object) -> str | None:
     return ",".join(parts)
 
 
-def tested(texts: Mapping[str, str]) -> Iterator[tuple[tuple[int, ...], str]]:
+def versions_under_test(texts: Mapping[str, str]) -> Iterator[tuple[tuple[int, ...], str]]:
     """The minor versions that it is tested on, with the place that says it."""
     pinned = re.match(r"\s*(?:cpython-?)?3\.(\d+)", texts.get(".python-version", ""))
     if pinned:
         yield (int(pinned[1]),), ".python-version"
-    listed = " ".join(tox_of(texts).environments).replace("-", " ")
+    listed = " ".join(tox_routine(texts).environments).replace("-", " ")
     names = TOX_PYTHON.findall(listed)
     if names:
         yield tuple(int(name) for name in names), "tox's environments"
@@ -128,7 +130,7 @@ def tested(texts: Mapping[str, str]) -> Iterator[tuple[tuple[int, ...], str]]:
             yield tuple(int(minor) for minor in found), f"classifiers in {where}"
 
 
-def understood(text: str) -> bool:
+def is_valid_specifier(text: str) -> bool:
     try:
         SpecifierSet(text.strip())
     except InvalidSpecifier:
@@ -136,13 +138,13 @@ def understood(text: str) -> bool:
     return True
 
 
-def fitting(text: str) -> tuple[int, ...]:
+def matching_minors(text: str) -> tuple[int, ...]:
     """The minor versions of which some patch release is within the bounds."""
     bound = SpecifierSet(text)
-    return by_distance(
+    return sort_by_distance(
         tuple(m for m in MINORS if any(bound.contains(f"3.{m}.{p}") for p in range(PATCHES)))
     )
 
 
-def by_distance(minors: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(sorted(minors, key=lambda minor: (abs(minor - USUAL), minor)))
+def sort_by_distance(minors: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(sorted(minors, key=lambda minor: (abs(minor - DEFAULT_MINOR), minor)))

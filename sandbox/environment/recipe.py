@@ -12,14 +12,14 @@ from sandbox.base import EnvironmentFailed
 from sandbox.environment.manifests import (
     UNKNOWN_VERSION,
     distribution_name,
-    known_version,
     project_of,
+    release_version,
 )
 from sandbox.environment.node import CHOOSE as CHOOSE_NODE
-from sandbox.environment.node import TOOL as NPM_TOOL
+from sandbox.environment.node import INSTALL_TOOL as NPM_TOOL
 from sandbox.environment.node import is_node, node_steps
 from sandbox.environment.python import PYTEST, TOOLS, is_package, is_python, pdm_files, python_steps
-from sandbox.environment.python_version import asked_python
+from sandbox.environment.python_version import find_python_requirement
 from sandbox.tree import Tree
 
 DEPENDENCY_FILES = re.compile(
@@ -29,7 +29,7 @@ DEPENDENCY_FILES = re.compile(
     r"|package(-lock)?\.json|npm-shrinkwrap\.json|pnpm-(lock|workspace)\.yaml|yarn\.lock"
     r"|\.yarnrc(\.yml)?|\.npmrc|\.nvmrc|\.node-version"
 )
-MAX_FILE = 20 * 1024 * 1024
+MAX_FILE_BYTES = 20 * 1024 * 1024
 """Lock files grow large."""
 DOCKERFILE_STEPS = ("python -c 'import pytest' 2>/dev/null || pip install pytest",)
 """A Dockerfile has installed what the repository needs; what runs our tests may be missing."""
@@ -63,7 +63,7 @@ class Recipe:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def recipe_of(
+def detect_recipe(
     tree: Tree, *, setup: Sequence[str] = (), dockerfile: str = "", python: str = ""
 ) -> Recipe:
     """How to install `tree`: with `setup` where it is given, else by what its files say.
@@ -75,7 +75,7 @@ def recipe_of(
         EnvironmentFailed: there is nothing in it that we can install, the Dockerfile is not there,
             or its archive cannot be read.
     """
-    names, texts = read(tree, dockerfile)
+    names, texts = read_manifests(tree, dockerfile)
     if not (is_python(names) or is_node(names)):
         raise EnvironmentFailed(
             "There is no Python file in this repository, and no package.json.",
@@ -83,32 +83,35 @@ def recipe_of(
             log="",
         )
     inputs = hashlib.sha256(repr(sorted(texts.items())).encode()).hexdigest()
-    version = known_version(texts.get("PKG-INFO", ""))
+    version = release_version(texts.get("PKG-INFO", ""))
     given = tuple(line for line in setup if line.strip())
     if dockerfile:
-        text = dockerfile_text(dockerfile, texts)
-        steps = given or tuple(after_dockerfile(names, texts))
+        text = read_dockerfile(dockerfile, texts)
+        steps = given or tuple(dockerfile_steps(names, texts))
         name = distribution_name(texts)
         return Recipe(steps, (), version, name, inputs, dockerfile=text)
-    found = tuple(detect(names, texts))
-    tools = (*interpreter(names, texts, python), *(line for line in found if is_tool(line)))
-    steps = given or tuple(line for line in found if not is_tool(line))
+    found = tuple(detect_steps(names, texts))
+    tools = (
+        *interpreter_steps(names, texts, python),
+        *(line for line in found if is_tool_step(line)),
+    )
+    steps = given or tuple(line for line in found if not is_tool_step(line))
     name, files = distribution_name(texts), tuple(pdm_files(names, texts).items())
     return Recipe(steps, tools, version, name, inputs, () if given or is_node(names) else files)
 
 
-def is_tool(line: str) -> bool:
+def is_tool_step(line: str) -> bool:
     return line.startswith(TOOL_STEPS)
 
 
-def interpreter(names: Sequence[str], texts: Mapping[str, str], python: str) -> Iterator[str]:
+def interpreter_steps(names: Sequence[str], texts: Mapping[str, str], python: str) -> Iterator[str]:
     """The step that makes the environment's Python fit, where one is asked for."""
-    asked = asked_python(texts, configured=python) if is_python(names) else None
-    if asked:
-        yield asked.step()
+    requirement = find_python_requirement(texts, configured=python) if is_python(names) else None
+    if requirement:
+        yield requirement.to_step()
 
 
-def detect(names: Sequence[str], texts: Mapping[str, str]) -> Iterator[str]:
+def detect_steps(names: Sequence[str], texts: Mapping[str, str]) -> Iterator[str]:
     if not is_node(names):
         yield from python_steps(names, texts)
         return
@@ -117,7 +120,7 @@ def detect(names: Sequence[str], texts: Mapping[str, str]) -> Iterator[str]:
         yield PYTEST
 
 
-def after_dockerfile(names: Sequence[str], texts: Mapping[str, str]) -> Iterator[str]:
+def dockerfile_steps(names: Sequence[str], texts: Mapping[str, str]) -> Iterator[str]:
     """The checkout itself, whose place the Dockerfile cannot know; what it needs is there."""
     if is_package(project_of(texts), names):
         yield "pip install --no-deps --editable ."
@@ -125,7 +128,7 @@ def after_dockerfile(names: Sequence[str], texts: Mapping[str, str]) -> Iterator
         yield from DOCKERFILE_STEPS
 
 
-def dockerfile_text(path: str, texts: Mapping[str, str]) -> str:
+def read_dockerfile(path: str, texts: Mapping[str, str]) -> str:
     if path not in texts:
         raise EnvironmentFailed(
             f'There is no file "{path}" in this repository, which its configuration names as '
@@ -136,7 +139,7 @@ def dockerfile_text(path: str, texts: Mapping[str, str]) -> str:
     return texts[path]
 
 
-def read(tree: Tree, also: str = "") -> tuple[list[str], dict[str, str]]:
+def read_manifests(tree: Tree, extra_path: str = "") -> tuple[list[str], dict[str, str]]:
     """The paths of all files, and the text of those that say something about dependencies."""
     names: list[str] = []
     texts: dict[str, str] = {}
@@ -146,8 +149,8 @@ def read(tree: Tree, also: str = "") -> tuple[list[str], dict[str, str]]:
                 name = member.name.removeprefix("./")
                 if not member.isdir():
                     names.append(name)
-                telling = name == also or DEPENDENCY_FILES.fullmatch(name)
-                if member.isreg() and member.size <= MAX_FILE and telling:
+                telling = name == extra_path or DEPENDENCY_FILES.fullmatch(name)
+                if member.isreg() and member.size <= MAX_FILE_BYTES and telling:
                     source = archive.extractfile(member)
                     texts[name] = source.read().decode(errors="replace") if source else ""
     except tarfile.TarError as error:

@@ -31,11 +31,11 @@ class Routine:
     """What tox runs when it is told nothing, braces unfolded: `py38`, `py39-django`."""
 
 
-NOTHING = Routine()
+NO_ROUTINE = Routine()
 NO_TABLE: Mapping[str, Any] = {}
 
 
-def tox_of(texts: Mapping[str, str]) -> Routine:
+def tox_routine(texts: Mapping[str, str]) -> Routine:
     """What tox's test environment says, in any of the files that tox reads, in tox's order.
 
     https://tox.wiki/en/latest/config.html
@@ -51,47 +51,50 @@ def tox_of(texts: Mapping[str, str]) -> Routine:
         if parser.has_section(core) or any(
             name.startswith("testenv") for name in parser.sections()
         ):
-            return of_ini(parser, core)
+            return routine_from_ini(parser, core)
     native = table(project, "tool", "tox") or parse_toml(texts.get("tox.toml", ""))
-    return of_toml(native)
+    return routine_from_toml(native)
 
 
-def of_ini(parser: ConfigParser, core: str) -> Routine:
+def routine_from_ini(parser: ConfigParser, core: str) -> Routine:
     names = ["testenv", *(f"testenv:{name}" for name in TEST_ENVIRONMENTS)]
     sections = [parser[name] for name in names if parser.has_section(name)]
 
     def lines(key: str) -> list[str]:
         stated = [section[key] for section in sections if section.get(key, "").strip()]
-        return list(plain(stated[0])) if stated else []
+        return list(unconditional_lines(stated[0])) if stated else []
 
     listed = ""
     if parser.has_section(core):
         listed = parser[core].get("envlist") or parser[core].get("env_list") or ""
     return Routine(
         installs=tuple(requirement(line) for line in lines("deps")),
-        extras=tuple(words(lines("extras"))),
-        groups=tuple(words(lines("dependency_groups"))),
+        extras=tuple(split_words(lines("extras"))),
+        groups=tuple(split_words(lines("dependency_groups"))),
         commands=tuple(lines("commands")),
-        environments=tuple(unfolded(listed)),
+        environments=tuple(expand_environments(listed)),
     )
 
 
-def of_toml(native: Mapping[str, Any]) -> Routine:
+def routine_from_toml(native: Mapping[str, Any]) -> Routine:
     base = table(native, "env_run_base")
     named = [table(native, "env", name) for name in TEST_ENVIRONMENTS]
     merged = {**base, **(next(filter(None, named), None) or NO_TABLE)}
     commands = merged.get("commands")
     rows = map(strings, cast(list[Any], commands)) if isinstance(commands, list) else ()
     return Routine(
-        installs=tuple(requirement(line) for line in plain("\n".join(strings(merged.get("deps"))))),
+        installs=tuple(
+            requirement(line)
+            for line in unconditional_lines("\n".join(strings(merged.get("deps"))))
+        ),
         extras=tuple(strings(merged.get("extras"))),
         groups=tuple(strings(merged.get("dependency_groups"))),
         commands=tuple(" ".join(row) for row in rows if row),
-        environments=tuple(unfolded(",".join(strings(native.get("env_list"))))),
+        environments=tuple(expand_environments(",".join(strings(native.get("env_list"))))),
     )
 
 
-def plain(value: str) -> Iterator[str]:
+def unconditional_lines(value: str) -> Iterator[str]:
     """The lines that hold in every environment, the root's name taken out.
 
     Those for certain factors (`py38: x`) and those that need a value of tox (`{env:X}`) are not.
@@ -109,11 +112,11 @@ def requirement(line: str) -> tuple[str, ...]:
     return (match[1], match[2]) if match else (line,)
 
 
-def words(lines: list[str]) -> list[str]:
+def split_words(lines: list[str]) -> list[str]:
     return [word for line in lines for word in re.split(r"[\s,]+", line) if word]
 
 
-def unfolded(listed: str) -> Iterator[str]:
+def expand_environments(listed: str) -> Iterator[str]:
     """`py{38,39}-{a,b}` as its four names; `py3{8-10}` as its three.
 
     https://tox.wiki/en/latest/config.html#generative-environment-list
@@ -121,12 +124,12 @@ def unfolded(listed: str) -> Iterator[str]:
     for name in re.findall(r"(?:[^\s,{}]|\{[^{}]*\})+", listed):
         names = [""]
         for part in re.split(r"(\{[^{}]*\})", name)[:9]:
-            choices = list(chosen(part[1:-1])) if part.startswith("{") else [part]
+            choices = list(expand_brace(part[1:-1])) if part.startswith("{") else [part]
             names = [head + choice.strip() for head in names for choice in choices][:64]
         yield from names
 
 
-def chosen(listed: str) -> Iterator[str]:
+def expand_brace(listed: str) -> Iterator[str]:
     """The parts of a brace: words, and ranges of numbers, which may be open at their end."""
     for part in listed.split(","):
         bounds = re.fullmatch(r"(\d+)-(\d*)", part.strip())
@@ -137,7 +140,7 @@ def chosen(listed: str) -> Iterator[str]:
             yield part
 
 
-def nox_of(texts: Mapping[str, str]) -> Routine:
+def nox_routine(texts: Mapping[str, str]) -> Routine:
     """What the test session of `noxfile.py` installs and runs, as far as it is written out.
 
     Calls whose arguments are computed are left out.
@@ -145,19 +148,19 @@ def nox_of(texts: Mapping[str, str]) -> Routine:
     try:
         module = ast.parse(texts.get("noxfile.py", ""))
     except (SyntaxError, ValueError, RecursionError):
-        return NOTHING
-    sessions = dict(session for node in module.body for session in as_session(node))
+        return NO_ROUTINE
+    sessions = dict(session for node in module.body for session in parse_session(node))
     chosen = next((sessions[name] for name in TEST_ENVIRONMENTS if name in sessions), None)
     if chosen is None:
-        return NOTHING
-    calls = [call for node in ast.walk(chosen) for call in as_call(node)]
+        return NO_ROUTINE
+    calls = [call for node in ast.walk(chosen) for call in parse_call(node)]
     return Routine(
         installs=tuple(arguments for name, arguments in calls if name == "install"),
         commands=tuple(" ".join(arguments) for name, arguments in calls if name == "run"),
     )
 
 
-def as_session(node: ast.stmt) -> Iterator[tuple[str, ast.FunctionDef]]:
+def parse_session(node: ast.stmt) -> Iterator[tuple[str, ast.FunctionDef]]:
     if not isinstance(node, ast.FunctionDef):
         return
     for decorator in node.decorator_list:
@@ -167,7 +170,7 @@ def as_session(node: ast.stmt) -> Iterator[tuple[str, ast.FunctionDef]]:
             yield (stated[1] if stated else node.name), node
 
 
-def as_call(node: ast.AST) -> Iterator[tuple[str, tuple[str, ...]]]:
+def parse_call(node: ast.AST) -> Iterator[tuple[str, tuple[str, ...]]]:
     """`session.install("a", "b")` as its name and arguments."""
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
         return

@@ -24,7 +24,7 @@ class Stoppable(Protocol[Result]):
         ...
 
 
-class Alone(Stoppable[Result]):
+class ExclusiveWork(Stoppable[Result]):
     """`work`, while nobody else in this process does the same."""
 
     def __init__(self, work: Stoppable[Result], lock: threading.Lock) -> None:
@@ -46,20 +46,20 @@ class Alone(Stoppable[Result]):
         self._work.stop()
 
 
-class Shared:
+class SharedExecution:
     """One execution that several callers wait for; cancelled when the last of them is."""
 
     def __init__(self, task: asyncio.Task[Execution]) -> None:
         self._task = task
         self._waiting = 0
 
-    def is_void(self) -> bool:
+    def is_unusable(self) -> bool:
         """Whether it is of no use to the next caller: it failed, or is being cancelled."""
         if not self._task.done():
             return self._task.cancelling() > 0
         return self._task.cancelled() or self._task.exception() is not None
 
-    async def result(self) -> Execution:
+    async def wait_for_result(self) -> Execution:
         self._waiting += 1
         try:
             return await asyncio.shield(self._task)
@@ -67,29 +67,29 @@ class Shared:
             self._waiting -= 1
             if not self._waiting and not self._task.done():
                 self._task.cancel()
-                await finished(self._task)
+                await wait_until_done(self._task)
 
 
-async def stoppable(pool: ThreadPoolExecutor, work: Stoppable[T]) -> T:
+async def run_stoppable(pool: ThreadPoolExecutor, work: Stoppable[T]) -> T:
     """Run `work` in a thread; on cancellation stop it, and leave only when it has cleaned up."""
-    return await stopped_with_us(work, pool.submit(work.run))
+    return await wait_or_stop(work, pool.submit(work.run))
 
 
-async def stopped_with_us(work: Stoppable[T], thread: Future[T]) -> T:
-    """What `work` answers, which runs or will run in a thread; cancelled as `stoppable`."""
+async def wait_or_stop(work: Stoppable[T], thread: Future[T]) -> T:
+    """What `work` answers, which runs or will run in a thread; cancelled as `run_stoppable`."""
     running = asyncio.wrap_future(thread)
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:
         work.stop()
         thread.cancel()
-        await finished(running)
+        await wait_until_done(running)
         raise
     except Stopped as error:
         raise SandboxUnavailable("The execution was stopped.") from error
 
 
-async def finished(future: asyncio.Future[Any]) -> None:
+async def wait_until_done(future: asyncio.Future[Any]) -> None:
     """Wait for `future` however often we are cancelled meanwhile; how it ends does not matter."""
     while not future.done():
         try:

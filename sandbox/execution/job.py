@@ -20,7 +20,7 @@ class Job:
     files: Mapping[str, str] = field(default_factory=dict[str, str])
     """Absolute path to text, written after the diffs."""
 
-    def line(self, nonce: str) -> bytes:
+    def to_line(self, nonce: str) -> bytes:
         job = {
             "nonce": nonce,
             "tree": self.tree,

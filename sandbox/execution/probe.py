@@ -7,22 +7,22 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Literal
 
 from sandbox.base import Execution, PatchRejected, SandboxUnavailable
-from sandbox.execution.cancellation import Alone, stoppable
+from sandbox.execution.cancellation import ExclusiveWork, run_stoppable
 from sandbox.execution.job import Job
-from sandbox.execution.warm_pool import Lanes, WarmAttempt
-from sandbox.execution.warm_worker import NoLane
+from sandbox.execution.warm_pool import WarmExecution, WarmPool
+from sandbox.execution.warm_worker import NoWarmContainer
 from sandbox.layout import CHECKOUT, ENVIRONMENT, PROGRAM_ENVIRONMENT, TREE
 from sandbox.limits import Limits
 
-Mode = Literal["auto", "warm", "cold"]
+ConfiguredMode = Literal["auto", "warm", "cold"]
 
-EDIT = """\
+PROBE_EDIT = """\
 --- /dev/null
 +++ b/capuchin-probe/one.py
 @@ -0,0 +1 @@
 +ONE = 1
 """
-PROGRAM = """
+PROBE_PROGRAM = """
 import os, shutil
 assert os.getuid() == 10001 and os.getpid() == 2
 assert sorted(os.listdir("capuchin-probe")) == ["one.py"]
@@ -44,59 +44,59 @@ except OSError:
 """
 
 
-class Tier:
+class ExecutionMode:
     """Which of the two ways executions are held: decided once, by trying."""
 
-    def __init__(self, mode: Mode) -> None:
-        self.missing = "it was asked for" if mode == "cold" else None
+    def __init__(self, mode: ConfiguredMode) -> None:
+        self.cold_reason = "it was asked for" if mode == "cold" else None
         """Why each execution gets a container of its own; empty for lanes, None if unknown yet."""
-        self._mode = mode
+        self._configured = mode
         self._lock = threading.Lock()
 
-    async def is_warm(self, pool: ThreadPoolExecutor, lanes: Lanes) -> bool:
+    async def is_warm(self, pool: ThreadPoolExecutor, warm_pool: WarmPool) -> bool:
         """Raises `SandboxUnavailable` if Docker fails, or if only lanes were allowed."""
-        if self.missing is None:
-            await stoppable(pool, Alone(Probe(self, lanes), self._lock))
-        if self.missing and self._mode == "warm":
-            raise SandboxUnavailable(f"This host cannot hold warm sandboxes: {self.missing}")
-        return not self.missing
+        if self.cold_reason is None:
+            await run_stoppable(pool, ExclusiveWork(Probe(self, warm_pool), self._lock))
+        if self.cold_reason and self._configured == "warm":
+            raise SandboxUnavailable(f"This host cannot hold warm sandboxes: {self.cold_reason}")
+        return not self.cold_reason
 
     def __str__(self) -> str:
-        if self.missing is None:
+        if self.cold_reason is None:
             return "warm sandboxes not tried yet"
-        if self.missing:
-            return f"one container for each execution, because {self.missing}"
+        if self.cold_reason:
+            return f"one container for each execution, because {self.cold_reason}"
         return "warm sandboxes"
 
 
 class Probe:
-    """Tells `tier` what is missing on this host."""
+    """Tells `mode` what is missing on this host."""
 
-    def __init__(self, tier: Tier, lanes: Lanes) -> None:
+    def __init__(self, mode: ExecutionMode, warm_pool: WarmPool) -> None:
         job = Job(
-            steps=[(f"{ENVIRONMENT}/bin/python", "-I", "-S", "-c", PROGRAM)],
+            steps=[(f"{ENVIRONMENT}/bin/python", "-I", "-S", "-c", PROBE_PROGRAM)],
             checkout=CHECKOUT,
             environment=PROGRAM_ENVIRONMENT,
             tree=TREE,
-            diffs=[EDIT],
+            diffs=[PROBE_EDIT],
         )
-        self._tier = tier
-        self._attempt = WarmAttempt(lanes, job, limits=Limits(seconds=30))
+        self._mode = mode
+        self._execution = WarmExecution(warm_pool, job, limits=Limits(seconds=30))
 
     def stop(self) -> None:
-        self._attempt.stop()
+        self._execution.stop()
 
     def run(self) -> None:
         """Raises `SandboxUnavailable`, and `Stopped` after `stop`."""
-        if self._tier.missing is not None:
+        if self._mode.cold_reason is not None:
             return  # somebody else was faster
         try:
-            self._tier.missing = missing(self._attempt.run())
-        except (PatchRejected, NoLane) as error:
-            self._tier.missing = str(error)
+            self._mode.cold_reason = probe_problem(self._execution.run())
+        except (PatchRejected, NoWarmContainer) as error:
+            self._mode.cold_reason = str(error)
 
 
-def missing(found: Execution) -> str:
+def probe_problem(found: Execution) -> str:
     if found.passed and found.output == "walls stand\n":
         return ""
     last = found.output.strip().splitlines()[-1:] or [f"it ended by {found.ending}"]

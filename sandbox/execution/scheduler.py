@@ -8,12 +8,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Generic, TypeVar
 
 from sandbox.base import Execution
-from sandbox.execution.cancellation import Stoppable, stopped_with_us
+from sandbox.execution.cancellation import Stoppable, wait_or_stop
 
 Work = TypeVar("Work", bound=Stoppable[Execution])
 
 
-class Turns(Generic[Work]):
+class CostScheduler(Generic[Work]):
     """Each execution takes one turn of a pool that others share, but not always its own."""
 
     def __init__(self, cost: Callable[[Work], int]) -> None:
@@ -28,10 +28,10 @@ class Turns(Generic[Work]):
         answer: Future[Execution] = Future()
         with self._guard:
             self._waiting.append((work, answer))
-        pool.submit(self._serve).add_done_callback(self._served)
-        return await stopped_with_us(work, answer)
+        pool.submit(self._run_cheapest).add_done_callback(self._cancel_if_shut_down)
+        return await wait_or_stop(work, answer)
 
-    def _serve(self) -> None:
+    def _run_cheapest(self) -> None:
         with self._guard:
             # Who was cancelled leaves a turn without use.
             self._waiting = [pair for pair in self._waiting if not pair[1].cancelled()]
@@ -47,9 +47,9 @@ class Turns(Generic[Work]):
         except BaseException as error:  # noqa: BLE001 - whoever waits gets it
             answer.set_exception(error)
 
-    def _served(self, turn: Future[None]) -> None:
+    def _cancel_if_shut_down(self, slot: Future[None]) -> None:
         """A pool that is shut down gives no more turns: nobody may wait for one."""
-        if turn.cancelled():
+        if slot.cancelled():
             with self._guard:
                 waiting, self._waiting = self._waiting, []
             for _, answer in waiting:

@@ -9,7 +9,7 @@ STDOUT: Final = 1
 STDERR: Final = 2
 
 
-class Late(Exception):
+class DeadlinePassed(Exception):
     """The deadline passed before the next frame came."""
 
 

@@ -13,11 +13,11 @@ from typing import Any
 from sandbox.base import Ending, Execution, PatchRejected
 from sandbox.execution.cancellation import Stopped
 from sandbox.execution.job import Job
-from sandbox.execution.scheduler import Turns
-from sandbox.execution.warm_worker import Lane, LaneDied, NoLane
+from sandbox.execution.scheduler import CostScheduler
+from sandbox.execution.warm_worker import NoWarmContainer, WarmContainer, WarmContainerDied
 from sandbox.limits import Limits
 
-PATIENCE_SECONDS = 180
+GRACE_SECONDS = 180
 """How much longer than the program's own limit a lane may take before it counts as dead."""
 STOP_SECONDS = 5
 """How long a lane may take to kill what is not wanted any more; then it is killed itself."""
@@ -26,53 +26,55 @@ CROSS_DEVICE = "cross-device link"
 checkout; what failed with them runs again on a copy of it. Who swallows the error is not seen: an
 overlay that moves folders (`redirect_dir`) is refused in a user namespace, and to learn of it from
 outside, every rename of every program would have to wait for us (seccomp's notifications)."""
-FAILED = "failed"
-CUT_OFF = {Ending.TIMEOUT, Ending.MEMORY, Ending.OUTPUT, Ending.KILLED}
+FAILED_ENDING = "failed"
+EARLY_ENDINGS = {Ending.TIMEOUT, Ending.MEMORY, Ending.OUTPUT, Ending.KILLED}
 
 
-class Lanes:
+class WarmPool:
     """At most as many containers as executions run at once; opened when first needed."""
 
     def __init__(
-        self, image: str, *, labels: Mapping[str, str], opened: Callable[[], Lane]
+        self, image: str, *, labels: Mapping[str, str], open_container: Callable[[], WarmContainer]
     ) -> None:
-        """`opened` starts a new one; raises `SandboxUnavailable`."""
+        """`open_container` starts a new one; raises `SandboxUnavailable`."""
         self.image = image
         self.labels = labels
-        self._opened = opened
+        self._open_container = open_container
         self._guard = threading.Lock()
-        self._idle: list[Lane] = []
-        self._made: set[tuple[str, ...]] = set()
+        self._idle: list[WarmContainer] = []
+        self._tried_edits: set[tuple[str, ...]] = set()
         """The edits that some lane was asked to apply."""
-        self.turns: Turns[WarmAttempt] = Turns(lambda attempt: self._cost(attempt.edit))
+        self.scheduler: CostScheduler[WarmExecution] = CostScheduler(
+            lambda attempt: self._cost(attempt.edit)
+        )
 
-    def take(self, edit: tuple[str, ...]) -> Lane:
+    def take(self, edit: tuple[str, ...]) -> WarmContainer:
         """A lane for one execution: rather one that has the edit at hand.
 
         Raises:
             SandboxUnavailable: there is no new one to be had.
         """
         with self._guard:
-            self._made.add(edit)
-            known = [lane for lane in self._idle if edit in lane.edits]
-            for lane in known or self._idle:
-                self._idle.remove(lane)
-                lane.edits.add(edit)
-                return lane
-        lane = self._opened()
-        lane.edits.add(edit)
-        return lane
+            self._tried_edits.add(edit)
+            known = [container for container in self._idle if edit in container.edits]
+            for container in known or self._idle:
+                self._idle.remove(container)
+                container.edits.add(edit)
+                return container
+        container = self._open_container()
+        container.edits.add(edit)
+        return container
 
-    def give_back(self, lane: Lane) -> None:
+    def give_back(self, container: WarmContainer) -> None:
         with self._guard:
-            self._idle.append(lane)
+            self._idle.append(container)
 
     def _cost(self, edit: tuple[str, ...]) -> int:
         """0: nothing to make; 1: an edit that no lane has; 2: one that would be made once more."""
         with self._guard:
-            if not edit or any(edit in lane.edits for lane in self._idle):
+            if not edit or any(edit in container.edits for container in self._idle):
                 return 0
-            return 2 if edit in self._made else 1
+            return 2 if edit in self._tried_edits else 1
 
     def close(self) -> None:
         """Those in use are closed by who uses them."""
@@ -80,21 +82,21 @@ class Lanes:
             lanes, self._idle = self._idle, []
         if lanes:
             with ThreadPoolExecutor(len(lanes)) as pool:
-                for lane in lanes:
-                    pool.submit(lane.close)
+                for container in lanes:
+                    pool.submit(container.close)
 
 
-class WarmAttempt:
+class WarmExecution:
     """One job on one lane. `stop` may be called from another thread."""
 
-    def __init__(self, lanes: Lanes, job: Job, *, limits: Limits) -> None:
+    def __init__(self, warm_pool: WarmPool, job: Job, *, limits: Limits) -> None:
         self.edit = tuple(job.diffs)
-        self._lanes = lanes
+        self._warm_pool = warm_pool
         self._job = job
         self._limits = limits
         self._guard = threading.Lock()
         self._stopped_at: float | None = None
-        self._current: tuple[Lane, str] | None = None
+        self._current: tuple[WarmContainer, str] | None = None
 
     def stop(self) -> None:
         """Make `run` kill the execution and raise `Stopped` at once; the lane lives on."""
@@ -102,77 +104,79 @@ class WarmAttempt:
             self._stopped_at = time.monotonic()
             if self._current is None:
                 return
-            lane, run = self._current
+            container, run = self._current
         try:
-            lane.send({"stop": run})
-        except LaneDied:
+            container.send({"stop": run})
+        except WarmContainerDied:
             return  # who waits for the lane hears of it too
 
     def run(self) -> Execution:
         """Raises `PatchRejected`, `SandboxUnavailable`, and `Stopped` after `stop`."""
-        answer = self._answer()
+        answer = self._run_with_retry()
         if answer["end"] == Ending.EXIT and answer["code"] and CROSS_DEVICE in answer["output"]:
-            whole = self._answer(whole=True)
-            answer = whole if whole["end"] != FAILED else answer
-        return execution(answer)
+            whole = self._run_with_retry(copy_all=True)
+            answer = whole if whole["end"] != FAILED_ENDING else answer
+        return to_execution(answer)
 
-    def _answer(self, *, whole: bool = False) -> dict[str, Any]:
+    def _run_with_retry(self, *, copy_all: bool = False) -> dict[str, Any]:
         try:
-            return self._once(whole=whole)
-        except LaneDied:
+            return self._run_once(copy_all=copy_all)
+        except WarmContainerDied:
             # Nothing of an execution outlives its lane, so that a second one changes nothing.
             try:
-                return self._once(whole=whole)
-            except LaneDied as error:
-                raise NoLane(f"The sandbox container died twice: {error}") from error
+                return self._run_once(copy_all=copy_all)
+            except WarmContainerDied as error:
+                raise NoWarmContainer(f"The sandbox container died twice: {error}") from error
 
-    def _once(self, *, whole: bool) -> dict[str, Any]:
+    def _run_once(self, *, copy_all: bool) -> dict[str, Any]:
         if self._stopped_at is not None:
             raise Stopped
-        lane = self._lanes.take(self.edit)
+        container = self._warm_pool.take(self.edit)
         run = secrets.token_hex(8)
         with self._guard:
-            self._current = lane, run
+            self._current = container, run
         try:
-            answer = lane.ask(
-                self._message(run, whole=whole), seconds=self._patience(), stopped=self._is_late
+            answer = container.run_job(
+                self._job_message(run, copy_all=copy_all),
+                seconds=self._answer_seconds(),
+                stopped=self._is_stop_overdue,
             )
         except BaseException as error:
-            lane.close()
+            container.close()
             if self._stopped_at is not None:
                 raise Stopped from error
             raise
         finally:
             with self._guard:
                 self._current = None
-        self._lanes.give_back(lane)
+        self._warm_pool.give_back(container)
         if self._stopped_at is not None:
             raise Stopped
         return answer
 
-    def _message(self, run: str, *, whole: bool) -> dict[str, Any]:
+    def _job_message(self, run: str, *, copy_all: bool) -> dict[str, Any]:
         return {
             "run": run,
-            "whole": whole,
+            "whole": copy_all,
             "argv": list(self._job.steps[0]),
             "env": dict(self._job.environment),
             "files": dict(self._job.files),
-            "edit": name_of(self._job.diffs),
+            "edit": edit_name(self._job.diffs),
             "diffs": list(self._job.diffs),
             "seconds": self._limits.seconds,
             "output_kept": self._limits.output_kept_bytes,
             "output_total": self._limits.output_total_bytes,
         }
 
-    def _patience(self) -> float:
-        return self._limits.seconds + PATIENCE_SECONDS
+    def _answer_seconds(self) -> float:
+        return self._limits.seconds + GRACE_SECONDS
 
-    def _is_late(self) -> bool:
+    def _is_stop_overdue(self) -> bool:
         stopped = self._stopped_at
         return stopped is not None and time.monotonic() - stopped > STOP_SECONDS
 
 
-def execution(answer: Mapping[str, Any]) -> Execution:
+def to_execution(answer: Mapping[str, Any]) -> Execution:
     """What a lane's answer says.
 
     Raises:
@@ -184,10 +188,10 @@ def execution(answer: Mapping[str, Any]) -> Execution:
     if end == "stopped":
         raise Stopped
     if end not in set(Ending):
-        raise NoLane(f"The execution could not be started: {answer['words']}")
+        raise NoWarmContainer(f"The execution could not be started: {answer['words']}")
     ending = Ending(end)
     return Execution(
-        exit_code=None if ending in CUT_OFF else int(answer["code"]),
+        exit_code=None if ending in EARLY_ENDINGS else int(answer["code"]),
         output=str(answer["output"]),
         seconds=round(float(answer["seconds"]), 3),
         ending=ending,
@@ -196,7 +200,7 @@ def execution(answer: Mapping[str, Any]) -> Execution:
     )
 
 
-def name_of(diffs: Sequence[str]) -> str:
+def edit_name(diffs: Sequence[str]) -> str:
     """By which a lane knows an edit again; empty for none."""
     if not any(diff.strip() for diff in diffs):
         return ""

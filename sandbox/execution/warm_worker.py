@@ -9,24 +9,24 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from sandbox.base import SandboxUnavailable
-from sandbox.execution.stream import STDOUT, Late, Stream
+from sandbox.execution.stream import STDOUT, DeadlinePassed, Stream
 from sandbox.layout import CHECKOUT, TREE
 from sandbox.limits import INODES, OPEN_FILES, Limits
 
 SEND_SECONDS = 60
-MOST_ANSWER_BYTES = 256 * 1024 * 1024
-WORDS_KEPT = 2000
+MAX_ANSWER_BYTES = 256 * 1024 * 1024
+STDERR_BYTES = 2000
 
 
-class LaneDied(Exception):
+class WarmContainerDied(Exception):
     """The container or the way to it is gone; what it last said, if anything."""
 
 
-class NoLane(SandboxUnavailable):
+class NoWarmContainer(SandboxUnavailable):
     """Docker is well, but what a lane needs is not there; one container an execution may do."""
 
 
-class Lane:
+class WarmContainer:
     """A warm container or pod. One thread runs jobs on it; any may call `stop`."""
 
     def __init__(self, stream: Stream, *, remove: Callable[[], None]) -> None:
@@ -37,7 +37,7 @@ class Lane:
         self._stream = stream
         self._sending = threading.Lock()
         self._received = bytearray()
-        self._said = b""
+        self._stderr_tail = b""
 
     def send(self, message: Mapping[str, Any]) -> None:
         data = json.dumps(message).encode()
@@ -45,9 +45,9 @@ class Lane:
             with self._sending:
                 self._stream.send(len(data).to_bytes(4, "big") + data, seconds=SEND_SECONDS)
         except (OSError, ValueError) as error:
-            raise LaneDied(str(error)) from error
+            raise WarmContainerDied(str(error)) from error
 
-    def ask(
+    def run_job(
         self, job: Mapping[str, Any], *, seconds: float, stopped: Callable[[], bool]
     ) -> dict[str, Any]:
         """The answer to a job.
@@ -58,38 +58,40 @@ class Lane:
         self.send(job)
         deadline = time.monotonic() + seconds
         while True:
-            answer = self._receive(deadline, stopped)
+            answer = self._receive_message(deadline, stopped)
             if answer.get("run") == job["run"]:
                 return answer
 
-    def _receive(self, deadline: float, stopped: Callable[[], bool]) -> dict[str, Any]:
+    def _receive_message(self, deadline: float, stopped: Callable[[], bool]) -> dict[str, Any]:
         """The next whole message."""
         while True:
             size = 4 + int.from_bytes(self._received[:4], "big")
-            if size > MOST_ANSWER_BYTES:
-                raise LaneDied("It said far too much.")
+            if size > MAX_ANSWER_BYTES:
+                raise WarmContainerDied("It said far too much.")
             if len(self._received) >= max(size, 4):
                 message = bytes(self._received[4:size])
                 del self._received[:size]
                 return cast(dict[str, Any], json.loads(message))
-            self._take(deadline, stopped)
+            self._receive_frame(deadline, stopped)
 
-    def _take(self, deadline: float, stopped: Callable[[], bool]) -> None:
+    def _receive_frame(self, deadline: float, stopped: Callable[[], bool]) -> None:
         try:
             frame = self._stream.read(deadline=deadline, stopped=stopped)
-        except Late:
-            raise LaneDied("It did not answer.") from None
+        except DeadlinePassed:
+            raise WarmContainerDied("It did not answer.") from None
         except (OSError, ValueError) as error:
-            raise LaneDied(str(error)) from error
+            raise WarmContainerDied(str(error)) from error
         if frame is None:
-            raise LaneDied(self._said.decode("utf-8", "replace").strip() or "It ended.")
+            raise WarmContainerDied(
+                self._stderr_tail.decode("utf-8", "replace").strip() or "It ended."
+            )
         if frame[0] == STDOUT:
             self._received += frame[1]
         else:
-            self._said = (self._said + frame[1])[-WORDS_KEPT:]
+            self._stderr_tail = (self._stderr_tail + frame[1])[-STDERR_BYTES:]
 
 
-def walls(limits: Limits) -> dict[str, Any]:
+def limits_message(limits: Limits) -> dict[str, Any]:
     """What process 1 of a lane has to know before its first job."""
     return {
         "checkout": CHECKOUT,

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from sandbox.base import SandboxUnavailable
-from sandbox.kubernetes.pod import NAME
+from sandbox.kubernetes.pod import CONTAINER_NAME
 from sandbox.kubernetes.stream import PodStream
 
-START_SECONDS: Final = 300
+RUNNING_SECONDS: Final = 300
 """How long a pod may take to run: a node may have to be started, an image to be pulled."""
 GONE_SECONDS: Final = 30
 CALL_SECONDS: Final = 30
-HOPELESS: Final = {
+PERMANENT_REASONS: Final = {
     "ErrImageNeverPull",
     "InvalidImageName",
     "CreateContainerConfigError",
@@ -44,15 +44,15 @@ class Cluster:
         self.namespace = namespace
         self._kubeconfig = kubeconfig
         self._guard = threading.Lock()
-        self._configured: Any = None
+        self._api_client: Any = None
 
-    def version(self) -> str:
-        with errors("The cluster does not answer"):
-            return str(self._kubernetes().VersionApi(self._client()).get_code().git_version)
+    def read_version(self) -> str:
+        with translate_cluster_errors("The cluster does not answer"):
+            return str(self._import_client().VersionApi(self._client()).get_code().git_version)
 
-    def may(self, verb: str, resource: str, part: str = "") -> bool:
+    def is_allowed(self, verb: str, resource: str, part: str = "") -> bool:
         """Whether we are allowed `verb` on `resource` here."""
-        kubernetes = self._kubernetes()
+        kubernetes = self._import_client()
         attributes = {
             "namespace": self.namespace,
             "verb": verb,
@@ -64,36 +64,36 @@ class Cluster:
             "kind": "SelfSubjectAccessReview",
             "spec": {"resourceAttributes": attributes},
         }
-        with errors("The cluster does not answer"):
+        with translate_cluster_errors("The cluster does not answer"):
             api = kubernetes.AuthorizationV1Api(self._client())
             answer = api.create_self_subject_access_review(body, _request_timeout=CALL_SECONDS)
         return bool(answer.status.allowed)
 
-    def create(self, pod: Mapping[str, Any]) -> str:
+    def create_pod(self, pod: Mapping[str, Any]) -> str:
         """The name of the new pod."""
-        with errors("The pod of a sandbox was refused"):
-            self._pods().create_namespaced_pod(
+        with translate_cluster_errors("The pod of a sandbox was refused"):
+            self._core_api().create_namespaced_pod(
                 self.namespace, dict(pod), _request_timeout=CALL_SECONDS
             )
         return str(pod["metadata"]["name"])
 
-    def until_running(self, name: str) -> None:
+    def wait_until_running(self, name: str) -> None:
         """Raises `SandboxUnavailable` if it does not start, with the cluster's own reason."""
-        begun = time.monotonic()
+        started_at = time.monotonic()
         pause = 0.05
         while True:
-            with errors("The pod of a sandbox was lost"):
-                pod = self._pods().read_namespaced_pod(
+            with translate_cluster_errors("The pod of a sandbox was lost"):
+                pod = self._core_api().read_namespaced_pod(
                     name, self.namespace, _request_timeout=CALL_SECONDS
                 )
             if pod.status.phase == "Running":
                 return
-            why = reason(pod.status)
-            waited = time.monotonic() - begun
-            limit = PULL_SECONDS if why.partition(":")[0] in PULLING else START_SECONDS
+            why = pod_reason(pod.status)
+            waited = time.monotonic() - started_at
+            limit = PULL_SECONDS if why.partition(":")[0] in PULLING else RUNNING_SECONDS
             if (
                 pod.status.phase in ("Failed", "Succeeded")
-                or why.partition(":")[0] in HOPELESS
+                or why.partition(":")[0] in PERMANENT_REASONS
                 or waited > limit
             ):
                 raise SandboxUnavailable(
@@ -102,19 +102,19 @@ class Cluster:
             time.sleep(pause)
             pause = min(pause * 1.5, 1)
 
-    def attach(self, name: str) -> PodStream:
+    def attach_to_pod(self, name: str) -> PodStream:
         from kubernetes import stream
 
-        kubernetes = self._kubernetes()
+        kubernetes = self._import_client()
         # `stream` exchanges the client's own way to ask while it connects: one client for each.
-        with errors("The pod of a sandbox could not be attached to"):
+        with translate_cluster_errors("The pod of a sandbox could not be attached to"):
             api = kubernetes.CoreV1Api(kubernetes.ApiClient(self._configuration()))
             return PodStream(
                 cast(Any, stream).stream(
                     api.connect_get_namespaced_pod_attach,
                     name,
                     self.namespace,
-                    container=NAME,
+                    container=CONTAINER_NAME,
                     stdin=True,
                     stdout=True,
                     stderr=True,
@@ -125,35 +125,37 @@ class Cluster:
                 )
             )
 
-    def delete(self, name: str, *, wait: bool = True) -> None:
+    def delete_pod(self, name: str, *, wait: bool = True) -> None:
         """End it with all that runs in it, and wait until it is gone. What is not there is."""
-        with errors("The pod of a sandbox could not be deleted", but=404):
-            self._pods().delete_namespaced_pod(
+        with translate_cluster_errors(
+            "The pod of a sandbox could not be deleted", ignored_status=404
+        ):
+            self._core_api().delete_namespaced_pod(
                 name, self.namespace, grace_period_seconds=0, _request_timeout=CALL_SECONDS
             )
         deadline = time.monotonic() + GONE_SECONDS
-        while wait and time.monotonic() < deadline and self._is_there(name):
+        while wait and time.monotonic() < deadline and self._pod_exists(name):
             time.sleep(0.05)
 
-    def pods(self, selector: str) -> list[Any]:
+    def list_pods(self, selector: str) -> list[Any]:
         """Those whose labels fit, with `metadata`."""
-        with errors("The cluster could not list pods"):
-            listed = self._pods().list_namespaced_pod(
+        with translate_cluster_errors("The cluster could not list pods"):
+            listed = self._core_api().list_namespaced_pod(
                 self.namespace, label_selector=selector, _request_timeout=CALL_SECONDS
             )
         return list(listed.items)
 
     def close(self) -> None:
-        if self._configured is not None:
-            self._configured.close()
+        if self._api_client is not None:
+            self._api_client.close()
 
-    def _is_there(self, name: str) -> bool:
-        return any(pod.metadata.name == name for pod in self.pods(""))
+    def _pod_exists(self, name: str) -> bool:
+        return any(pod.metadata.name == name for pod in self.list_pods(""))
 
-    def _pods(self) -> Any:
-        return self._kubernetes().CoreV1Api(self._client())
+    def _core_api(self) -> Any:
+        return self._import_client().CoreV1Api(self._client())
 
-    def _kubernetes(self) -> Any:
+    def _import_client(self) -> Any:
         try:
             from kubernetes import client
         except ImportError:
@@ -162,16 +164,16 @@ class Cluster:
 
     def _configuration(self) -> Any:
         self._client()
-        return self._configured.configuration
+        return self._api_client.configuration
 
     def _client(self) -> Any:
         with self._guard:
-            if self._configured is None:
-                self._configured = self._connected()
-            return self._configured
+            if self._api_client is None:
+                self._api_client = self._connect()
+            return self._api_client
 
-    def _connected(self) -> Any:
-        kubernetes = self._kubernetes()
+    def _connect(self) -> Any:
+        kubernetes = self._import_client()
         from kubernetes import config
 
         given: Any = kubernetes.Configuration()
@@ -190,7 +192,7 @@ class Cluster:
         return kubernetes.ApiClient(given)
 
 
-def reason(status: Any) -> str:
+def pod_reason(status: Any) -> str:
     """Why a pod does not run, in the cluster's words."""
     for container in status.container_statuses or ():
         state = container.state
@@ -204,10 +206,10 @@ def reason(status: Any) -> str:
 
 
 @contextmanager
-def errors(doing: str, *, but: int | None = None) -> Generator[None]:
+def translate_cluster_errors(failure: str, *, ignored_status: int | None = None) -> Generator[None]:
     """Whatever the cluster or the way to it answers badly becomes `SandboxUnavailable`.
 
-    `but` is a status that is no error.
+    `ignored_status` is a status that is no error.
     """
     from kubernetes.client.exceptions import ApiException
     from urllib3.exceptions import HTTPError
@@ -217,14 +219,14 @@ def errors(doing: str, *, but: int | None = None) -> Generator[None]:
         yield
     except ApiException as error:
         status = int(getattr(error, "status", 0) or 0)
-        if status == but:
+        if status == ignored_status:
             return
-        raise SandboxUnavailable(f"{doing}: {_words(error, status)}") from error
+        raise SandboxUnavailable(f"{failure}: {_error_text(error, status)}") from error
     except (HTTPError, WebSocketException, OSError) as error:
-        raise SandboxUnavailable(f"{doing}: {' '.join(str(error).split())[:300]}") from error
+        raise SandboxUnavailable(f"{failure}: {' '.join(str(error).split())[:300]}") from error
 
 
-def _words(error: Any, status: int) -> str:
+def _error_text(error: Any, status: int) -> str:
     text = " ".join(str(error.body or error.reason or error).split())[:300]
     if status in (401, 403):
         return f"{text} Apply deploy/kubernetes/rbac.yaml to the namespace of the sandboxes."

@@ -13,21 +13,21 @@ from typing import Any, Final, TypeVar
 
 from sandbox.base import EnvironmentFailed, Execution, SandboxUnavailable
 from sandbox.docker.engine import DockerEngine
-from sandbox.engine import UNOWNED_SECONDS, Cleaned
-from sandbox.execution.cancellation import finished
+from sandbox.engine import UNOWNED_SECONDS, CleanupResult
+from sandbox.execution.cancellation import wait_until_done
 from sandbox.execution.job import Job
-from sandbox.execution.session import DockerSandbox
-from sandbox.execution.warm_pool import Lanes, WarmAttempt
-from sandbox.execution.warm_worker import Lane, LaneDied, walls
+from sandbox.execution.session import SandboxSession
+from sandbox.execution.warm_pool import WarmExecution, WarmPool
+from sandbox.execution.warm_worker import WarmContainer, WarmContainerDied, limits_message
 from sandbox.kubernetes.cluster import Cluster
-from sandbox.kubernetes.pod import OWNER, PodOptions, label_value, lane_pod
+from sandbox.kubernetes.pod import OWNER_LABEL, PodOptions, label_value, warm_pod_manifest
 from sandbox.layout import LABEL_OWNER, LABEL_RUN
 from sandbox.limits import Limits
 from sandbox.tree import Tree
 
 log = logging.getLogger(__name__)
 
-NEEDED: Final = (
+REQUIRED_PERMISSIONS: Final = (
     ("create", "pods", ""),
     ("get", "pods", ""),
     ("list", "pods", ""),
@@ -36,7 +36,7 @@ NEEDED: Final = (
     ("create", "pods", "attach"),
 )
 """What we ask of the cluster; `deploy/kubernetes/rbac.yaml` grants this and no more."""
-OWN_IMAGE: Final = (
+DOCKERFILE_REFUSED: Final = (
     "Where sandboxes are pods, an environment cannot come from a Dockerfile of the repository. "
     "Remove `dockerfile` from capuchin.yml and name what it installs in `setup`."
 )
@@ -77,9 +77,11 @@ class KubernetesEngine:
             SandboxUnavailable: either does not answer, or we are not allowed what we need.
         """
         built_by = await self._builder.check()
-        version = await self._chore(self._cluster.version)
-        for verb, resource, part in NEEDED:
-            if not await self._chore(lambda v=verb, r=resource, p=part: self._cluster.may(v, r, p)):
+        version = await self._run_chore(self._cluster.read_version)
+        for verb, resource, part in REQUIRED_PERMISSIONS:
+            if not await self._run_chore(
+                lambda v=verb, r=resource, p=part: self._cluster.is_allowed(v, r, p)
+            ):
                 what = f"{resource}/{part}" if part else resource
                 raise SandboxUnavailable(
                     f"The cluster does not let us {verb} {what} in {self._cluster.namespace}. "
@@ -105,7 +107,7 @@ class KubernetesEngine:
                 repository's own, and only a container for each execution would hold it.
         """
         if dockerfile:
-            raise EnvironmentFailed(OWN_IMAGE, command=f"dockerfile: {dockerfile}", log="")
+            raise EnvironmentFailed(DOCKERFILE_REFUSED, command=f"dockerfile: {dockerfile}", log="")
         image = await self._builder.prepare(
             tree,
             setup=setup,
@@ -117,33 +119,39 @@ class KubernetesEngine:
         return await self._builder.push(image, self._registry)
 
     @asynccontextmanager
-    async def open(self, image: str, *, run_id: str) -> AsyncGenerator[DockerSandbox, None]:
+    async def open(self, image: str, *, run_id: str) -> AsyncGenerator[SandboxSession, None]:
         """A sandbox on a prepared image; no pod of it is left when the block ends."""
-        lanes = self._lanes(image, run_id)
+        warm_pool = self._create_pool(image, run_id)
 
         async def execute(job: Job, limits: Limits) -> Execution:
-            return await lanes.turns.run(self._executions, WarmAttempt(lanes, job, limits=limits))
+            return await warm_pool.scheduler.run(
+                self._executions, WarmExecution(warm_pool, job, limits=limits)
+            )
 
-        sandbox = DockerSandbox(image, limits=self.limits, execute=execute)
+        sandbox = SandboxSession(image, limits=self.limits, execute=execute)
         try:
             yield sandbox
         finally:
             await sandbox.close()
-            await finished(asyncio.ensure_future(self._chore(lanes.close)))
+            await wait_until_done(asyncio.ensure_future(self._run_chore(warm_pool.close)))
 
     async def reap(self, *, live_runs: Collection[str], older_than: float = 0) -> int:
         """Remove our pods, and the builder's containers, of runs that no longer live."""
         gone = await self._builder.reap(live_runs=live_runs, older_than=older_than)
-        return gone + await self._chore(lambda: self._reap(frozenset(live_runs), older_than))
+        return gone + await self._run_chore(
+            lambda: self._reap_pods(frozenset(live_runs), older_than)
+        )
 
     async def collect(self, *, max_bytes: int) -> int:
         """As `DockerEngine.collect`, on the builder; the registry keeps its own house."""
         return await self._builder.collect(max_bytes=max_bytes)
 
-    async def clean(self, *, live_runs: Collection[str]) -> Cleaned:
+    async def clean(self, *, live_runs: Collection[str]) -> CleanupResult:
         """As `DockerEngine.clean`, and our pods; the registry keeps its own house."""
-        pods = await self._chore(lambda: self._reap(frozenset(live_runs), 0, unowned_seconds=0))
-        return Cleaned(pods) + await self._builder.clean(live_runs=live_runs)
+        pods = await self._run_chore(
+            lambda: self._reap_pods(frozenset(live_runs), 0, unowned_seconds=0)
+        )
+        return CleanupResult(pods) + await self._builder.clean(live_runs=live_runs)
 
     async def close(self) -> None:
         await self._builder.close()
@@ -151,55 +159,55 @@ class KubernetesEngine:
             await asyncio.to_thread(pool.shutdown, cancel_futures=True)
         await asyncio.to_thread(self._cluster.close)
 
-    def _lanes(self, image: str, run_id: str) -> Lanes:
+    def _create_pool(self, image: str, run_id: str) -> WarmPool:
         labels = {LABEL_RUN: run_id, LABEL_OWNER: self._owner}
 
-        def opened() -> Lane:
-            pod = lane_pod(image, limits=self.limits, labels=labels, options=self._options)
-            return open_lane(self._cluster, pod, self.limits)
+        def open_container() -> WarmContainer:
+            pod = warm_pod_manifest(image, limits=self.limits, labels=labels, options=self._options)
+            return open_warm_pod(self._cluster, pod, self.limits)
 
-        return Lanes(image, labels=labels, opened=opened)
+        return WarmPool(image, labels=labels, open_container=open_container)
 
-    def _reap(
+    def _reap_pods(
         self,
         live_runs: frozenset[str],
         older_than: float,
         unowned_seconds: float = UNOWNED_SECONDS,
     ) -> int:
         removed = 0
-        for pod in self._cluster.pods(f"{OWNER}={label_value(self._owner)}"):
+        for pod in self._cluster.list_pods(f"{OWNER_LABEL}={label_value(self._owner)}"):
             notes: dict[str, str] = pod.metadata.annotations or {}
             run = notes.get(LABEL_RUN, "")
             created: datetime = pod.metadata.creation_timestamp
             age = time.time() - created.timestamp()
             if run not in live_runs and age >= (older_than if run else unowned_seconds):
-                self._cluster.delete(pod.metadata.name)
+                self._cluster.delete_pod(pod.metadata.name)
                 removed += 1
         return removed
 
-    async def _chore(self, work: Callable[[], T]) -> T:
+    async def _run_chore(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._chores, work)
 
 
-def open_lane(cluster: Cluster, pod: dict[str, Any], limits: Limits) -> Lane:
+def open_warm_pod(cluster: Cluster, pod: dict[str, Any], limits: Limits) -> WarmContainer:
     """Raises `SandboxUnavailable` if the pod does not come to run."""
-    name = cluster.create(pod)
+    name = cluster.create_pod(pod)
     try:
-        cluster.until_running(name)
-        stream = cluster.attach(name)
+        cluster.wait_until_running(name)
+        stream = cluster.attach_to_pod(name)
 
-        def remove() -> None:
+        def remove_pod() -> None:
             stream.close()
             try:
-                cluster.delete(name)
+                cluster.delete_pod(name)
             except SandboxUnavailable as error:
                 log.warning("pod %s was not removed: %s", name, error)
 
-        lane = Lane(stream, remove=remove)
-        lane.send(walls(limits))
-    except (SandboxUnavailable, LaneDied) as error:
-        cluster.delete(name, wait=False)
+        warm = WarmContainer(stream, remove=remove_pod)
+        warm.send(limits_message(limits))
+    except (SandboxUnavailable, WarmContainerDied) as error:
+        cluster.delete_pod(name, wait=False)
         if isinstance(error, SandboxUnavailable):
             raise
         raise SandboxUnavailable(f"The pod of a sandbox did not start: {error}") from error
-    return lane
+    return warm

@@ -8,18 +8,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sandbox.docker.container import OWN_MEMORY_MB, SUPERVISOR
+from sandbox.docker.container import OWN_MEMORY_MB, SUPERVISOR_CODE
 from sandbox.guest.supervisor.mounts import STATE
 from sandbox.layout import LABEL_OWNER, LABEL_RUN, UID
 from sandbox.limits import Limits
 
-NAME: Final = "lane"
-APP: Final = "app.kubernetes.io/name"
+CONTAINER_NAME: Final = "lane"
+APP_LABEL: Final = "app.kubernetes.io/name"
 """The label that the network policy of `deploy/kubernetes` selects: no traffic either way."""
 APP_VALUE: Final = "capuchin-sandbox"
-RUN: Final = "capuchin.dev/run"
-OWNER: Final = "capuchin.dev/owner"
-SECCOMP: Final = "capuchin/lane.json"
+RUN_LABEL: Final = "capuchin.dev/run"
+OWNER_LABEL: Final = "capuchin.dev/owner"
+SECCOMP_PROFILE: Final = "capuchin/lane.json"
 """Below the kubelet's `seccomp` folder; `deploy/kubernetes` puts it there."""
 GRACE_SECONDS: Final = 0
 
@@ -36,7 +36,7 @@ class PodOptions:
     """A pod that lives longer is ended by the cluster, whatever became of us."""
 
 
-def lane_pod(
+def warm_pod_manifest(
     image: str, *, limits: Limits, labels: Mapping[str, str], options: PodOptions
 ) -> dict[str, Any]:
     """The manifest of one lane. Its limits are those of one execution.
@@ -63,16 +63,16 @@ def lane_pod(
             "runAsUser": UID,
             "runAsGroup": UID,
             "fsGroup": UID,
-            "seccompProfile": {"type": "Localhost", "localhostProfile": SECCOMP},
+            "seccompProfile": {"type": "Localhost", "localhostProfile": SECCOMP_PROFILE},
             # The default profile forbids the mounts of a world.
             "appArmorProfile": {"type": "Unconfined"},
         },
         "containers": [
             {
-                "name": NAME,
+                "name": CONTAINER_NAME,
                 "image": image,
                 "imagePullPolicy": "IfNotPresent",
-                "command": ["python3", "-I", "-S", "-c", SUPERVISOR],
+                "command": ["python3", "-I", "-S", "-c", SUPERVISOR_CODE],
                 "workingDir": "/",
                 "stdin": True,
                 "stdinOnce": True,
@@ -91,9 +91,9 @@ def lane_pod(
             }
         ],
         "volumes": [
-            _in_memory("state", f"{limits.disk_mb}Mi"),
-            _in_memory("memory", "64Mi"),
-            _in_memory("scratch", "1Mi"),
+            _memory_volume("state", f"{limits.disk_mb}Mi"),
+            _memory_volume("memory", "64Mi"),
+            _memory_volume("scratch", "1Mi"),
         ],
     }
     if options.runtime_class:
@@ -106,9 +106,9 @@ def lane_pod(
         "metadata": {
             "name": f"capuchin-lane-{secrets.token_hex(8)}",
             "labels": {
-                APP: APP_VALUE,
-                RUN: label_value(labels[LABEL_RUN]),
-                OWNER: label_value(labels[LABEL_OWNER]),
+                APP_LABEL: APP_VALUE,
+                RUN_LABEL: label_value(labels[LABEL_RUN]),
+                OWNER_LABEL: label_value(labels[LABEL_OWNER]),
             },
             "annotations": dict(labels),
         },
@@ -121,5 +121,5 @@ def label_value(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32] if text else ""
 
 
-def _in_memory(name: str, size: str) -> dict[str, Any]:
+def _memory_volume(name: str, size: str) -> dict[str, Any]:
     return {"name": name, "emptyDir": {"medium": "Memory", "sizeLimit": size}}

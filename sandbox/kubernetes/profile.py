@@ -9,7 +9,7 @@ import json
 import sys
 from typing import Any
 
-from sandbox.docker.container import lane_profile, seccomp_profile
+from sandbox.docker.container import seccomp_profile, warm_profile
 
 
 def node_profile() -> str:
@@ -17,7 +17,7 @@ def node_profile() -> str:
 
     https://github.com/opencontainers/runtime-spec/blob/main/config-linux.md#seccomp
     """
-    docker: dict[str, Any] = json.loads(lane_profile(seccomp_profile()))
+    docker: dict[str, Any] = json.loads(warm_profile(seccomp_profile()))
     profile = {
         "defaultAction": docker["defaultAction"],
         "architectures": [entry["architecture"] for entry in docker["archMap"]],

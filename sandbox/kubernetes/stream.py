@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from sandbox.docker.attach import POLL_SECONDS
-from sandbox.execution.stream import STDERR, STDOUT, Late
+from sandbox.execution.stream import STDERR, STDOUT, DeadlinePassed
 
-PIECE: Final = 32 * 1024
+MESSAGE_BYTES: Final = 32 * 1024
 """Bytes a message: kubelets refuse much larger ones."""
 
 
@@ -24,10 +24,10 @@ class PodStream:
 
     def send(self, data: bytes, *, seconds: float) -> None:
         self._socket.sock.settimeout(seconds)
-        for start in range(0, len(data), PIECE):
+        for start in range(0, len(data), MESSAGE_BYTES):
             if not self._socket.is_open():
                 raise OSError("the pod's input is closed")
-            self._socket.write_stdin(data[start : start + PIECE])
+            self._socket.write_stdin(data[start : start + MESSAGE_BYTES])
 
     def read(self, *, deadline: float, stopped: Callable[[], bool]) -> tuple[int, bytes] | None:
         while True:
@@ -39,7 +39,7 @@ class PodStream:
                 return None
             left = deadline - time.monotonic()
             if left <= 0 or stopped():
-                raise Late
+                raise DeadlinePassed
             self._socket.update(timeout=min(left, POLL_SECONDS))
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pipeline.models.base import Price
 from pipeline.types import Account, Usage
 
-STAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
+PAPER_STAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Relevance", ("relevance",)),
     ("Ranking", ("ranking",)),
     ("Gen. tests", ("testing",)),
@@ -21,7 +21,7 @@ OTHERS = "Other"
 TOTAL = "Total"
 
 
-class Line(NamedTuple):
+class CostLine(NamedTuple):
     """Tokens, and US dollars by kind."""
 
     stage: str
@@ -43,9 +43,9 @@ class Line(NamedTuple):
         whole = self.usage.input + self.usage.cache_write + read
         return read / whole if whole else 0.0
 
-    def plus(self, other: Line) -> Line:
+    def add(self, other: CostLine) -> CostLine:
         """The sum, under this one's name."""
-        return Line(
+        return CostLine(
             self.stage,
             self.calls + other.calls,
             self.usage + other.usage,
@@ -56,23 +56,23 @@ class Line(NamedTuple):
         )
 
 
-def table(accounts: Sequence[Account], prices: Mapping[str, Price]) -> list[Line]:
+def cost_table(accounts: Sequence[Account], prices: Mapping[str, Price]) -> list[CostLine]:
     """A line for each stage that made calls, in the paper's order, and the total.
 
     `prices` are by the accounts' model names; a model without a price is counted as free.
     """
-    order = {name: stage for stage, names in STAGES for name in names}
-    lines = {stage: _empty(stage) for stage, _ in (*STAGES, (OTHERS, ()))}
+    order = {name: stage for stage, names in PAPER_STAGES for name in names}
+    lines = {stage: _empty_line(stage) for stage, _ in (*PAPER_STAGES, (OTHERS, ()))}
     for account in accounts:
         stage = order.get(account.stage, OTHERS)
-        lines[stage] = lines[stage].plus(_line(account, prices.get(account.model, Price())))
-    total = _empty(TOTAL)
+        lines[stage] = lines[stage].add(_cost_line(account, prices.get(account.model, Price())))
+    total = _empty_line(TOTAL)
     for line in lines.values():
-        total = total.plus(line)
+        total = total.add(line)
     return [*(line for line in lines.values() if line.calls), total]
 
 
-def rendered(lines: Sequence[Line]) -> str:
+def render_table(lines: Sequence[CostLine]) -> str:
     """The table as text: dollars by kind, their sum, its share in percent, and tokens read."""
     whole = lines[-1].dollars if lines else 0.0
     head = ("Stage", "Calls", "Input", "Output", "Cache read", "Cache write", "Total", "%", "Read")
@@ -97,13 +97,13 @@ def rendered(lines: Sequence[Line]) -> str:
     )
 
 
-def _empty(stage: str) -> Line:
-    return Line(stage, 0, Usage(), 0, 0, 0, 0)
+def _empty_line(stage: str) -> CostLine:
+    return CostLine(stage, 0, Usage(), 0, 0, 0, 0)
 
 
-def _line(account: Account, price: Price) -> Line:
+def _cost_line(account: Account, price: Price) -> CostLine:
     usage = account.usage
-    return Line(
+    return CostLine(
         account.stage,
         account.calls,
         usage,

@@ -48,7 +48,7 @@ def release(cache: Path) -> bytes:
     return data
 
 
-def unpacked(archive: bytes, folder: Path) -> Tree:
+def unpack(archive: bytes, folder: Path) -> Tree:
     with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as tar:
         for member in tar:
             path = PurePosixPath(*PurePosixPath(member.name).parts[1:])

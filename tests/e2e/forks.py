@@ -19,11 +19,11 @@ async def fork_pull(
         path: (mode, text if mode == "160000" else git.write_blob(text.encode()))
         for path, (mode, text) in entries.items()
     }
-    tree = git.write_paths(git.commit(base).tree, blobs)
+    tree = git.write_paths(git.read_commit(base).tree, blobs)
     by = Signature("mallory", "m@example.com", now())
     sha = git.write_commit(tree, [base], "Trust me\n", by, by)
     fork = hub.add_repo(f"mallory/{repo.name}", {})
     asked = NewPull("Trust me", "", branch, "main", fork=(fork, sha))
     pull = await open_pull(hub, repo, asked, who)
-    await hub.settled()
+    await hub.wait_until_delivered()
     return pull

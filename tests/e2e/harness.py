@@ -10,7 +10,7 @@ from redis.asyncio import Redis
 
 from bot.bootstrap import build_worker
 from bot.localhub import Issue, LocalHub, Repo
-from bot.localhub.serve import serving
+from bot.localhub.serve import serve_app
 from bot.recorded.recording import Recording
 from bot.recorded.server import RecordedServer
 from bot.server.app import create_app
@@ -22,7 +22,7 @@ from sandbox.docker.client import connect
 from tests.e2e import shop
 from tests.support.docker import containers_of
 from tests.support.hub import ref_of, settings_for
-from tests.support.phone_readability import unreadable
+from tests.support.phone_readability import find_unreadable
 
 MAINTAINER, REPORTER = "alice", "bob"
 SECONDS = 120
@@ -58,7 +58,7 @@ class BotHarness:
             }
             settings = settings_for(hub, **{**usual, **fields})
             app = create_app(settings)
-            server = await stack.enter_async_context(serving(app, "127.0.0.1", 0))
+            server = await stack.enter_async_context(serve_app(app, "127.0.0.1", 0))
             hub.webhook_url = f"{server}/webhook"
             bot = cls(hub, llm, settings, redis)
             yield bot
@@ -93,7 +93,7 @@ class BotHarness:
 
     async def run_of(self, issue: Issue) -> Run:
         """The issue's latest run."""
-        run = await self.runs.last(ref_of(issue.repo), issue.number)
+        run = await self.runs.get_latest(ref_of(issue.repo), issue.number)
         assert run is not None
         self._seen.append(run)
         return run
@@ -109,7 +109,7 @@ class BotHarness:
     async def solved_as(self, repo: RepoRef, issue: int) -> Run:
         """As `solved`, for a repository that may be gone by now."""
         await self.settle()
-        run = await self.runs.last(repo, issue)
+        run = await self.runs.get_latest(repo, issue)
         assert run is not None
         self._seen.append(run)
         return run
@@ -120,11 +120,11 @@ class BotHarness:
         return pull.head_ref, pull.body or ""
 
     async def _assert_quiet(self) -> None:
-        assert await self.runs.active() == []
+        assert await self.runs.list_active() == []
         for run in self._seen:
             assert not await self.runs.redis.exists(self.runs.keys.lease(run.id))
         assert self.llm.unexpected == []
-        assert unreadable(self.hub) == {}
+        assert find_unreadable(self.hub) == {}
         assert [d for d in self.hub.deliveries if d.status is None or d.status >= 300] == []
         self._assert_no_containers()
 

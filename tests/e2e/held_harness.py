@@ -12,38 +12,38 @@ from pathlib import Path
 
 from redis.asyncio import Redis
 
-from bot.commands.dispatch import VERBS, Desk
-from bot.followup.run import TendPull, by_mode
+from bot.commands.dispatch import VERBS, CommandDispatcher
+from bot.followup.run import FollowUpRun, dispatch_by_mode
 from bot.git.mirrors import Mirrors
 from bot.github.app import GitHubApp
 from bot.localhub import Comment, Issue, LocalHub, Repo
-from bot.localhub.serve import serving
+from bot.localhub.serve import serve_app
 from bot.localhub.state import Pull
-from bot.queue.attempt import Stopping
+from bot.queue.attempt import StopHandler
 from bot.queue.inbox import Inbox
-from bot.queue.missed_webhooks import Found, find_labelled
-from bot.queue.sweep import FindLabelled
-from bot.runner.types import Job, Outcome, Planned, Say
+from bot.queue.missed_webhooks import MissedEvent, find_missed_events
+from bot.queue.sweep import FindMissedEvents
+from bot.runner.types import Job, OnProgress, Outcome, PlanOutcome
 from bot.server.app import create_app
 from bot.settings import Settings
 from bot.solve_issue import SolveIssue
 from bot.storage.cursors import Cursors
-from bot.storage.draining import Steps
+from bot.storage.draining import InFlightWork
 from bot.storage.runs import Runs
-from bot.triggers.decide import Names
+from bot.triggers.decide import BotNames
 from bot.types import RepoRef, Run, now
 from bot.worker import Worker
 from pipeline.models.wrappers.metered import Meter
-from pipeline.solve import OUTCOME_KEY, Solved
+from pipeline.solve import OUTCOME_KEY, SolveResult
 from pipeline.store import Store
 from pipeline.types import TestScript, Usage
-from pipeline.workflows.plan import Estimate, Plan
+from pipeline.workflows.plan import CostEstimate, Plan
 from sandbox.base import Ending, Execution, Sandbox
 from tests.e2e.publishing.test_use_crash_safety import Passing
 from tests.e2e.single_run_harness import Decided
 from tests.support.data.publishing import ACCOUNTS, SHOP
 from tests.support.hub import ref_of, settings_for
-from tests.support.phone_readability import unreadable
+from tests.support.phone_readability import find_unreadable
 
 SECONDS = 120
 """Longer than anything here takes."""
@@ -51,7 +51,7 @@ PLAN = Plan(
     files=("shop.py",),
     script=TestScript(text="raise SystemExit(2)\n"),
     run=Execution(exit_code=2, output="total(1, 2) is -1", seconds=0.1, ending=Ending.EXIT),
-    estimate=Estimate(dollars=1.5, most=4),
+    estimate=CostEstimate(dollars=1.5, most=4),
 )
 
 
@@ -67,20 +67,26 @@ class Held(Decided):
         self.cut = 0
         """How many were cancelled before they could answer."""
 
-    async def solve(self, job: Job, store: Store, *, steps: Steps, say: Say) -> Outcome:
+    async def solve(
+        self, job: Job, store: Store, *, in_flight: InFlightWork, on_progress: OnProgress
+    ) -> Outcome:
         await self._held(job, store)
-        outcome = await super().solve(job, store, steps=steps, say=say)
-        await store.save(OUTCOME_KEY, Solved(result=outcome.result))
+        outcome = await super().solve(job, store, in_flight=in_flight, on_progress=on_progress)
+        await store.save(OUTCOME_KEY, SolveResult(result=outcome.result))
         return outcome
 
     @asynccontextmanager
-    async def sandboxed(self, job: Job, say: Say) -> AsyncGenerator[tuple[str, Sandbox]]:
+    async def open_sandbox(
+        self, job: Job, on_progress: OnProgress
+    ) -> AsyncGenerator[tuple[str, Sandbox]]:
         yield "image", Passing()
 
-    async def plan(self, job: Job, store: Store, *, steps: Steps, say: Say) -> Planned | Outcome:
+    async def plan(
+        self, job: Job, store: Store, *, in_flight: InFlightWork, on_progress: OnProgress
+    ) -> PlanOutcome | Outcome:
         self.jobs.append(job)
         await self._held(job, store)
-        return Planned(PLAN, ACCOUNTS)
+        return PlanOutcome(PLAN, ACCOUNTS)
 
     async def _held(self, job: Job, store: Store) -> None:
         meter = await Meter.open(store, job.options.dollars)
@@ -104,10 +110,10 @@ class Crew:
         self.redis = redis
         self.runs = Runs(redis, settings.redis_prefix)
         self.inbox = Inbox(redis, self.runs.keys)
-        self.workshop = Held(settings)
+        self.runner = Held(settings)
         self.github = GitHubApp(settings, pause=0.001)
-        self.solve = SolveIssue(settings, self.github, Mirrors(data), self.workshop)
-        self.tend = TendPull(settings, self.github, Mirrors(data), self.workshop)
+        self.solve = SolveIssue(settings, self.github, Mirrors(data), self.runner)
+        self.tend = FollowUpRun(settings, self.github, Mirrors(data), self.runner)
 
     @classmethod
     @asynccontextmanager
@@ -115,22 +121,22 @@ class Crew:
         cls, hub: LocalHub, redis: Redis, data: Path, **fields: object
     ) -> AsyncGenerator[Crew]:
         settings = settings_for(hub, data_dir=str(data), sweep_seconds=0.2, **fields)
-        async with serving(create_app(settings), "127.0.0.1", 0) as server:
+        async with serve_app(create_app(settings), "127.0.0.1", 0) as server:
             hub.webhook_url = f"{server}/webhook"
             yield cls(hub, redis, settings, data)
             hub.webhook_url = None
-            assert unreadable(hub) == {}
+            assert find_unreadable(hub) == {}
             assert [d for d in hub.deliveries if d.status is None or d.status >= 300] == []
 
-    def worker(self, find: FindLabelled | None = None) -> Worker:
-        tell = by_mode(self.solve.ending.stopped, self.tend.give_up)
+    def worker(self, find: FindMissedEvents | None = None) -> Worker:
+        tell = dispatch_by_mode(self.solve.finisher.report_stop, self.tend.give_up)
         return Worker(
             self.settings,
-            work=by_mode(self.solve, self.tend),
-            give_up=by_mode(self.solve.give_up, self.tend.give_up),
-            stopping=Stopping(self.solve.ending.holds, tell),
-            carry_out=Desk(self.settings, self.github, VERBS),
-            find_labelled=find,
+            handle=dispatch_by_mode(self.solve, self.tend),
+            give_up=dispatch_by_mode(self.solve.give_up, self.tend.give_up),
+            stop_handler=StopHandler(self.solve.finisher.is_still_valid, tell),
+            execute=CommandDispatcher(self.settings, self.github, VERBS),
+            find_missed=find,
         )
 
     @asynccontextmanager
@@ -142,12 +148,12 @@ class Crew:
             yield
             await self.until(self._quiet)
         finally:
-            self.workshop.go_on.set()
+            self.runner.go_on.set()
             worker.stop()
             await task
 
-    def find(self, cursors: Cursors) -> AsyncIterator[Found]:
-        return find_labelled(self.github, Names.of(self.settings), cursors)
+    def find(self, cursors: Cursors) -> AsyncIterator[MissedEvent]:
+        return find_missed_events(self.github, BotNames.of(self.settings), cursors)
 
     def ref(self, issue: Issue) -> RepoRef:
         return ref_of(issue.repo)
@@ -166,7 +172,7 @@ class Crew:
                 await asyncio.sleep(0.02)
 
     async def _quiet(self) -> bool:
-        return not await self.runs.active() and not await self.inbox.waiting()
+        return not await self.runs.list_active() and not await self.inbox.count()
 
     def shop(
         self, name: str = "acme/shop", config: str = "", *, private: bool = False, **more: str
@@ -193,16 +199,16 @@ class Crew:
 
     async def run_of(self, issue: Issue) -> Run:
         """The latest run."""
-        run = await self.runs.last(ref_of(issue.repo), issue.number)
+        run = await self.runs.get_latest(ref_of(issue.repo), issue.number)
         assert run is not None
         return run
 
     async def hurried(self, pull: Pull) -> bool:
         """Have what waits for a moment done at once; True once nothing is left of it."""
-        run = await self.runs.current(ref_of(pull.repo), pull.number)
+        run = await self.runs.get_current(ref_of(pull.repo), pull.number)
         if run is not None:
-            await self.runs.hasten(run, now())
-        return run is None and not await self.inbox.waiting()
+            await self.runs.bring_forward(run, now())
+        return run is None and not await self.inbox.count()
 
     def said(self, issue: Issue) -> list[str]:
         """What we wrote on the issue."""

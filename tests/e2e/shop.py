@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.recorded.recording import Answer, Recording
+from bot.recorded.recording import RecordedAnswer, Recording
 
 TITLE = "total() subtracts"
 BODY = "`total(1, 2)` in shop/till.py gives -1 and not 3."
@@ -51,16 +51,16 @@ RIGHT = edit("    return a + b")
 WRONG = edit("    return abs(a - b)")
 
 
-def answers(*first: Answer) -> Recording:
+def answers(*first: RecordedAnswer) -> Recording:
     """The recording of a run that finds the fix; `first` come before, and so instead."""
     usual = (
-        Answer(call="ranking", reply="<ranking>\nshop/till.py\n</ranking>"),
-        Answer(call="approaches", reply=APPROACHES),
-        Answer(call="testing", turn=0, reply=SCRIPT),
-        Answer(call="testing", reply=APPROVED),
-        Answer(call="editing/0", turn=0, reply=WRONG),
-        Answer(call="editing/1", turn=0, reply=RIGHT),
-        Answer(call="editing", reply=APPROVED),
-        Answer(call="reproduction", reply=PROOF),
+        RecordedAnswer(call="ranking", reply="<ranking>\nshop/till.py\n</ranking>"),
+        RecordedAnswer(call="approaches", reply=APPROACHES),
+        RecordedAnswer(call="testing", turn=0, reply=SCRIPT),
+        RecordedAnswer(call="testing", reply=APPROVED),
+        RecordedAnswer(call="editing/0", turn=0, reply=WRONG),
+        RecordedAnswer(call="editing/1", turn=0, reply=RIGHT),
+        RecordedAnswer(call="editing", reply=APPROVED),
+        RecordedAnswer(call="reproduction", reply=PROOF),
     )
     return Recording(version=1, note="Written by hand for a test.", answers=(*first, *usual))

@@ -13,65 +13,75 @@ from bot.errors import TryLater
 from bot.git.mirrors import Mirrors
 from bot.github.app import GitHubApp
 from bot.localhub import Exchange, Issue, LocalHub, Repo
-from bot.queue.attempt import Work
-from bot.runner.runner import Workshop
-from bot.runner.sandbox import engine_of
-from bot.runner.types import Evidence, Job, Outcome, Say
+from bot.queue.attempt import HandleRun
+from bot.runner.runner import PipelineRunner
+from bot.runner.sandbox import build_engine
+from bot.runner.types import Job, OnProgress, Outcome, VerificationRequest
 from bot.settings import Settings
 from bot.solve_issue import SolveIssue
-from bot.storage.draining import Steps
+from bot.storage.draining import InFlightWork
 from bot.storage.lease import Lease
 from bot.storage.runs import Runs
 from bot.types import Run
 from pipeline.store import Store
 from pipeline.types import NoFix, Selection
-from pipeline.workflows.revise import Revised, Task
+from pipeline.workflows.revise import Revision, RevisionTask
 from pipeline.workflows.verify import Verification
 from sandbox.base import Execution
 from tests.support.data.publishing import ACCOUNTS, FAILS, PASSES, SHOP, a_selection
 from tests.support.hub import ref_of, settings_for
 
 
-class Decided(Workshop):
+class Decided(PipelineRunner):
     """Answers at once, with an answer or an error that the test chose."""
 
     def __init__(self, settings: Settings) -> None:
-        super().__init__(settings, engine_of(settings))
+        super().__init__(settings, build_engine(settings))
         self.answer: Selection | NoFix | Exception = a_selection()
         self.jobs: list[Job] = []
-        self.asked: list[Evidence] = []
+        self.asked: list[VerificationRequest] = []
         self.before: list[Execution] = [FAILS]
         self.after: list[Execution] = [PASSES]
         """What the reproduction test does on each side; over and over again."""
         self.verifying: Callable[[], object] | None = None
         """What a test looks at while the reproduction test is run."""
-        self.tasks: list[Task] = []
+        self.tasks: list[RevisionTask] = []
         self.meanwhile: Callable[[], Awaitable[object]] | None = None
         """What somebody does while a review is followed."""
-        self.revised: Revised | Exception = Revised(patch=None, answer="It is as it should be.")
+        self.revised: Revision | Exception = Revision(patch=None, answer="It is as it should be.")
 
-    async def solve(self, job: Job, store: Store, *, steps: Steps, say: Say) -> Outcome:
+    async def solve(
+        self, job: Job, store: Store, *, in_flight: InFlightWork, on_progress: OnProgress
+    ) -> Outcome:
         self.jobs.append(job)
-        say("Looking through 3 files.")
+        on_progress("Looking through 3 files.")
         if isinstance(self.answer, Exception):
             raise self.answer
         return Outcome(self.answer, ACCOUNTS)
 
-    async def verify(self, job: Job, ask: Evidence, store: Store, *, say: Say) -> Verification:
-        self.asked.append(ask)
+    async def verify(
+        self, job: Job, request: VerificationRequest, store: Store, *, on_progress: OnProgress
+    ) -> Verification:
+        self.asked.append(request)
         if self.verifying is not None:
             self.verifying()
-        times = range(ask.times)
+        times = range(request.times)
         return Verification(
-            path=ask.test,
-            command=ask.command,
+            path=request.test,
+            command=request.command,
             before=tuple(self.before[i % len(self.before)] for i in times),
             after=tuple(self.after[i % len(self.after)] for i in times),
         )
 
     async def revise(
-        self, job: Job, task: Task, store: Store, *, steps: Steps, say: Say
-    ) -> Revised:
+        self,
+        job: Job,
+        task: RevisionTask,
+        store: Store,
+        *,
+        in_flight: InFlightWork,
+        on_progress: OnProgress,
+    ) -> Revision:
         self.tasks.append(task)
         if self.meanwhile is not None:
             await self.meanwhile()
@@ -80,7 +90,7 @@ class Decided(Workshop):
         return self.revised
 
 
-async def _awaited(work: Work, lease: Lease) -> Run:
+async def _awaited(work: HandleRun, lease: Lease) -> Run:
     return await work(lease.run, lease)
 
 
@@ -91,9 +101,9 @@ class Office:
         self.hub = hub
         self.settings = settings_for(hub, data_dir=str(data))
         self.runs = Runs(redis, prefix)
-        self.workshop = Decided(self.settings)
+        self.runner = Decided(self.settings)
         self.github = GitHubApp(self.settings, pause=0.001)
-        self.work = SolveIssue(self.settings, self.github, Mirrors(data), self.workshop)
+        self.work = SolveIssue(self.settings, self.github, Mirrors(data), self.runner)
         self.stack = AsyncExitStack()
         self.effects: list[str] = []
         self._stop_after: int | None = None
@@ -141,11 +151,11 @@ class Office:
             try:
                 return await self.do(lease)
             except TryLater:
-                await lease.give_back(lease.run)
+                await lease.release(lease.run)
                 lease = await self.taken(lease.run.id)
         raise AssertionError("it never ended")
 
-    async def die_after(self, effect: int, lease: Lease, work: Work | None = None) -> Lease:
+    async def die_after(self, effect: int, lease: Lease, work: HandleRun | None = None) -> Lease:
         """Work until the hub has answered the `effect`th effect, and die before hearing of it.
 
         The lease is another worker's then, who knows what was saved and nothing else.
@@ -155,7 +165,7 @@ class Office:
         await asyncio.wait([self._working])
         assert self._working.cancelled()
         self._stop_after = None
-        await lease.give_back(lease.run)
+        await lease.release(lease.run)
         return await self.taken(lease.run.id)
 
     def _heard(self, exchange: Exchange) -> None:

@@ -8,10 +8,10 @@ import httpx
 
 from pipeline.context.finder import ContextFinder
 from pipeline.context.relevance.reader import SCHEMA
-from pipeline.models.base import Form, Message, Reply
-from pipeline.models.factory import Wanted, build_model
+from pipeline.models.base import Message, Reply, ReplyFormat
+from pipeline.models.factory import ModelOptions, build_model
 from pipeline.models.spec import ModelSpec
-from pipeline.models.wrappers.adaptive import Adaptive, Window
+from pipeline.models.wrappers.adaptive import AdaptiveModel, ConcurrencyWindow
 from pipeline.options import Options
 from pipeline.store import DirStore
 from pipeline.types import Issue
@@ -26,7 +26,7 @@ ISSUE = Issue(repository="a/b", title="f1 is wrong", body="m1.py adds one too ma
 
 async def test_the_context_stage_runs_on_a_real_vllm(vllm: str, tmp_path: Path) -> None:
     spec = ModelSpec(provider="openai", name=NAME, base_url=f"{vllm}/v1")
-    client = build_model(spec, api_key="", wanted=Wanted(window=LENGTH), sdk_retries=0)
+    client = build_model(spec, api_key="", options=ModelOptions(window=LENGTH), sdk_retries=0)
     big = "".join(f"def g{n}(x):\n    return x * {n}\n\n\n" for n in range(300))
     codebase = await make_codebase(tmp_path / "r.git", {**modules(12), "big.py": big})
     ranking = "<ranking>\nm1.py\nbig.py\n</ranking>"
@@ -37,23 +37,27 @@ async def test_the_context_stage_runs_on_a_real_vllm(vllm: str, tmp_path: Path) 
         told.append((done, total))
 
     try:
-        asked = Form(json_schema=SCHEMA)
+        asked = ReplyFormat(json_schema=SCHEMA)
         said = await client.complete(
             "", [Message(role="user", text="?")], call="relevance", max_tokens=40, form=asked
         )
         assert said.text.startswith("{")
         word = await client.complete(
-            "", [Message(role="user", text="?")], call="x", max_tokens=1, form=Form(alternatives=5)
+            "",
+            [Message(role="user", text="?")],
+            call="x",
+            max_tokens=1,
+            form=ReplyFormat(alternatives=5),
         )
         assert len(word.first) >= 5
         assert all(0 <= chance <= 1 for _, chance in word.first)
         assert (await _thinking(spec)).stopped in ("end", "length")
         finder = ContextFinder(
             solver=solver,
-            scout=Adaptive(client, Window(8)),
+            scout=AdaptiveModel(client, ConcurrencyWindow(8)),
             store=DirStore(tmp_path / "store"),
             options=Options(),
-            counted=counted,
+            on_progress=counted,
         )
         context = await finder.find(codebase, ISSUE)
     finally:
@@ -68,8 +72,8 @@ async def test_the_context_stage_runs_on_a_real_vllm(vllm: str, tmp_path: Path) 
 
 async def _thinking(spec: ModelSpec) -> Reply:
     """This server has no reasoning parser: it declines to limit thinking, and is asked without."""
-    wanted = Wanted(window=LENGTH, max_output=3000, thinking_tokens=1024)
-    client = build_model(spec, api_key="", wanted=wanted, sdk_retries=0)
+    wanted = ModelOptions(window=LENGTH, max_output=3000, thinking_tokens=1024)
+    client = build_model(spec, api_key="", options=wanted, sdk_retries=0)
     try:
         said = [Message(role="user", text="?")]
         return await client.complete("", said, call="testing/0", max_tokens=1100)

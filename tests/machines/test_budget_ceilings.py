@@ -9,10 +9,10 @@ import pytest
 
 from pipeline.errors import BudgetSpent
 from pipeline.models.base import ModelProfile, Price
-from pipeline.models.wrappers.metered import Meter, Metered
+from pipeline.models.wrappers.metered import Meter, MeteredModel
 from pipeline.options import Options
-from pipeline.selection.voting import good_enough
-from pipeline.solve import EFFECTIVE_KEY, Effective, Models, Solver
+from pipeline.selection.voting import is_good_enough
+from pipeline.solve import EFFECTIVE_KEY, EffectiveSetup, Models, Solver
 from pipeline.store import DirStore
 from pipeline.types import NoFix, Selection
 from tests.support.data.solver_shop import (
@@ -81,8 +81,8 @@ async def test_one_that_is_not_good_enough_is_an_honest_no_that_a_higher_ceiling
     no = await solved(shop, {**TWO, "reproduction": [SPENT]}, samples=2, approaches=False)
     assert isinstance(no, NoFix)
     assert no.reason == "out of budget"
-    assert no.learnt[0] == "The ceiling for one run is reached: $1.00 of $1.00 are spent."
-    assert len(no.learnt) > 1
+    assert no.details[0] == "The ceiling for one run is reached: $1.00 of $1.00 are spent."
+    assert len(no.details) > 1
     model = ScriptedModel(TWO)
     again = await shop.solver(model, samples=2, approaches=False).solve(ISSUE)
     assert [call for call, _ in model.asked] == ["reproduction"]
@@ -103,11 +103,11 @@ async def test_one_that_is_not_good_enough_is_an_honest_no_that_a_higher_ceiling
 def test_good_enough_is_its_own_script_and_more_than_half_of_all(
     base: list[int], runs: list[list[int]], good: bool
 ) -> None:
-    assert good_enough(table(base, runs), 0) is good
+    assert is_good_enough(table(base, runs), 0) is good
 
 
 def test_an_edit_without_a_script_of_its_own_is_not_good_enough() -> None:
-    assert not good_enough(table([2], [[0], [0]]), 1)
+    assert not is_good_enough(table([2], [[0], [0]]), 1)
 
 
 async def test_a_ceiling_reached_before_any_edit_says_what_was_spent(shop: Shop) -> None:
@@ -115,7 +115,7 @@ async def test_a_ceiling_reached_before_any_edit_says_what_was_spent(shop: Shop)
     no = await solved(shop, {**simple(GOOD_EDIT, APPROVE), "testing/0": [day]})
     assert isinstance(no, NoFix)
     assert no.reason == "out of budget"
-    assert no.learnt == (
+    assert no.details == (
         "Today's ceiling for this repository (it begins anew at 00:00 UTC) is reached: "
         "$4.50 of $5.00 are spent.",
     )
@@ -138,7 +138,7 @@ async def test_no_run_spends_more_than_its_ceiling(shop: Shop, dollars: float) -
     model = Dear({**answers, "approaches": ["None."]})
     options = Options(samples=2, rankings=1, dollars=dollars)
     solver = Solver(
-        models=Models(solver=Metered(model, meter), scout=None),
+        models=Models(solver=MeteredModel(model, meter), scout=None),
         sandbox=shop.sandbox,
         codebase=shop.codebase,
         store=store,
@@ -149,6 +149,6 @@ async def test_no_run_spends_more_than_its_ceiling(shop: Shop, dollars: float) -
     assert meter.ledger.dollars <= dollars
     # Ranking, approaches, two tests with their approvals, one edit: then it is good enough.
     assert isinstance(result, Selection) is (dollars >= 3.5)
-    kept = await store.load(EFFECTIVE_KEY, Effective)
+    kept = await store.load(EFFECTIVE_KEY, EffectiveSetup)
     assert kept is not None
     assert (kept.options, kept.temperature) == (options, 0.5)

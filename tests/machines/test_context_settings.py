@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bot.repo_config.model import RepoConfig, parse
-from pipeline.context.search.embeddings import Meaning
-from pipeline.context.server_tokens import counter_of
-from pipeline.context.tokens import ESTIMATE, TokenCounter
+from bot.repo_config.model import RepoConfig, parse_config
+from pipeline.context.search.embeddings import EmbeddingRanker
+from pipeline.context.server_tokens import open_counter
+from pipeline.context.tokens import ESTIMATOR, TokenCounter
 from pipeline.models.spec import parse_spec
 from pipeline.options import Options
 from pipeline.solve import Models, Solver
@@ -20,7 +20,7 @@ from tests.support.tokenizer import CountingServer
 
 
 def written(text: str) -> Options:
-    config = parse(text)
+    config = parse_config(text)
     assert isinstance(config, RepoConfig), config
     return config.options().model_copy(update={"samples": 1, "rankings": 1, "attempts": 4})
 
@@ -30,8 +30,8 @@ async def run(
     config: str,
     *,
     scout: bool = True,
-    meaning: Meaning | None = None,
-    scout_counter: TokenCounter = ESTIMATE,
+    meaning: EmbeddingRanker | None = None,
+    scout_counter: TokenCounter = ESTIMATOR,
 ) -> Selection | NoFix:
     model = ScriptedModel(simple(GOOD_EDIT, APPROVE))
     solver = Solver(
@@ -39,7 +39,7 @@ async def run(
             solver=model,
             scout=model if scout else None,
             scout_counter=scout_counter,
-            meaning=meaning,
+            embedding_ranker=meaning,
         ),
         sandbox=shop.sandbox,
         codebase=shop.codebase,
@@ -96,7 +96,7 @@ async def test_the_embedding_model_and_the_scouts_counter_reach_the_run(
     async with (
         served() as (meaning, _),
         counting.serve() as url,
-        counter_of(parse_spec(f"openai:m@{url}"), "") as counter,
+        open_counter(parse_spec(f"openai:m@{url}"), "") as counter,
     ):
         config = "prefilter: {use: always, keep: 9}"
         result = await run(large, config, meaning=meaning, scout_counter=counter)

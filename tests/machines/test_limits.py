@@ -48,7 +48,7 @@ class Timed(SubprocessSandbox):
 
 
 async def timed(shop: Shop, **options: float) -> Timed:
-    sandbox = Timed(await shop.codebase.tree())
+    sandbox = Timed(await shop.codebase.build_tree())
     sandbox.results = shop.sandbox.results
     sandbox.scripts, sandbox.commands = set(), set()
     shop.sandbox = sandbox

@@ -15,7 +15,7 @@ from pipeline.models.base import Model, ModelMisconfigured, ModelUnavailable
 from pipeline.models.profiles import look_up
 from pipeline.models.providers.openai_chat import OpenAIChatModel
 from pipeline.models.spec import ModelSpec
-from pipeline.models.wrappers.throttled import Throttled
+from pipeline.models.wrappers.throttled import ThrottledModel
 from pipeline.options import Options
 from pipeline.solve import Models, Solver
 from pipeline.store import DirStore
@@ -50,7 +50,7 @@ async def service(*first: dict[str, object]) -> AsyncGenerator[tuple[Model, Reco
         spec = ModelSpec(provider="openai", name="claude-haiku-4-5", base_url=f"{url}/v1")
         client = OpenAIChatModel(look_up(spec).profile, base_url=f"{url}/v1", sdk_retries=0)
         try:
-            yield Throttled(client, 8, waits=(0.0,)), server
+            yield ThrottledModel(client, 8, waits=(0.0,)), server
         finally:
             await client.aclose()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.models.base import ModelUnavailable
-from pipeline.models.likelihood import NoScore
+from pipeline.models.likelihood import ScoreUnavailable
 from pipeline.options import Options
 from pipeline.selection.judge import Judge
 from pipeline.selection.verdict import Verdict
@@ -188,7 +188,7 @@ async def test_ours_asks_the_reward_model_only_about_what_is_nearly_equal(shop: 
 
 
 @pytest.mark.parametrize(
-    "error", [ModelUnavailable("It is away."), NoScore("It gave no log-probabilities.")]
+    "error", [ModelUnavailable("It is away."), ScoreUnavailable("It gave no log-probabilities.")]
 )
 async def test_a_reward_model_that_gives_nothing_is_said_and_left_out(
     shop: Shop, error: Exception
@@ -243,7 +243,7 @@ async def test_below_the_threshold_nothing_is_proposed_and_all_is_told(shop: Sho
     no = await solver(shop, "evidence", model, None, samples=4, confidence=0.999).solve(ISSUE)
     assert isinstance(no, NoFix)
     assert no.reason == "not sure enough"
-    assert "below 100%" in no.learnt[0] or "below 99" in no.learnt[0]
+    assert "below 100%" in no.details[0] or "below 99" in no.details[0]
     assert "total([1, 2])" in no.script
     assert no.suspects == ("shop/till.py",)
     assert asked(model, "reproduction") == 0

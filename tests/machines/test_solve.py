@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.context.files.cache import place_of
+from pipeline.context.files.cache import cache_path
 from pipeline.errors import BudgetSpent
 from pipeline.models.base import (
     ContextTooLong,
@@ -17,7 +17,7 @@ from pipeline.models.base import (
 )
 from pipeline.store import DirStore, Store
 from pipeline.types import NoFix, Selection
-from pipeline.workflows.plan import ESTIMATE_KEY, Estimate
+from pipeline.workflows.plan import ESTIMATE_KEY, CostEstimate
 from tests.support.data.solver_shop import (
     ABSOLUTE_EDIT,
     APPROVE,
@@ -119,7 +119,7 @@ async def test_a_worker_killed_before_any_checkpoint_repeats_at_most_one_call(
     assert len(counting.saved) > 15
     for dies_at in range(1, len(counting.saved) + 1):
         # Verdicts of earlier runs, which the mirror keeps, would be saved no more.
-        place_of(shop.codebase.git_dir).unlink()
+        cache_path(shop.codebase.git_dir).unlink()
         folder, model = tmp_path / f"dies-{dies_at}", ScriptedModel(answers)
         with pytest.raises(Killed):
             await solved(shop, model, store=DyingStore(folder, dies_at))
@@ -181,13 +181,13 @@ async def test_an_edit_that_breaks_the_suite_yields_to_the_next_finalist(shop: S
 async def test_edits_that_all_break_the_suite_are_no_fix(shop: Shop) -> None:
     no = await unsolved(shop, ScriptedModel(simple(BREAKING_EDIT, APPROVE)))
     assert no.reason == "edits break tests"
-    assert "tests/test_till.py::test_count" in no.learnt[0]
+    assert "tests/test_till.py::test_count" in no.details[0]
 
 
 async def test_an_edit_that_passes_no_test_is_no_fix(shop: Shop) -> None:
     no = await unsolved(shop, ScriptedModel(simple(WRONG_EDIT, APPROVE)))
     assert no.reason == "no edit passes its test"
-    assert no.learnt
+    assert no.details
 
 
 async def test_a_script_that_never_reports_the_issue_is_no_reproduction(shop: Shop) -> None:
@@ -287,7 +287,7 @@ async def test_a_reproduction_that_is_never_confirmed_is_no_fix(shop: Shop) -> N
     answers = simple(GOOD_EDIT, APPROVE, reproduction=[TEST_FILE.replace("== 3", "== 99")])
     no = await unsolved(shop, ScriptedModel(answers))
     assert no.reason == "reproduction not confirmed"
-    assert "does not pass with the edit" in no.learnt[0]
+    assert "does not pass with the edit" in no.details[0]
 
 
 async def test_the_reproduction_test_keeps_out_of_what_must_not_be_touched(shop: Shop) -> None:
@@ -301,7 +301,7 @@ async def test_without_a_place_for_a_test_there_is_no_fix_and_nothing_is_asked(s
     no = await shop.solver(model, never_touch=("**/test_*.py",)).solve(ISSUE)
     assert isinstance(no, NoFix)
     assert no.reason == "reproduction not confirmed"
-    assert "never_touch" in no.learnt[0]
+    assert "never_touch" in no.details[0]
     assert "reproduction" not in {call for call, _ in model.asked}
 
 
@@ -364,7 +364,7 @@ async def test_a_repository_without_python_is_said_to_have_none(tmp_path: Path) 
     shop = await open_shop(tmp_path, {"main.go": "package main\n"})
     no = await unsolved(shop, ScriptedModel({}))
     assert no.reason == "no source files"
-    assert "no Python file" in no.learnt[0]
+    assert "no Python file" in no.details[0]
 
 
 async def test_an_issue_about_nothing_in_the_code_has_no_relevant_files(tmp_path: Path) -> None:
@@ -385,7 +385,7 @@ async def test_what_the_samples_will_cost_is_said_and_kept(shop: Shop) -> None:
     shop.tell = lambda stage, detail: told.append(f"{stage}: {detail}")
     await solved(shop, PricedModel(simple(GOOD_EDIT, APPROVE)))
     assert any(re.fullmatch(r"samples: writing 1 .*cost about \$\d\.\d\d", line) for line in told)
-    kept = await DirStore(shop.folder / "store").load(ESTIMATE_KEY, Estimate)
+    kept = await DirStore(shop.folder / "store").load(ESTIMATE_KEY, CostEstimate)
     assert kept is not None
     assert kept.most > kept.dollars > 0
 

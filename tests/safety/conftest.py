@@ -10,19 +10,19 @@ import pytest
 
 from sandbox.docker.address import DockerAddress
 from sandbox.docker.client import connect
-from sandbox.docker.engine import DockerEngine, DockerSandbox
-from sandbox.execution.probe import Mode
+from sandbox.docker.engine import DockerEngine, SandboxSession
+from sandbox.execution.probe import ConfiguredMode
 from sandbox.limits import Limits
 from tests.support.docker import (
     OWNER,
     ca_bundle,
     containers_of,
     mode,
-    prepare_package,
+    prepare_package_image,
     run_id,
-    until_idle,
+    wait_until_idle,
 )
-from tests.support.own_docker_daemon import OwnDaemon, can_run
+from tests.support.own_docker_daemon import OwnDaemon, can_run_own_daemon
 
 __all__ = ["ca_bundle", "mode", "run_id"]
 
@@ -80,7 +80,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def gvisor(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, mode: Mode
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, mode: ConfiguredMode
 ) -> Iterator[OwnDaemon | None]:
     """A daemon of our own with runsc, if `--gvisor` asks for it."""
     if not request.config.getoption("--gvisor", default=False):
@@ -88,7 +88,7 @@ def gvisor(
         return
     if mode == "warm":
         pytest.skip("gVisor has no overlay for a world: each execution has its own container")
-    if RUNSC is None or not can_run():
+    if RUNSC is None or not can_run_own_daemon():
         pytest.fail("--gvisor needs runsc, dockerd and root")
     runtimes = {"runsc": {"path": RUNSC, "runtimeArgs": ARGUMENTS}}
     with OwnDaemon(tmp_path_factory.mktemp("gvisor"), runtimes=runtimes) as own:
@@ -117,20 +117,22 @@ def prepared(
 
     async def build() -> str:
         try:
-            return await prepare_package(builder, tmp_path_factory.mktemp("package"))
+            return await prepare_package_image(builder, tmp_path_factory.mktemp("package"))
         finally:
             await builder.close()
 
     image = asyncio.run(build())
     if gvisor:
         here = connect(None)
-        gvisor.take(image, here)
+        gvisor.copy_image(image, here)
         here.close()
     return image
 
 
 @pytest.fixture(scope="session")
-def engine(ca_bundle: Path | None, mode: Mode, gvisor: OwnDaemon | None) -> Iterator[DockerEngine]:
+def engine(
+    ca_bundle: Path | None, mode: ConfiguredMode, gvisor: OwnDaemon | None
+) -> Iterator[DockerEngine]:
     address = DockerAddress(gvisor.url) if gvisor else None
     runtime = "runsc" if gvisor else "auto"
     limits = Limits(seconds=30, memory_mb=256, disk_mb=64, processes=64)
@@ -160,9 +162,9 @@ async def sandbox(
     prepared: str,
     run_id: str,
     daemon: docker.APIClient,
-    mode: Mode,
+    mode: ConfiguredMode,
     untouched: str,
-) -> AsyncIterator[DockerSandbox]:
+) -> AsyncIterator[SandboxSession]:
     """A sandbox to attack. Afterwards the next execution in it sees a world as new."""
     async with engine.open(prepared, run_id=run_id) as opened:
         yield opened
@@ -170,5 +172,5 @@ async def sandbox(
         lanes = containers_of(daemon, run_id)
         assert bool(lanes) == (mode == "warm")
         for lane in lanes:
-            await until_idle(daemon, lane)
+            await wait_until_idle(daemon, lane)
     assert containers_of(daemon, run_id) == []

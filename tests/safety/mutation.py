@@ -91,7 +91,7 @@ ENDLESS: Final = """\
             os.wait4(-1, 0)
 """
 DROP: Final = "    kernel.drop_capabilities()\n"
-FILTERED: Final = "    kernel.install_filter(walls.filter)\n"
+FILTERED: Final = "    kernel.install_filter(limits.filter)\n"
 NO_HANDLER: Final = "    signal.signal(signal.SIGINT, signal.SIG_DFL)\n"
 OLD_CALLS: Final = (
     PROFILE,

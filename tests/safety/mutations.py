@@ -78,7 +78,7 @@ WALLS: Final = (
             (CONTAINER, 'network_mode="none"', 'network_mode="bridge"'),
             (CONTAINER, "network_disabled=True", "network_disabled=False"),
             (INSIDE, "    | kernel.CLONE_NEWNET\n", ""),
-            (WORLD, "    loopback_up()\n", ""),
+            (WORLD, "    enable_loopback()\n", ""),
         ),
         NETWORK,
     ),
@@ -94,7 +94,7 @@ WALLS: Final = (
         "warm",
         (
             (CONTAINER, '"no-new-privileges:true", ', ""),
-            (INSIDE, "    kernel.no_new_privileges()\n", ""),
+            (INSIDE, "    kernel.set_no_new_privileges()\n", ""),
             # In this order the kernel takes a filter from who could gain privileges.
             (INSIDE, DROP + FILTERED, FILTERED + DROP),
         ),
@@ -110,7 +110,14 @@ WALLS: Final = (
     Wall(
         "the 32-bit door",
         "warm",
-        (OLD_CALLS, (FILTER, "if_true=1) + answer(KILL)", "if_true=1) + answer(ALLOW)")),
+        (
+            OLD_CALLS,
+            (
+                FILTER,
+                "if_true=1) + return_instruction(KILL)",
+                "if_true=1) + return_instruction(ALLOW)",
+            ),
+        ),
         OLD_DOOR,
     ),
     Wall("the 32-bit door", "cold", (OLD_CALLS,), OLD_DOOR),
@@ -151,7 +158,7 @@ WALLS: Final = (
     Wall(
         "limit of output",
         "cold",
-        ((DIALOGUE, "while self.output.total <= self._most_output:", "while True:"),),
+        ((DIALOGUE, "while self.output.total <= self._max_output:", "while True:"),),
         FLOOD,
     ),
     Wall(

@@ -34,14 +34,14 @@ FIRST: Final = (
     Wall(
         "network namespace of a world",
         "warm",
-        ((INSIDE, "    | kernel.CLONE_NEWNET\n", ""), (WORLD, "    loopback_up()\n", "")),
+        ((INSIDE, "    | kernel.CLONE_NEWNET\n", ""), (WORLD, "    enable_loopback()\n", "")),
         LEFT,
     ),
     Wall("ipc namespace", "warm", ((INSIDE, "    | kernel.CLONE_NEWIPC\n", ""),), LEFT),
     Wall(
         "second system-call filter",
         "warm",
-        ((INSIDE, "    kernel.install_filter(walls.filter)\n", ""),),
+        ((INSIDE, "    kernel.install_filter(limits.filter)\n", ""),),
         ("test_privilege.py::test_no_new_namespace_of_any_kind", *CALLS),
     ),
     Wall(
@@ -53,44 +53,50 @@ FIRST: Final = (
     Wall(
         "handles closed",
         "warm",
-        ((INSIDE, "inheritable=target < ORDERS", "inheritable=True"),),
+        ((INSIDE, "inheritable=target < JOB_INPUT", "inheritable=True"),),
         REACHED,
     ),
     Wall(
         "number of processes of a world",
         "warm",
-        (PIDS, (INSIDE, "walls.processes + 1", "4096")),
+        (PIDS, (INSIDE, "limits.processes + 1", "4096")),
         PROCESSES,
     ),
     Wall(
         "size of a file",
         "warm",
-        ((INSIDE, "        (resource.RLIMIT_FSIZE, walls.file_bytes),\n", ""),),
+        ((INSIDE, "        (resource.RLIMIT_FSIZE, limits.file_bytes),\n", ""),),
         ("test_resources.py::test_a_file_has_a_largest_size",),
     ),
     Wall(
         "size of a world's disk",
         "warm",
-        (("sandbox/guest/supervisor/serve.py", "size={setting['disk_mb']}m", "size=2048m"),),
+        (("sandbox/guest/supervisor/serve.py", "size={settings['disk_mb']}m", "size=2048m"),),
         DISKS,
     ),
     Wall("inodes of /dev/shm", "warm", ((WORLD, "nr_inodes=10000", "nr_inodes=20000"),), INODES),
     Wall(
         "private /dev/shm",
         "warm",
-        ((WORLD, '    mount("tmpfs", "/dev/shm", "tmpfs", NOTHING, SHARED_MEMORY)', "    pass"),),
+        (
+            (
+                WORLD,
+                '    mount("tmpfs", "/dev/shm", "tmpfs", NOEXEC_FLAGS, SHARED_MEMORY)',
+                "    pass",
+            ),
+        ),
         INODES,
     ),
     Wall(
         "limit of output",
         "warm",
-        ((WATCH, "                return End.OUTPUT", "                pass"),),
+        ((WATCH, "                return GuestEnding.OUTPUT", "                pass"),),
         ("test_resources.py::test_endless_output_is_cut",),
     ),
     Wall(
         "wall clock",
         "warm",
-        ((WATCH, "self._begun + self._patience.seconds", "self._begun + 30"),),
+        ((WATCH, "self._started_at + self._limits.seconds", "self._started_at + 30"),),
         ("test_processes.py::test_ignoring_every_signal_buys_no_time",),
     ),
     Wall(
@@ -102,7 +108,7 @@ FIRST: Final = (
     Wall(
         "edits out of sight",
         "warm",
-        ((WORLD, '    mount(OURS, STATE, "none", MS_BIND)\n', ""),),
+        ((WORLD, '    mount(CAPUCHIN_FOLDER, STATE, "none", MS_BIND)\n', ""),),
         OTHERS,
     ),
     Wall(

@@ -27,7 +27,7 @@ from sandbox.docker.client import connect
 from sandbox.docker.engine import DockerEngine
 from tests.safety.mutation import Wall
 from tests.safety.mutations import WALLS
-from tests.support.docker import prepare_package
+from tests.support.docker import prepare_package_image
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 COPIED: Final = ("bot", "pipeline", "prompts", "sandbox", "tests")
@@ -125,7 +125,7 @@ async def prepare() -> str:
     engine = DockerEngine(ca_bundle=bundle if bundle.is_file() else None, owner="tests-without")
     with tempfile.TemporaryDirectory() as folder:
         try:
-            return await prepare_package(engine, Path(folder))
+            return await prepare_package_image(engine, Path(folder))
         finally:
             await engine.close()
 

@@ -9,7 +9,7 @@ import pytest
 
 from sandbox.base import EnvironmentFailed
 from sandbox.docker.engine import DockerEngine
-from sandbox.execution.probe import Mode
+from sandbox.execution.probe import ConfiguredMode
 from tests.support.docker import containers_of, make_tree
 
 KNOCK = """
@@ -24,7 +24,7 @@ for address in ("169.254.169.254", "169.254.170.2", "100.100.100.200"):
 
 
 @pytest.fixture(autouse=True)
-def once(mode: Mode) -> None:
+def once(mode: ConfiguredMode) -> None:
     if mode == "cold":
         pytest.skip("builds are the same in both")
 

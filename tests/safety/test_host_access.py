@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox.docker.engine import DockerSandbox
+from sandbox.docker.engine import SandboxSession
 from tests.support.own_docker_daemon import OwnDaemon
 
 
-async def test_proc_and_sys_tell_nothing_of_the_host(sandbox: DockerSandbox) -> None:
+async def test_proc_and_sys_tell_nothing_of_the_host(sandbox: SandboxSession) -> None:
     run = await sandbox.run_script("""
 import os
 for path in ("/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/sched_debug", "/proc/kmsg",
@@ -30,7 +30,7 @@ for pid in filter(str.isdigit, os.listdir("/proc")):
 
 
 async def test_no_host_path_socket_or_device_is_there(
-    sandbox: DockerSandbox, gvisor: OwnDaemon | None
+    sandbox: SandboxSession, gvisor: OwnDaemon | None
 ) -> None:
     run = await sandbox.run_script("""
 import glob, os, stat
@@ -48,7 +48,7 @@ print(found, characters - {"null", "zero", "full", "random", "urandom", "tty", "
 
 
 async def test_the_hosts_environment_stays_there(
-    sandbox: DockerSandbox, monkeypatch: pytest.MonkeyPatch
+    sandbox: SandboxSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CAPUCHIN_CANARY", "should-not-leak")
     run = await sandbox.run_script("""
@@ -61,7 +61,7 @@ except OSError: pass
     assert run.output == ours
 
 
-async def test_no_network_answers(sandbox: DockerSandbox) -> None:
+async def test_no_network_answers(sandbox: SandboxSession) -> None:
     run = await sandbox.run_script("""
 import socket
 for family, address in (
@@ -78,7 +78,7 @@ print([line.split(":")[0].strip() for line in open("/proc/net/dev") if ":" in li
     assert run.output == "['lo']\n"
 
 
-async def test_only_the_plain_families_of_sockets_open(sandbox: DockerSandbox) -> None:
+async def test_only_the_plain_families_of_sockets_open(sandbox: SandboxSession) -> None:
     run = await sandbox.run_script("""
 import socket
 opened = set()

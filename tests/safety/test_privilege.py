@@ -8,7 +8,7 @@ import platform
 import pytest
 
 from sandbox.base import Ending
-from sandbox.docker.engine import DockerSandbox
+from sandbox.docker.engine import SandboxSession
 from sandbox.guest.supervisor.seccomp import FORBIDDEN
 from tests.support.own_docker_daemon import OwnDaemon
 
@@ -25,7 +25,7 @@ print("done")
 """
 
 
-async def test_no_dangerous_system_call_gets_through(sandbox: DockerSandbox) -> None:
+async def test_no_dangerous_system_call_gets_through(sandbox: SandboxSession) -> None:
     """Without pointers: who is not stopped at the door answers EINVAL or EFAULT."""
     column = ["x86_64", "aarch64"].index(platform.machine())
     calls = {name: both[column] for name, both in FORBIDDEN.items() if both[column] is not None}
@@ -33,7 +33,7 @@ async def test_no_dangerous_system_call_gets_through(sandbox: DockerSandbox) -> 
     assert run.output == "done\n"
 
 
-async def test_it_has_no_right_that_it_could_use_or_get_back(sandbox: DockerSandbox) -> None:
+async def test_it_has_no_right_that_it_could_use_or_get_back(sandbox: SandboxSession) -> None:
     run = await sandbox.run_script("""
 import os
 print(os.getresuid(), os.getresgid(), os.getgroups())
@@ -47,7 +47,7 @@ print(*(f"{name} {int(fields[name], 16)}" for name in names))
     )
 
 
-async def test_no_new_namespace_of_any_kind(sandbox: DockerSandbox) -> None:
+async def test_no_new_namespace_of_any_kind(sandbox: SandboxSession) -> None:
     run = await sandbox.run_script("""
 import ctypes, os, platform
 libc = ctypes.CDLL(None, use_errno=True)
@@ -67,7 +67,7 @@ print(libc.mount(b"tmpfs", b"/tmp/m", b"tmpfs", 0, None), libc.umount2(b"/tmp", 
 
 
 async def test_walls_cannot_be_taken_down_from_inside(
-    sandbox: DockerSandbox, gvisor: OwnDaemon | None
+    sandbox: SandboxSession, gvisor: OwnDaemon | None
 ) -> None:
     run = await sandbox.run_script("""
 import ctypes, os, resource
@@ -89,7 +89,7 @@ except OSError: pass
     assert run.output == ("-1\nNICE\n" if gvisor else "-1\n")
 
 
-async def test_a_set_user_id_program_gives_nothing(sandbox: DockerSandbox) -> None:
+async def test_a_set_user_id_program_gives_nothing(sandbox: SandboxSession) -> None:
     run = await sandbox.run_script("""
 import os, shutil, subprocess
 shutil.copy("/bin/sh", "/tmp/sh"); os.chmod("/tmp/sh", 0o6755)
@@ -101,7 +101,7 @@ print(subprocess.run("find / -xdev -perm /6000 -type f 2>/dev/null", shell=True,
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the old door is of x86")
-async def test_the_32_bit_door_is_shut(sandbox: DockerSandbox) -> None:
+async def test_the_32_bit_door_is_shut(sandbox: SandboxSession) -> None:
     """`int 0x80` numbers system calls otherwise: a filter that forgot it would be no filter."""
     run = await sandbox.run_script(r"""
 import ctypes, mmap
@@ -114,7 +114,7 @@ print("got", ctypes.CFUNCTYPE(ctypes.c_int)(address)())
     assert (run.ending, run.output) == (Ending.KILLED, "before\n")
 
 
-async def test_devices_cannot_be_made(sandbox: DockerSandbox) -> None:
+async def test_devices_cannot_be_made(sandbox: SandboxSession) -> None:
     run = await sandbox.run_script("""
 import os
 for kind, name in ((0o60666, "block"), (0o20666, "character")):

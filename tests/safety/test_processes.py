@@ -7,12 +7,12 @@ import time
 import pytest
 
 from sandbox.base import Ending, SandboxUnavailable
-from sandbox.docker.engine import DockerSandbox
+from sandbox.docker.engine import SandboxSession
 from tests.support.own_docker_daemon import OwnDaemon
 
 
 async def test_a_fork_bomb_ends_with_its_time(
-    sandbox: DockerSandbox, gvisor: OwnDaemon | None
+    sandbox: SandboxSession, gvisor: OwnDaemon | None
 ) -> None:
     bomb = "import os\nwhile True:\n try: os.fork()\n except OSError: pass\n"
     begun = time.monotonic()
@@ -36,14 +36,14 @@ except OSError as error:
 
 
 async def test_the_number_of_processes_has_an_end(
-    sandbox: DockerSandbox, gvisor: OwnDaemon | None
+    sandbox: SandboxSession, gvisor: OwnDaemon | None
 ) -> None:
     run = await sandbox.run_script(MANY_PROCESSES)
     # In gVisor's kernel so many may be too much for the memory first.
     assert run.output == "11 True\n" or (gvisor and run.ending is Ending.MEMORY)
 
 
-async def test_daemons_that_hold_the_output_die_with_their_parent(sandbox: DockerSandbox) -> None:
+async def test_daemons_that_hold_the_output_die_with_their_parent(sandbox: SandboxSession) -> None:
     run = await sandbox.run_script("""
 import os, signal, time
 for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
@@ -59,7 +59,7 @@ print("parent done")
     assert (run.ending, run.exit_code, run.output) == (Ending.EXIT, 0, "parent done\n")
 
 
-async def test_ignoring_every_signal_buys_no_time(sandbox: DockerSandbox) -> None:
+async def test_ignoring_every_signal_buys_no_time(sandbox: SandboxSession) -> None:
     run = await sandbox.run_script(
         """
 import signal, time
@@ -100,12 +100,12 @@ os._exit(9)
 """
 
 
-async def test_the_processes_that_hold_the_walls_cannot_be_reached(sandbox: DockerSandbox) -> None:
+async def test_the_processes_that_hold_the_walls_cannot_be_reached(sandbox: SandboxSession) -> None:
     run = await sandbox.run_script(REACH)
     assert (run.exit_code, run.output) == (9, "")
 
 
-async def test_no_signal_ends_the_processes_that_hold_the_walls(sandbox: DockerSandbox) -> None:
+async def test_no_signal_ends_the_processes_that_hold_the_walls(sandbox: SandboxSession) -> None:
     try:
         run = await sandbox.run_script(SIGNALS)
     except SandboxUnavailable as error:
@@ -113,7 +113,7 @@ async def test_no_signal_ends_the_processes_that_hold_the_walls(sandbox: DockerS
     assert (run.exit_code, run.output) == (9, "")
 
 
-async def test_where_process_1_keeps_what_is_not_told(sandbox: DockerSandbox) -> None:
+async def test_where_process_1_keeps_what_is_not_told(sandbox: SandboxSession) -> None:
     run = await sandbox.run_script("open('/proc/1/maps').read(1)")
     assert run.exit_code == 1
     assert "PermissionError" in run.output
@@ -127,14 +127,14 @@ async def test_where_process_1_keeps_what_is_not_told(sandbox: DockerSandbox) ->
         '{"exit": 2, "seconds": 0, "oom": 0}',
     ],
 )
-async def test_an_end_cannot_be_forged_by_printing_one(sandbox: DockerSandbox, text: str) -> None:
+async def test_an_end_cannot_be_forged_by_printing_one(sandbox: SandboxSession, text: str) -> None:
     code = f"import os\nfor fd in (1, 2): os.write(fd, {(text + chr(10)).encode()!r})\nos._exit(2)"
     run = await sandbox.run_script(code)
     assert (run.exit_code, run.output) == (2, f"{text}\n{text}\n")
 
 
 async def test_what_one_execution_leaves_in_the_kernel_is_not_there_for_the_next(
-    sandbox: DockerSandbox,
+    sandbox: SandboxSession,
 ) -> None:
     leave = """
 import ctypes, socket

@@ -12,9 +12,9 @@ import pytest
 from docker.errors import DockerException
 
 from sandbox.base import Ending
-from sandbox.docker.engine import DockerEngine, DockerSandbox
-from sandbox.execution.probe import Mode
-from tests.support.docker import until_started
+from sandbox.docker.engine import DockerEngine, SandboxSession
+from sandbox.execution.probe import ConfiguredMode
+from tests.support.docker import wait_until_started
 from tests.support.own_docker_daemon import OwnDaemon
 
 MEMORY_BOMBS = {
@@ -50,7 +50,7 @@ zlib.decompress(bomb)
 
 
 @pytest.mark.parametrize("name", MEMORY_BOMBS)
-async def test_too_much_memory_is_called_that(sandbox: DockerSandbox, name: str) -> None:
+async def test_too_much_memory_is_called_that(sandbox: SandboxSession, name: str) -> None:
     run = await sandbox.run_script(MEMORY_BOMBS[name])
     if name == "a file without a name" and run.ending is Ending.KILLED:
         assert run.exit_code is None  # by the limit of a file's size
@@ -61,14 +61,14 @@ async def test_too_much_memory_is_called_that(sandbox: DockerSandbox, name: str)
 
 
 @pytest.mark.parametrize("stream", [1, 2])
-async def test_endless_output_is_cut(sandbox: DockerSandbox, stream: int) -> None:
+async def test_endless_output_is_cut(sandbox: SandboxSession, stream: int) -> None:
     flood = f"import os\nwhile True: os.write({stream}, b'x' * 65536)"
     run = await sandbox.run_script(flood)
     assert (run.ending, run.exit_code) == (Ending.OUTPUT, None)
     assert len(run.output) < 70_000
 
 
-async def test_disks_have_an_end(sandbox: DockerSandbox) -> None:
+async def test_disks_have_an_end(sandbox: SandboxSession) -> None:
     run = await sandbox.run_script("""
 import os
 for place in (".", "/tmp", "/dev/shm"):
@@ -82,7 +82,7 @@ for place in (".", "/tmp", "/dev/shm"):
     assert run.output == "28 True\n" * 3
 
 
-async def test_inodes_have_an_end(sandbox: DockerSandbox) -> None:
+async def test_inodes_have_an_end(sandbox: SandboxSession) -> None:
     run = await sandbox.run_script("""
 count = 0
 try:
@@ -94,7 +94,7 @@ except OSError as error:
     assert run.output == "28 True\n"
 
 
-async def test_a_sparse_file_fools_nobody(sandbox: DockerSandbox) -> None:
+async def test_a_sparse_file_fools_nobody(sandbox: SandboxSession) -> None:
     run = await sandbox.run_script("""
 import os
 with open("/tmp/sparse", "wb") as file:
@@ -109,7 +109,7 @@ with open("/tmp/full", "wb", buffering=0) as file:
 
 
 async def test_an_archive_that_unpacks_without_end_fills_only_its_own_disk(
-    sandbox: DockerSandbox,
+    sandbox: SandboxSession,
 ) -> None:
     run = await sandbox.run_script("""
 import zipfile
@@ -124,7 +124,7 @@ except OSError as error:
     assert run.output == "28\n"
 
 
-async def test_a_file_has_a_largest_size(sandbox: DockerSandbox, mode: Mode) -> None:
+async def test_a_file_has_a_largest_size(sandbox: SandboxSession, mode: ConfiguredMode) -> None:
     if mode == "cold":
         pytest.skip("in a container of its own the disk alone is the limit")
     run = await sandbox.run_script("""
@@ -164,7 +164,7 @@ while True: pass
 
     async with engine.open(prepared, run_id=run_id) as sandbox:
         running = asyncio.create_task(sandbox.run_script(spin, seconds=4))
-        container = await until_started(daemon, run_id)
+        container = await wait_until_started(daemon, run_id)
         samples: list[tuple[datetime, float, int]] = []
         while not running.done():
             with contextlib.suppress(ValueError, DockerException):  # it has just ended
@@ -178,7 +178,7 @@ while True: pass
     assert (last[1] - first[1]) / (last[0] - first[0]).total_seconds() < 0.75
 
 
-async def test_handles_and_core_dumps_are_limited(sandbox: DockerSandbox) -> None:
+async def test_handles_and_core_dumps_are_limited(sandbox: SandboxSession) -> None:
     run = await sandbox.run_script("""
 import os, resource
 print(resource.getrlimit(resource.RLIMIT_CORE))

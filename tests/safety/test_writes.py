@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sandbox.base import PatchRejected
-from sandbox.docker.engine import DockerSandbox
+from sandbox.docker.engine import SandboxSession
 from tests.contracts.sandbox.test_diffs import FIX
 from tests.support.own_docker_daemon import OwnDaemon
 
@@ -14,7 +14,7 @@ OTHER = "--- /dev/null\n+++ b/other.py\n@@ -0,0 +1 @@\n+OTHER = 1\n"
 
 
 async def test_no_path_takes_a_write_but_the_three_that_are_its_own(
-    sandbox: DockerSandbox, gvisor: OwnDaemon | None
+    sandbox: SandboxSession, gvisor: OwnDaemon | None
 ) -> None:
     run = await sandbox.run_script("""
 import os
@@ -41,7 +41,7 @@ for folder, folders, names in os.walk("/"):
     assert set(run.output.splitlines()) == own
 
 
-async def test_other_edits_and_other_tests_are_out_of_reach(sandbox: DockerSandbox) -> None:
+async def test_other_edits_and_other_tests_are_out_of_reach(sandbox: SandboxSession) -> None:
     """Process 1 of a lane and the program have one uid: only the covered folder is between."""
     assert (await sandbox.run_script(SHOW, diffs=[FIX])).output == "4\n"
     run = await sandbox.run_script(
@@ -71,14 +71,14 @@ open("other.py", "w").write("OTHER = 'planted'")
     "path", [".git/hooks/post-checkout", ".git/config", "../outside", "/tmp/outside", "a/../../b"]
 )
 async def test_a_diff_cannot_write_gits_own_files_or_outside(
-    sandbox: DockerSandbox, path: str
+    sandbox: SandboxSession, path: str
 ) -> None:
     diff = f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+x\n"
     with pytest.raises(PatchRejected):
         await sandbox.run_command(["true"], diffs=[diff])
 
 
-async def test_a_diff_cannot_write_through_a_link_of_another(sandbox: DockerSandbox) -> None:
+async def test_a_diff_cannot_write_through_a_link_of_another(sandbox: SandboxSession) -> None:
     link = """\
 diff --git a/way b/way
 new file mode 120000
@@ -93,7 +93,7 @@ new file mode 120000
         await sandbox.run_command(["true"], diffs=[link, through])
 
 
-async def test_links_lead_nowhere(sandbox: DockerSandbox) -> None:
+async def test_links_lead_nowhere(sandbox: SandboxSession) -> None:
     """Neither to what is not ours to read, nor to a file that others see too."""
     assert (await sandbox.run_script(SHOW, diffs=[FIX])).output == "4\n"
     run = await sandbox.run_script("""
@@ -118,7 +118,7 @@ for source in shared:
 
 
 async def test_filters_hooks_and_configuration_of_the_checkout_run_nowhere(
-    sandbox: DockerSandbox,
+    sandbox: SandboxSession,
 ) -> None:
     evil = "touch /testbed/ran /tmp/ran; cat"
     # What git takes for a repository where it finds it, without a folder called .git.

@@ -20,11 +20,11 @@ from pipeline.store import DirStore
 from sandbox.base import Execution
 from sandbox.docker.address import DockerAddress
 from sandbox.docker.engine import DockerEngine
-from sandbox.execution.probe import Mode
+from sandbox.execution.probe import ConfiguredMode
 from sandbox.layout import LABEL_OWNER
 from tests.soak import worker
 from tests.soak.worker import EDITS, OWNER, TESTS
-from tests.support.own_docker_daemon import OwnDaemon, can_run
+from tests.support.own_docker_daemon import OwnDaemon, can_run_own_daemon
 
 SEED = 20261121
 KILLS = ("worker", "container", "container", "daemon", "worker", "container", "daemon", "worker")
@@ -33,7 +33,7 @@ MOST_SECONDS = 180
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnDaemon]:
-    if not can_run():
+    if not can_run_own_daemon():
         pytest.skip("this needs root and dockerd: it kills a Docker daemon of its own")
     with OwnDaemon(tmp_path_factory.mktemp("dockerd")) as daemon:
         yield daemon
@@ -41,9 +41,9 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnDaemon]:
 
 
 def test_nothing_is_lost_and_nothing_is_left(
-    own: OwnDaemon, prepared: str, daemon: docker.APIClient, mode: Mode, tmp_path: Path
+    own: OwnDaemon, prepared: str, daemon: docker.APIClient, mode: ConfiguredMode, tmp_path: Path
 ) -> None:
-    own.take(prepared, daemon)
+    own.copy_image(prepared, daemon)
     storm = Storm(own, [str(tmp_path), own.url, prepared, mode], tmp_path / "runs")
     storm.rage()
     store = DirStore(tmp_path)

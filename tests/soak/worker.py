@@ -11,12 +11,12 @@ import sys
 from pathlib import Path
 from typing import cast
 
-from pipeline.concurrency import together
+from pipeline.concurrency import gather_all
 from pipeline.store import DirStore
 from sandbox.base import Execution, SandboxUnavailable
 from sandbox.docker.address import DockerAddress
 from sandbox.docker.engine import DockerEngine
-from sandbox.execution.probe import Mode
+from sandbox.execution.probe import ConfiguredMode
 from sandbox.limits import Limits
 
 EDITS, TESTS = 20, 10
@@ -55,7 +55,7 @@ async def work(store: DirStore, engine: DockerEngine, image: str) -> None:
                 run = await sandbox.run_script(script(test), diffs=(diff(edit),))
                 await store.save(key(edit, test), run)
 
-        await together(one(edit, test) for edit in range(EDITS) for test in range(TESTS))
+        await gather_all(one(edit, test) for edit in range(EDITS) for test in range(TESTS))
 
 
 async def main(folder: str, url: str, image: str, mode: str) -> None:
@@ -64,7 +64,7 @@ async def main(folder: str, url: str, image: str, mode: str) -> None:
         engine = DockerEngine(
             limits=Limits(seconds=30, memory_mb=128, disk_mb=16, processes=32),
             owner=OWNER,
-            mode=cast(Mode, mode),
+            mode=cast(ConfiguredMode, mode),
             address=DockerAddress(url),
         )
         try:

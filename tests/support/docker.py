@@ -16,8 +16,8 @@ import docker
 import pytest
 
 from sandbox.docker.client import connect
-from sandbox.docker.engine import DockerEngine, DockerSandbox
-from sandbox.execution.probe import Mode
+from sandbox.docker.engine import DockerEngine, SandboxSession
+from sandbox.execution.probe import ConfiguredMode
 from sandbox.layout import LABEL_RUN
 from sandbox.limits import Limits
 from sandbox.tree import Tree
@@ -71,13 +71,13 @@ def ca_bundle() -> Path | None:
 
 
 @pytest.fixture(scope="session", params=["warm", "cold"])
-def mode(request: pytest.FixtureRequest) -> Mode:
+def mode(request: pytest.FixtureRequest) -> ConfiguredMode:
     """Both ways of holding executions keep the same promises."""
     return request.param
 
 
 @pytest.fixture(scope="session")
-def engine(ca_bundle: Path | None, mode: Mode) -> Iterator[DockerEngine]:
+def engine(ca_bundle: Path | None, mode: ConfiguredMode) -> Iterator[DockerEngine]:
     with engine_in(mode, ca_bundle) as made:
         yield made
 
@@ -93,14 +93,14 @@ def any_engine(ca_bundle: Path | None) -> Iterator[DockerEngine]:
 
 
 @contextmanager
-def engine_in(mode: Mode, ca_bundle: Path | None) -> Generator[DockerEngine]:
+def engine_in(mode: ConfiguredMode, ca_bundle: Path | None) -> Generator[DockerEngine]:
     limits = Limits(seconds=30, memory_mb=256, disk_mb=64, processes=64)
     made = DockerEngine(limits=limits, ca_bundle=ca_bundle, owner=OWNER, mode=mode)
     yield made
     asyncio.run(made.close())
 
 
-async def prepare_package(engine: DockerEngine, directory: Path) -> str:
+async def prepare_package_image(engine: DockerEngine, directory: Path) -> str:
     """The image of `PACKAGE`, installed with pytest."""
     make_tree(directory, PACKAGE)
     (directory / "src/shop/link.py").symlink_to("total.py")
@@ -110,7 +110,7 @@ async def prepare_package(engine: DockerEngine, directory: Path) -> str:
 @pytest.fixture(scope="session")
 def prepared(engine: DockerEngine, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The image of `PACKAGE`."""
-    return asyncio.run(prepare_package(engine, tmp_path_factory.mktemp("package")))
+    return asyncio.run(prepare_package_image(engine, tmp_path_factory.mktemp("package")))
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def processes_of(daemon: docker.APIClient, container: str) -> int:
     return len(listed["Processes"])
 
 
-async def until_idle(daemon: docker.APIClient, container: str) -> None:
+async def wait_until_idle(daemon: docker.APIClient, container: str) -> None:
     """Wait until a lane holds no more than its own process 1 and that of the next world.
 
     An execution is answered while the kernel still clears its world.
@@ -150,7 +150,7 @@ async def until_idle(daemon: docker.APIClient, container: str) -> None:
             await asyncio.sleep(0.02)
 
 
-async def until_started(daemon: docker.APIClient, run_id: str) -> str:
+async def wait_until_started(daemon: docker.APIClient, run_id: str) -> str:
     """The container of `run_id`, as soon as it runs."""
     async with asyncio.timeout(60):
         while True:
@@ -162,7 +162,7 @@ async def until_started(daemon: docker.APIClient, run_id: str) -> str:
 @pytest.fixture
 async def sandbox(
     engine: DockerEngine, prepared: str, run_id: str, daemon: docker.APIClient
-) -> AsyncIterator[DockerSandbox]:
+) -> AsyncIterator[SandboxSession]:
     """A sandbox on `PACKAGE`; its test fails if it leaves a container behind."""
     async with engine.open(prepared, run_id=run_id) as opened:
         yield opened

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 from pipeline.codebase.git import GitFailed, git
 from pipeline.models.base import Message, ModelProfile, Price, Reply
-from pipeline.models.wrappers.base import Answering, Question
+from pipeline.models.wrappers.base import ModelAdapter, ModelRequest
 from pipeline.store import DirStore
 from pipeline.types import Usage
 from sandbox.base import NO_ENV, Ending, Execution, PatchRejected
@@ -28,7 +28,7 @@ Answer = str | Exception | Callable[[Sequence[Message]], str]
 
 
 @dataclass
-class ScriptedModel(Answering):
+class ScriptedModel(ModelAdapter):
     """Answers by the call's name and the turn of its conversation; the last answer repeats.
 
     An unexpected call fails the test.
@@ -54,15 +54,15 @@ class ScriptedModel(Answering):
             price=Price(),
         )
 
-    async def answer(self, question: Question) -> Reply:
-        call, messages = question.call, question.messages
+    async def answer(self, request: ModelRequest) -> Reply:
+        call, messages = request.call, request.messages
         assert messages[-1].role == "user"
         assert all(message.text for message in messages)
         stage = call.split("/")[0]
         turn = sum(message.role == "assistant" for message in messages)
         self.asked.append((call, turn))
         self.conversations[call] = list(messages)
-        self.systems[call] = question.system
+        self.systems[call] = request.system
         self.running[stage] += 1
         self.most_running[stage] = max(self.most_running[stage], self.running[stage])
         await asyncio.sleep(0)

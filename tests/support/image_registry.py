@@ -12,17 +12,17 @@ from pathlib import Path
 import httpx
 import pytest
 
-from bot.demo.redis_server import free_port
+from bot.demo.redis_server import find_free_port
 
 PROGRAM = shutil.which("docker-registry")
 
 
 @contextmanager
-def own_registry(folder: Path) -> Generator[str]:
+def local_registry(folder: Path) -> Generator[str]:
     """Its address, which Docker trusts without TLS because it is this machine's."""
     if PROGRAM is None:
         pytest.skip("docker-registry is not here; install it to run this")
-    port = free_port()
+    port = find_free_port()
     config = folder / "registry.yml"
     config.write_text(
         "version: 0.1\n"
@@ -32,14 +32,14 @@ def own_registry(folder: Path) -> Generator[str]:
     with (folder / "registry.log").open("wb") as log:
         process = subprocess.Popen([PROGRAM, "serve", str(config)], stdout=log, stderr=log)
     try:
-        until_answered(f"http://127.0.0.1:{port}/v2/")
+        wait_until_answering(f"http://127.0.0.1:{port}/v2/")
         yield f"127.0.0.1:{port}"
     finally:
         process.terminate()
         process.wait()
 
 
-def until_answered(url: str) -> None:
+def wait_until_answering(url: str) -> None:
     deadline = time.monotonic() + 60
     while True:
         try:

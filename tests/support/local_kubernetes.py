@@ -27,11 +27,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from sandbox.docker.attach import Attached
+from sandbox.docker.attach import AttachedStream
 from sandbox.docker.client import connect
-from sandbox.docker.container import lane_profile, seccomp_profile
-from sandbox.execution.stream import STDOUT, Late
-from sandbox.kubernetes.pod import SECCOMP
+from sandbox.docker.container import seccomp_profile, warm_profile
+from sandbox.execution.stream import STDOUT, DeadlinePassed
+from sandbox.kubernetes.pod import SECCOMP_PROFILE
 
 TOKEN = "token-of-the-service-account"
 NAMESPACE = "capuchin-sandboxes"
@@ -105,12 +105,12 @@ class LocalCluster:
         return path
 
     async def _version(self, request: Request) -> Response:
-        return self._refused(request) or JSONResponse(
+        return self._refusal(request) or JSONResponse(
             {"major": "1", "minor": "34", "gitVersion": "v1.34.0-local"} | NO_BUILD
         )
 
     async def _review(self, request: Request) -> Response:
-        if refused := self._refused(request):
+        if refused := self._refusal(request):
             return refused
         asked = (await request.json())["spec"]
         what = asked["resourceAttributes"]
@@ -122,7 +122,7 @@ class LocalCluster:
 
     async def _collection(self, request: Request) -> Response:
         verb = "list" if request.method == "GET" else "create"
-        if refused := self._refused(request, verb, "pods"):
+        if refused := self._refusal(request, verb, "pods"):
             return refused
         if verb == "create":
             return await self._create(await request.json())
@@ -132,7 +132,7 @@ class LocalCluster:
             if part
         )
         found = [
-            await asyncio.to_thread(self._seen, name)
+            await asyncio.to_thread(self._find_pod, name)
             for name, pod in list(self.pods.items())
             if wanted.items() <= pod["metadata"]["labels"].items()
         ]
@@ -152,14 +152,14 @@ class LocalCluster:
                 self._containers[name] = await asyncio.to_thread(self._start, pod)
             except APIError as error:
                 return problem(500, str(error))
-        return JSONResponse(await asyncio.to_thread(self._seen, name), status_code=201)
+        return JSONResponse(await asyncio.to_thread(self._find_pod, name), status_code=201)
 
     async def _one(self, request: Request) -> Response:
         verb = VERBS[request.method]
-        if refused := self._refused(request, verb, "pods"):
+        if refused := self._refusal(request, verb, "pods"):
             return refused
         name = request.path_params["name"]
-        seen = await asyncio.to_thread(self._seen, name)
+        seen = await asyncio.to_thread(self._find_pod, name)
         if seen is None:
             return problem(404, f'pods "{name}" not found')
         if verb == "delete":
@@ -167,15 +167,15 @@ class LocalCluster:
         return JSONResponse(seen)
 
     async def _attach(self, socket: WebSocket) -> None:
-        if not self._allows("get", "pods/attach") or not knows(socket):
+        if not self._allows("get", "pods/attach") or not is_authorised(socket):
             await socket.close(1008)
             return
         await socket.accept(subprotocol="v4.channel.k8s.io")
         container = self._containers.get(socket.path_params["name"], "")
-        attached = await asyncio.to_thread(Attached, self._docker, container)
+        attached = await asyncio.to_thread(AttachedStream, self._docker, container)
         gone = threading.Event()
         loop = asyncio.get_running_loop()
-        printing = loop.run_in_executor(None, print_out, attached, socket, loop, gone)
+        printing = loop.run_in_executor(None, forward_output, attached, socket, loop, gone)
         try:
             while True:
                 message = await socket.receive_bytes()
@@ -190,7 +190,7 @@ class LocalCluster:
         """The container that stands for a pod, as a kubelet and a runtime would make it."""
         spec = pod["spec"]
         asked = spec["containers"][0]
-        assert spec["securityContext"]["seccompProfile"]["localhostProfile"] == SECCOMP
+        assert spec["securityContext"]["seccompProfile"]["localhostProfile"] == SECCOMP_PROFILE
         assert asked["securityContext"]["procMount"] == "Unmasked"
         memory = int(asked["resources"]["limits"]["memory"].removesuffix("Mi")) << 20
         who = spec["securityContext"]
@@ -206,7 +206,7 @@ class LocalCluster:
             cap_drop=["ALL"],
             security_opt=[
                 "no-new-privileges:true",
-                f"seccomp={lane_profile(seccomp_profile())}",
+                f"seccomp={warm_profile(seccomp_profile())}",
                 "apparmor=unconfined",
             ],
             mem_limit=memory,
@@ -232,7 +232,7 @@ class LocalCluster:
         self._docker.start(made["Id"])
         return str(made["Id"])
 
-    def _seen(self, name: str) -> dict[str, Any] | None:
+    def _find_pod(self, name: str) -> dict[str, Any] | None:
         pod = self.pods.get(name)
         if pod is None:
             return None
@@ -252,8 +252,8 @@ class LocalCluster:
             with suppress(APIError):
                 self._docker.remove_container(container, force=True, v=True)
 
-    def _refused(self, request: Request, verb: str = "", resource: str = "") -> Response | None:
-        if not knows(request):
+    def _refusal(self, request: Request, verb: str = "", resource: str = "") -> Response | None:
+        if not is_authorised(request):
             return problem(401, "Unauthorized")
         if verb and not self._allows(verb, resource):
             self.refusals.append(f"{verb} {resource}")
@@ -275,7 +275,7 @@ def role_rules() -> list[dict[str, Any]]:
     return next(one["rules"] for one in documents if one["kind"] == "Role")
 
 
-def knows(asked: Request | WebSocket) -> bool:
+def is_authorised(asked: Request | WebSocket) -> bool:
     return asked.headers.get("authorization") == f"Bearer {TOKEN}"
 
 
@@ -284,20 +284,23 @@ def problem(status: int, message: str) -> Response:
     return Response(json.dumps(body | {"code": status}), status, media_type="application/json")
 
 
-def print_out(
-    attached: Attached, socket: WebSocket, loop: asyncio.AbstractEventLoop, gone: threading.Event
+def forward_output(
+    attached: AttachedStream,
+    socket: WebSocket,
+    loop: asyncio.AbstractEventLoop,
+    gone: threading.Event,
 ) -> None:
     """Everything the container prints, to the other end; then the last word."""
 
-    def say(data: bytes) -> None:
+    def send(data: bytes) -> None:
         asyncio.run_coroutine_threadsafe(socket.send_bytes(data), loop).result()
 
-    with suppress(Late, OSError, RuntimeError, ValueError, WebSocketDisconnect):
+    with suppress(DeadlinePassed, OSError, RuntimeError, ValueError, WebSocketDisconnect):
         while True:
             frame = attached.read(deadline=time.monotonic() + 600, stopped=gone.is_set)
             if frame is None:
                 break
             if frame[1]:
-                say((b"\1" if frame[0] == STDOUT else b"\2") + frame[1])
-        say(b"\3" + json.dumps({"metadata": {}, "status": "Success"}).encode())
+                send((b"\1" if frame[0] == STDOUT else b"\2") + frame[1])
+        send(b"\3" + json.dumps({"metadata": {}, "status": "Success"}).encode())
         asyncio.run_coroutine_threadsafe(socket.close(), loop).result()

@@ -9,9 +9,9 @@ from itertools import islice
 
 from sandbox.base import Execution, PatchRejected, Sandbox
 
-SIDE_BY_SIDE = 8
+MAX_PARALLEL = 8
 """Executions asked for at once; the sandbox runs as many of them as it may."""
-AT_A_TIME = 4
+EDITS_PER_BATCH = 4
 """Edits whose executions are mixed."""
 Pair = tuple[tuple[str, ...], str]
 
@@ -26,13 +26,13 @@ class Cell:
     """The latter where the edit does not apply, so that nothing ran."""
 
 
-async def matrix(
+async def run_matrix(
     sandbox: Sandbox,
     edits: Sequence[Sequence[str]],
     tests: Sequence[str],
     *,
     seconds: float | None = None,
-    side_by_side: int = SIDE_BY_SIDE,
+    side_by_side: int = MAX_PARALLEL,
 ) -> AsyncGenerator[Cell, None]:
     """Run the scripts `tests` on each of `edits`, tuples of diffs; `()` is the unedited code.
 
@@ -42,13 +42,13 @@ async def matrix(
     Raises:
         SandboxUnavailable: as `Sandbox.run_script`; what still ran is stopped.
     """
-    places = _places(edits, tests)
+    places = _cells_by_pair(edits, tests)
     waiting = iter(places)
     running: dict[asyncio.Task[Execution | PatchRejected], Pair] = {}
     try:
         while True:
             for pair in islice(waiting, side_by_side - len(running)):
-                running[asyncio.create_task(_one(sandbox, pair, seconds))] = pair
+                running[asyncio.create_task(_run_pair(sandbox, pair, seconds))] = pair
             if not running:
                 return
             done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
@@ -62,7 +62,7 @@ async def matrix(
             await asyncio.wait(running)
 
 
-def _places(
+def _cells_by_pair(
     edits: Sequence[Sequence[str]], tests: Sequence[str]
 ) -> dict[Pair, list[tuple[int, int]]]:
     """The distinct pairs and the cells that each fills.
@@ -72,14 +72,16 @@ def _places(
     """
     places: dict[Pair, list[tuple[int, int]]] = {}
     numbered = list(enumerate(edits))
-    for at in range(0, len(numbered), AT_A_TIME):
+    for at in range(0, len(numbered), EDITS_PER_BATCH):
         for t, test in enumerate(tests):
-            for e, diffs in numbered[at : at + AT_A_TIME]:
+            for e, diffs in numbered[at : at + EDITS_PER_BATCH]:
                 places.setdefault((tuple(diffs), test), []).append((e, t))
     return places
 
 
-async def _one(sandbox: Sandbox, pair: Pair, seconds: float | None) -> Execution | PatchRejected:
+async def _run_pair(
+    sandbox: Sandbox, pair: Pair, seconds: float | None
+) -> Execution | PatchRejected:
     diffs, test = pair
     try:
         return await sandbox.run_script(test, diffs=diffs, seconds=seconds)

@@ -25,13 +25,13 @@ def _refuse_paid_hosts(event: str, arguments: tuple[object, ...]) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def paid_hosts_refused() -> None:
+def refuse_paid_hosts() -> None:
     """Lasts as long as the process: Python has no way to remove an audit hook."""
     sys.addaudithook(_refuse_paid_hosts)
 
 
 @pytest.fixture(autouse=True)
-def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+def remove_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):  # noqa: TID251 - the keys are taken away, none is read
         if name.startswith(_PREFIXES):
             monkeypatch.delenv(name)

@@ -90,9 +90,9 @@ class OwnDaemon:
     def client(self) -> docker.APIClient:
         return connect(self.url)
 
-    def take(self, image: str, other: docker.APIClient) -> None:
+    def copy_image(self, image: str, other: docker.APIClient) -> None:
         """Get `image` from another daemon."""
-        if self.has(image):
+        if self.has_image(image):
             return
         archive = self.folder / "image.tar"
         stream = cast(Any, other).get_image(image)
@@ -105,7 +105,7 @@ class OwnDaemon:
         client.close()
         archive.unlink()
 
-    def has(self, image: str) -> bool:
+    def has_image(self, image: str) -> bool:
         client = self.client()
         try:
             return image_exists(client, image)
@@ -137,5 +137,5 @@ class OwnDaemon:
         ]
 
 
-def can_run() -> bool:
+def can_run_own_daemon() -> bool:
     return os.geteuid() == 0 and shutil.which("dockerd") is not None

@@ -19,7 +19,7 @@ _FENCED = re.compile(r"^(`{3,})[^\n]*\n(.*?)^\1[ \t]*$", re.S | re.M)
 _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 
 
-def problems(body: str) -> list[str]:
+def find_problems(body: str) -> list[str]:
     """What of a body, in Markdown, would be hard to read on a phone; nothing if it is fine."""
     text = _COMMENT.sub("", body)
     while _INNERMOST.search(text):
@@ -38,24 +38,26 @@ def problems(body: str) -> list[str]:
     return found
 
 
-def unreadable(hub: LocalHub) -> dict[str, list[str]]:
+def find_unreadable(hub: LocalHub) -> dict[str, list[str]]:
     """Of all that we wrote on the hub, where it is hard to read and why."""
     found: dict[str, list[str]] = {}
     for repo in hub.repos.values():
         for issue in repo.issues.values():
-            said = [comment.body for comment in issue.comments if comment.author is hub.bot]
+            bodies = [comment.body for comment in issue.comments if comment.author is hub.bot]
             if isinstance(issue, Pull):
-                said += [issue.body or ""] if issue.author is hub.bot else []
-                said += [
+                bodies += [issue.body or ""] if issue.author is hub.bot else []
+                bodies += [
                     comment.body
                     for review in issue.reviews
                     for comment in review.comments
                     if review.author is hub.bot
                 ]
-            found[f"{repo.full_name}#{issue.number}"] = [p for body in said for p in problems(body)]
+            found[f"{repo.full_name}#{issue.number}"] = [
+                p for body in bodies for p in find_problems(body)
+            ]
         ours = [check for check in repo.check_runs if not check.app]
         texts = [text or "" for check in ours for text in (check.summary, check.text)]
-        found[f"{repo.full_name}, checks"] = [p for text in texts for p in problems(text)]
+        found[f"{repo.full_name}, checks"] = [p for text in texts for p in find_problems(text)]
     return {place: some for place, some in found.items() if some}
 
 

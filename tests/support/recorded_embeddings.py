@@ -8,15 +8,15 @@ from typing import Any
 
 from bot.recorded.recording import Recording
 from bot.recorded.server import RecordedServer
-from bot.runner.models import meaning_of
+from bot.runner.models import build_ranker
 from bot.settings import Settings
-from pipeline.context.search.embeddings import Meaning
+from pipeline.context.search.embeddings import EmbeddingRanker
 
 
 @asynccontextmanager
 async def served(
     *answers: Mapping[str, Any], files: int = 3000, key: str = ""
-) -> AsyncGenerator[tuple[Meaning, RecordedServer]]:
+) -> AsyncGenerator[tuple[EmbeddingRanker, RecordedServer]]:
     written = [{"call": "embedding", **a} for a in answers] or [{"call": "*", "reply": "Hello."}]
     recording = {"version": 1, "note": "Made up.", "answers": written}
     server = RecordedServer(Recording.model_validate(recording), key=key or None)
@@ -28,6 +28,6 @@ async def served(
                 "model_api_key": key,
             }
         )
-        meaning = meaning_of(stack, settings)
+        meaning = build_ranker(stack, settings)
         assert meaning is not None
         yield meaning, server

@@ -11,13 +11,13 @@ from typing import Any
 
 from bot.recorded.recording import Recording
 from bot.recorded.server import RecordedServer
-from pipeline.context.files.discover import sources_of
-from pipeline.context.relevance.reader import Verdict
-from pipeline.context.relevance.scan import Counted, scan
-from pipeline.context.tokens import ESTIMATE, TokenCounter
-from pipeline.models.factory import Wanted, build_model
+from pipeline.context.files.discover import find_sources
+from pipeline.context.relevance.reader import RelevanceVerdict
+from pipeline.context.relevance.scan import OnScanProgress, scan
+from pipeline.context.tokens import ESTIMATOR, TokenCounter
+from pipeline.models.factory import ModelOptions, build_model
 from pipeline.models.spec import ModelSpec
-from pipeline.models.wrappers.adaptive import Adaptive, Window
+from pipeline.models.wrappers.adaptive import AdaptiveModel, ConcurrencyWindow
 from pipeline.store import DirStore, Store
 from pipeline.types import Issue
 from tests.support.data.repositories import make_codebase
@@ -35,15 +35,15 @@ def modules(count: int) -> dict[str, str]:
 @asynccontextmanager
 async def scouted(
     *answers: Mapping[str, Any], window: int = 32_000, forms: bool = True
-) -> AsyncGenerator[tuple[Adaptive, RecordedServer]]:
+) -> AsyncGenerator[tuple[AdaptiveModel, RecordedServer]]:
     written = [{"call": "*", **answer} for answer in answers]
     recording = {"version": 1, "note": "Made up.", "answers": written}
-    server = RecordedServer(Recording.model_validate(recording), forms=forms)
+    server = RecordedServer(Recording.model_validate(recording), extensions=forms)
     async with server.serve() as url:
         spec = ModelSpec(provider="openai", name="scout", base_url=f"{url}/v1")
-        client = build_model(spec, api_key="", wanted=Wanted(window=window), sdk_retries=0)
+        client = build_model(spec, api_key="", options=ModelOptions(window=window), sdk_retries=0)
         try:
-            yield Adaptive(client, Window(8), waits=(0, 0)), server
+            yield AdaptiveModel(client, ConcurrencyWindow(8), waits=(0, 0)), server
         finally:
             await client.aclose()
 
@@ -51,17 +51,17 @@ async def scouted(
 async def scanned(
     folder: Path,
     files: Mapping[str, str],
-    scout: Adaptive,
+    scout: AdaptiveModel,
     *,
     store: Store | None = None,
     threshold: float = 0,
-    counted: Counted | None = None,
-    counter: TokenCounter = ESTIMATE,
-) -> dict[str, Verdict]:
+    counted: OnScanProgress | None = None,
+    counter: TokenCounter = ESTIMATOR,
+) -> dict[str, RelevanceVerdict]:
     """The verdicts by path; a second call in one folder is a later run on the same mirror."""
     git_dir = folder / "r.git"
     codebase = await make_codebase(git_dir, files)
-    sources = await sources_of(codebase)
+    sources = await find_sources(codebase)
     verdicts = await scan(
         sources,
         sources.files,
@@ -69,7 +69,7 @@ async def scanned(
         scout=scout,
         store=store or DirStore(folder / f"store-{os.urandom(4).hex()}"),
         threshold=threshold,
-        counted=counted,
+        on_progress=counted,
         counter=counter,
     )
     return {verdict.path: verdict for verdict in verdicts}

@@ -15,9 +15,9 @@ import pytest
 from redis import Redis as SyncRedis
 from redis.asyncio import Redis
 
-from bot.demo.redis_server import free_port
+from bot.demo.redis_server import find_free_port
 
-LEAVING_SECONDS: Final = 30
+DISCONNECT_SECONDS: Final = 30
 """What Redis may take to notice that a socket was closed, on a machine that is busy."""
 
 
@@ -25,7 +25,7 @@ class RedisServer:
     """A redis-server process that can be stopped, frozen and started again on its port."""
 
     def __init__(self, folder: Path, *, durable: bool = False) -> None:
-        self.port = free_port()
+        self.port = find_free_port()
         self.url = f"redis://127.0.0.1:{self.port}/0"
         self._folder = folder
         self._durable = durable
@@ -86,7 +86,7 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Generator[RedisSer
 
 
 @pytest.fixture(autouse=True)
-def everybody_leaves(request: pytest.FixtureRequest) -> Generator[None]:
+def check_connections_closed(request: pytest.FixtureRequest) -> Generator[None]:
     """A test's connections to the session's Redis are closed at its end: not by the collector."""
     if "redis_server" not in request.fixturenames:
         yield
@@ -95,7 +95,7 @@ def everybody_leaves(request: pytest.FixtureRequest) -> Generator[None]:
     with SyncRedis.from_url(server.url) as client:
         last = int(cast(int, client.client_id()))
     yield
-    deadline = time.monotonic() + LEAVING_SECONDS
+    deadline = time.monotonic() + DISCONNECT_SECONDS
     while left := server.clients_since(last):
         assert time.monotonic() < deadline, f"nobody closed these connections: {left}"
         time.sleep(0.01)

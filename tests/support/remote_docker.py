@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from bot.demo.redis_server import free_port
+from bot.demo.redis_server import find_free_port
 
 DOCKER = "/var/run/docker.sock"
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/usr/bin")
@@ -26,7 +26,7 @@ SSHD = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/usr/bin")
 
 
 @contextmanager
-def behind_tls(folder: Path, docker: str = DOCKER) -> Generator[int]:
+def docker_behind_tls(folder: Path, docker: str = DOCKER) -> Generator[int]:
     """The port of a server that speaks TLS, asks for a certificate and hands on to Docker.
 
     `folder` gets the client's `ca.pem`, `cert.pem` and `key.pem`.
@@ -40,11 +40,11 @@ def behind_tls(folder: Path, docker: str = DOCKER) -> Generator[int]:
     authority.cert_pem.write_to_path(folder / "ca.pem")
     client.private_key_pem.write_to_path(folder / "key.pem")
     client.cert_chain_pems[0].write_to_path(folder / "cert.pem")
-    with Proxy(context, docker) as proxy:
+    with DockerProxy(context, docker) as proxy:
         yield proxy.port
 
 
-class Proxy:
+class DockerProxy:
     """Hands every connection on to Docker's socket, each in a thread."""
 
     def __init__(self, context: ssl.SSLContext, docker: str) -> None:
@@ -55,7 +55,7 @@ class Proxy:
         self._done = threading.Event()
         self._threads: list[threading.Thread] = []
 
-    def __enter__(self) -> Proxy:
+    def __enter__(self) -> DockerProxy:
         self._start(self._listen)
         return self
 
@@ -73,9 +73,9 @@ class Proxy:
             while not self._done.is_set():
                 if select.select([self._listener], [], [], 0.1)[0]:
                     asked, _ = self._listener.accept()
-                    self._start(partial(self._one, asked))
+                    self._start(partial(self._serve, asked))
 
-    def _one(self, plain: socket.socket) -> None:
+    def _serve(self, plain: socket.socket) -> None:
         with plain, suppress(OSError), socket.socket(socket.AF_UNIX) as docker:
             docker.connect(self._docker)
             with self._context.wrap_socket(plain, server_side=True) as asked:
@@ -89,13 +89,13 @@ class Proxy:
                         other[end].sendall(data)
 
 
-def needs_sshd() -> None:
+def skip_without_sshd() -> None:
     if not SSHD:
         pytest.skip("sshd is not here; install openssh-server to run this")
 
 
 @contextmanager
-def behind_ssh(folder: Path) -> Generator[str]:
+def docker_behind_ssh(folder: Path) -> Generator[str]:
     """The address of Docker behind a real sshd on this machine; needs openssh-server.
 
     `folder` gets the client's configuration, `ssh_config`.
@@ -104,7 +104,7 @@ def behind_ssh(folder: Path) -> Generator[str]:
         argv = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)]
         subprocess.run(argv, check=True)
     shutil.copy(folder / "user.pub", folder / "authorized")
-    port = free_port()
+    port = find_free_port()
     config = folder / "sshd_config"
     config.write_text(
         f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host\nPidFile none\n"
@@ -121,7 +121,7 @@ def behind_ssh(folder: Path) -> Generator[str]:
         f"IdentityFile {folder}/user\nIdentitiesOnly yes\nUserKnownHostsFile {folder}/known\n"
         "GlobalKnownHostsFile none\nStrictHostKeyChecking yes\n"
     )
-    until_heard(port)
+    wait_for_port(port)
     try:
         yield f"ssh://{getpass.getuser()}@127.0.0.1:{port}"
     finally:
@@ -129,7 +129,7 @@ def behind_ssh(folder: Path) -> Generator[str]:
         server.wait()
 
 
-def until_heard(port: int) -> None:
+def wait_for_port(port: int) -> None:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         with suppress(OSError), socket.create_connection(("127.0.0.1", port)):

@@ -17,7 +17,7 @@ from sandbox.docker.address import DockerAddress
 from sandbox.docker.base_image import image_exists, obtain_root
 
 MINORS = (10, 12, 9)
-LEFT_OUT = ("test", "site-packages", "config-3", "idlelib", "tkinter", "lib2to3", "__pycache__")
+EXCLUDED = ("test", "site-packages", "config-3", "idlelib", "tkinter", "lib2to3", "__pycache__")
 DOCKERFILE = """\
 FROM {root}
 COPY python /usr/local
@@ -43,7 +43,7 @@ def other_interpreter() -> tuple[int, Path]:
     pytest.skip("this machine has no second Python to put into an image")
 
 
-def root_with_it(daemon: docker.APIClient) -> tuple[str, int]:
+def build_root_image(daemon: docker.APIClient) -> tuple[str, int]:
     """The image, made once and kept, and the minor version that it has beside its own 3.11."""
     minor, prefix = other_interpreter()
     image = f"capuchin-tests/root-with-python3.{minor}:1"
@@ -51,33 +51,33 @@ def root_with_it(daemon: docker.APIClient) -> tuple[str, int]:
         root = obtain_root(daemon, DockerAddress(), lambda _: None)
         context = io.BytesIO()
         with tarfile.open(fileobj=context, mode="w") as archive:
-            for path in parts(prefix, minor):
-                archive.add(path, f"python/{path.relative_to(prefix)}", filter=kept)
+            for path in interpreter_files(prefix, minor):
+                archive.add(path, f"python/{path.relative_to(prefix)}", filter=normalise_member)
             text = DOCKERFILE.format(root=root, minor=minor).encode()
             member = tarfile.TarInfo("Dockerfile")
             member.size = len(text)
             archive.addfile(member, io.BytesIO(text))
         context.seek(0)
-        said = list(
+        log = list(
             daemon.build(
                 fileobj=context, custom_context=True, tag=image, network_mode="none", rm=True,
                 forcerm=True, decode=True,
             )
         )  # fmt: skip
-        assert image_exists(daemon, image), said[-5:]
+        assert image_exists(daemon, image), log[-5:]
     return image, minor
 
 
-def parts(prefix: Path, minor: int) -> Iterator[Path]:
+def interpreter_files(prefix: Path, minor: int) -> Iterator[Path]:
     yield prefix / f"bin/python3.{minor}"
     yield prefix / f"lib/python3.{minor}"
     yield from (prefix / "lib").glob(f"libpython3.{minor}.so*")
 
 
-def kept(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+def normalise_member(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
     """As root's, without what no environment needs."""
     name = member.name.rpartition("/")[2]
-    if name.startswith(LEFT_OUT) and member.isdir():
+    if name.startswith(EXCLUDED) and member.isdir():
         return None
     member.uid = member.gid = 0
     member.uname = member.gname = "root"

@@ -12,7 +12,7 @@ from bot.commands.dispatch import VERBS
 from bot.events import READERS
 from bot.github.tokens import PERMISSIONS
 from bot.localhub import generate_app
-from bot.settings_table import filled
+from bot.settings_table import fill_tables
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -20,7 +20,7 @@ MANIFEST = yaml.safe_load((ROOT / "app.yml").read_text(encoding="utf-8"))
 
 
 def test_the_readme_names_every_setting_with_its_default() -> None:
-    assert filled(README) == README, "run: python -m bot.settings_table README.md"
+    assert fill_tables(README) == README, "run: python -m bot.settings_table README.md"
 
 
 def test_the_manifest_asks_for_what_the_bot_uses_and_no_more() -> None:

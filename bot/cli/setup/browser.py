@@ -18,11 +18,11 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from bot.localhub.serve import serving
+from bot.localhub.serve import serve_app
 
 HOST: Final = "127.0.0.1"
-LARGEST_CODE: Final = 200
-_CODE: Final = re.compile(rf"[A-Za-z0-9_-]{{1,{LARGEST_CODE}}}")
+MAX_CODE_LENGTH: Final = 200
+_CODE: Final = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_CODE_LENGTH}}}")
 _HEADERS: Final = {
     "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
     "frame-ancestors 'none'",
@@ -30,24 +30,24 @@ _HEADERS: Final = {
     "referrer-policy": "no-referrer",
 }
 
-Describe = Callable[[str], dict[str, Any]]
+BuildManifest = Callable[[str], dict[str, Any]]
 """The manifest for a redirect address."""
 
 
-class Journey:
+class RegistrationFlow:
     """One person's way to GitHub and back. Whoever does not know `state` is not heard."""
 
-    def __init__(self, github_url: str, organization: str, describe: Describe) -> None:
+    def __init__(self, github_url: str, organization: str, build_manifest: BuildManifest) -> None:
         self.state = secrets.token_urlsafe(32)
         self.url = ""
         """Where the browser begins."""
-        self._describe = describe
+        self._build_manifest = build_manifest
         self._code: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         root = github_url.rstrip("/")
         account = f"/organizations/{quote(organization, safe='')}" if organization else ""
         self._target = f"{root}{account}/settings/apps/new?state={self.state}"
 
-    async def code(self) -> str:
+    async def wait_for_code(self) -> str:
         """What GitHub gave for the App, once it did."""
         return await self._code
 
@@ -58,38 +58,42 @@ class Journey:
         Raises:
             OSError: the port is taken.
         """
-        async with serving(self.app(), HOST, port) as url:
+        async with serve_app(self.build_app(), HOST, port) as url:
             self.url = f"{url}/"
             yield
 
-    def app(self) -> Starlette:
+    def build_app(self) -> Starlette:
         """The two pages."""
-        app = Starlette(routes=[Route("/", self._begin), Route("/created", self._created)])
+        app = Starlette(
+            routes=[Route("/", self._show_start_page), Route("/created", self._receive_code)]
+        )
         app.router.redirect_slashes = False  # it sends to whatever host the request names
         return app
 
-    async def _begin(self, request: Request) -> Response:
+    async def _show_start_page(self, request: Request) -> Response:
         del request
-        said = escape(json.dumps(self._describe(f"{self.url}created")))
-        return _page(
+        manifest = escape(json.dumps(self._build_manifest(f"{self.url}created")))
+        return _render_page(
             f'<form action="{escape(self._target)}" method="post">'
-            f'<input type="hidden" name="manifest" value="{said}">'
+            f'<input type="hidden" name="manifest" value="{manifest}">'
             "<p>GitHub asks you for the App's name next, and creates it.</p>"
             '<p><button type="submit">Go on to GitHub</button></p></form>'
         )
 
-    async def _created(self, request: Request) -> Response:
+    async def _receive_code(self, request: Request) -> Response:
         state, code = (request.query_params.get(name, "") for name in ("state", "code"))
         if not hmac.compare_digest(state.encode("utf-8", "replace"), self.state.encode()):
-            return _page("<p>This is not the answer to what was asked here. Begin anew.</p>", 400)
+            return _render_page(
+                "<p>This is not the answer to what was asked here. Begin anew.</p>", 400
+            )
         if not _CODE.fullmatch(code):
-            return _page("<p>GitHub sent no code. Begin anew.</p>", 400)
+            return _render_page("<p>GitHub sent no code. Begin anew.</p>", 400)
         if not self._code.done():
             self._code.set_result(code)
-        return _page("<p>The App is created. The terminal says how to go on.</p>")
+        return _render_page("<p>The App is created. The terminal says how to go on.</p>")
 
 
-def _page(body: str, status: int = 200) -> Response:
+def _render_page(body: str, status: int = 200) -> Response:
     head = (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'

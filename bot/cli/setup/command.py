@@ -12,14 +12,14 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from bot.cli import Commands, port
-from bot.cli.setup.manifest import LONGEST_NAME
-from bot.settings import Settings, SettingsError, variable
+from bot.cli import Subparsers, parse_port
+from bot.cli.setup.manifest import MAX_NAME_LENGTH
+from bot.settings import Settings, SettingsError, variable_name
 
 FAILED = 1
 
 
-def register(subparsers: Commands) -> None:
+def register(subparsers: Subparsers) -> None:
     """Adds the command to `capuchin`."""
     parser = subparsers.add_parser("setup", help="create the GitHub App, in the browser")
     parser.add_argument(
@@ -35,54 +35,58 @@ def register(subparsers: Commands) -> None:
         default=Path("deploy/.env"),
         help="where its keys are kept (default: deploy/.env)",
     )
-    parser.add_argument("--port", type=port, default=0, help="of the local page; 0: a free one")
+    parser.add_argument(
+        "--port", type=parse_port, default=0, help="of the local page; 0: a free one"
+    )
     parser.add_argument("--no-browser", action="store_true", help="print the address to open only")
     parser.set_defaults(run=_run)
 
 
 def _run(args: argparse.Namespace) -> int:
     settings = Settings.from_env()
-    public_url = _address("--public-url", args.public_url or settings.public_url)
-    github_url = _address("--github-url", args.github_url or settings.github_url)
+    public_url = _parse_address("--public-url", args.public_url or settings.public_url)
+    github_url = _parse_address("--github-url", args.github_url or settings.github_url)
     if args.org and not re.fullmatch(r"[A-Za-z0-9-]{1,39}", args.org):
         raise SettingsError(f"--org: {args.org!r} is no organisation's name.")
-    if len(args.name) > LONGEST_NAME:
-        raise SettingsError(f"--name: GitHub takes {LONGEST_NAME} characters at most.")
+    if len(args.name) > MAX_NAME_LENGTH:
+        raise SettingsError(f"--name: GitHub takes {MAX_NAME_LENGTH} characters at most.")
     settings = settings.model_copy(update={"public_url": public_url, "github_url": github_url})
-    from bot.cli.setup.env_file import NotKept
+    from bot.cli.setup.env_file import EnvFileError
 
     try:
         return asyncio.run(_set_up(settings, args))
-    except NotKept as error:
-        return _say(str(error))
+    except EnvFileError as error:
+        return _print_error(str(error))
     except OSError as error:
-        return _say(f"The local page cannot be opened: {error.strerror}.")
+        return _print_error(f"The local page cannot be opened: {error.strerror}.")
 
 
 async def _set_up(settings: Settings, args: argparse.Namespace) -> int:
-    from bot.cli.setup.browser import Journey
-    from bot.cli.setup.env_file import check_place, keep
-    from bot.cli.setup.manifest import manifest
+    from bot.cli.setup.browser import RegistrationFlow
+    from bot.cli.setup.env_file import append_values, check_writable
+    from bot.cli.setup.manifest import build_manifest
     from bot.github.errors import GitHubError
-    from bot.github.registration import Registered, convert
+    from bot.github.registration import AppRegistration, exchange_code
 
-    check_place(args.env)
-    journey = Journey(
+    check_writable(args.env)
+    journey = RegistrationFlow(
         settings.github_url,
         args.org,
-        lambda back: manifest(name=args.name, public_url=settings.public_url, redirect_url=back),
+        lambda back: build_manifest(
+            name=args.name, public_url=settings.public_url, redirect_url=back
+        ),
     )
     async with journey.open(args.port):
         sys.stderr.write(f"Open {journey.url} in a browser on this machine.\n")
         if not args.no_browser:
             await asyncio.to_thread(webbrowser.open, journey.url)
-        code = await journey.code()
+        code = await journey.wait_for_code()
         try:
-            app: Registered = await convert(settings.github_url, code)
+            app: AppRegistration = await exchange_code(settings.github_url, code)
         except GitHubError as error:
-            return _say(f"GitHub did not hand over the App's keys ({error}). Begin anew.")
+            return _print_error(f"GitHub did not hand over the App's keys ({error}). Begin anew.")
         except ValueError:
-            return _say("GitHub handed over an App without a webhook secret. Begin anew.")
+            return _print_error("GitHub handed over an App without a webhook secret. Begin anew.")
     settings = settings.model_copy(
         update={
             "github_app_id": str(app.id),
@@ -91,35 +95,35 @@ async def _set_up(settings: Settings, args: argparse.Namespace) -> int:
             "app_name": app.slug,
         }
     )
-    keep(args.env, _kept(settings))
+    append_values(args.env, _env_values(settings))
     sys.stderr.write(
         f"The App is {app.html_url}; its keys are in {args.env}.\n"
         f"Install it on your repositories: {app.html_url}/installations/new\n"
     )
-    return await _examined(settings)
+    return await _run_checks(settings)
 
 
-def _kept(settings: Settings) -> dict[str, str]:
+def _env_values(settings: Settings) -> dict[str, str]:
     return {
-        variable("github_url"): settings.github_url,
-        variable("github_app_id"): settings.github_app_id,
-        variable("github_private_key"): settings.github_private_key.get_secret_value(),
-        variable("webhook_secret"): settings.webhook_secret.get_secret_value(),
-        variable("app_name"): settings.app_name,
-        variable("public_url"): settings.public_url,
+        variable_name("github_url"): settings.github_url,
+        variable_name("github_app_id"): settings.github_app_id,
+        variable_name("github_private_key"): settings.github_private_key.get_secret_value(),
+        variable_name("webhook_secret"): settings.webhook_secret.get_secret_value(),
+        variable_name("app_name"): settings.app_name,
+        variable_name("public_url"): settings.public_url,
     }
 
 
-async def _examined(settings: Settings) -> int:
-    from bot.cli.checks import examine
-    from bot.cli.doctor import told
+async def _run_checks(settings: Settings) -> int:
+    from bot.cli.checks import run_checks
+    from bot.cli.doctor import render_checks
 
-    checks = await examine(settings)
-    sys.stdout.write(told(checks))
+    checks = await run_checks(settings)
+    sys.stdout.write(render_checks(checks))
     return 0 if all(check.works for check in checks) else FAILED
 
 
-def _address(name: str, value: str) -> str:
+def _parse_address(name: str, value: str) -> str:
     if not _is_address(value):
         raise SettingsError(f"{name}: give an address such as https://capuchin.example.com.")
     return value.rstrip("/")
@@ -135,6 +139,6 @@ def _is_address(value: str) -> bool:
     return plain and bool(parts.hostname) and port_is_number and "@" not in parts.netloc
 
 
-def _say(sentence: str) -> int:
+def _print_error(sentence: str) -> int:
     sys.stderr.write(f"capuchin: {sentence}\n")
     return FAILED

@@ -9,30 +9,30 @@ from pathlib import Path
 from typing import Final
 
 MODE: Final = 0o600
-_SET: Final = re.compile(r"^\s*(?:export\s+)?CAPUCHIN_GITHUB_APP_ID\s*=\s*\S", re.MULTILINE)
+_APP_ID_LINE: Final = re.compile(r"^\s*(?:export\s+)?CAPUCHIN_GITHUB_APP_ID\s*=\s*\S", re.MULTILINE)
 
 
-class NotKept(Exception):
+class EnvFileError(Exception):
     """The keys cannot be kept there; `str(error)` is a sentence."""
 
 
-def check_place(file: Path) -> None:
+def check_writable(file: Path) -> None:
     """Before anything is created at GitHub: can the file take an App?
 
     Raises:
         NotKept: it holds one already, is no file, or may not be written.
     """
     try:
-        if file.exists() and _SET.search(file.read_text(encoding="utf-8")):
-            raise NotKept(f"{file} names an App already. Remove it there, or give --env FILE.")
+        if file.exists() and _APP_ID_LINE.search(file.read_text(encoding="utf-8")):
+            raise EnvFileError(f"{file} names an App already. Remove it there, or give --env FILE.")
         file.parent.mkdir(parents=True, exist_ok=True)
-        os.close(_opened(file))
+        os.close(_open_private(file))
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not text"
-        raise NotKept(f"{file} cannot be written: {reason}.") from None
+        raise EnvFileError(f"{file} cannot be written: {reason}.") from None
 
 
-def keep(file: Path, values: Mapping[str, str]) -> None:
+def append_values(file: Path, values: Mapping[str, str]) -> None:
     """Append `NAME='value'` lines; line breaks become `\\n`, as `Settings` reads a key.
 
     Raises:
@@ -42,16 +42,16 @@ def keep(file: Path, values: Mapping[str, str]) -> None:
     for name, value in values.items():
         text = value.strip().replace("\n", "\\n")
         if "'" in text or not text.isprintable():
-            raise NotKept(f"GitHub answered with a value for {name} that no file can hold.")
+            raise EnvFileError(f"GitHub answered with a value for {name} that no file can hold.")
         lines.append(f"{name}='{text}'")
     try:
-        with os.fdopen(_opened(file), "a", encoding="utf-8") as stream:
+        with os.fdopen(_open_private(file), "a", encoding="utf-8") as stream:
             stream.write("\n".join(lines) + "\n")
     except OSError as error:
-        raise NotKept(f"{file} cannot be written: {error.strerror}.") from None
+        raise EnvFileError(f"{file} cannot be written: {error.strerror}.") from None
 
 
-def _opened(file: Path) -> int:
+def _open_private(file: Path) -> int:
     """For appending; nobody but its owner may read it from now on."""
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, MODE)
     try:

@@ -7,20 +7,20 @@ from typing import Any, Final, cast
 
 import yaml
 
-_BESIDE: Final = Path(__file__).parents[2] / "app.yml"
+_PACKAGED_PATH: Final = Path(__file__).parents[2] / "app.yml"
 """Where the package has it."""
-_ROOT: Final = Path(__file__).parents[3] / "app.yml"
+_SOURCE_PATH: Final = Path(__file__).parents[3] / "app.yml"
 """Where the repository has it."""
-LONGEST_NAME: Final = 34
+MAX_NAME_LENGTH: Final = 34
 """GitHub takes no longer name of an App."""
 
 
-def manifest(*, name: str, public_url: str, redirect_url: str) -> dict[str, Any]:
+def build_manifest(*, name: str, public_url: str, redirect_url: str) -> dict[str, Any]:
     """What GitHub makes the App from.
 
     `public_url` is where `capuchin serve` is reached, `redirect_url` where the browser goes next.
     """
-    place = _BESIDE if _BESIDE.is_file() else _ROOT
+    place = _PACKAGED_PATH if _PACKAGED_PATH.is_file() else _SOURCE_PATH
     written = cast("dict[str, Any]", yaml.safe_load(place.read_text(encoding="utf-8")))
     return {
         **written,

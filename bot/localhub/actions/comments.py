@@ -18,19 +18,19 @@ REACTIONS = ("+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes
 
 def add(hub: LocalHub, issue: Issue, body: str, by: User) -> Comment:
     """Raises Refusal: 422 for a blank or overlong body, 403 on a locked issue."""
-    _check(body)
+    _check_comment_body(body)
     if issue.locked and issue.repo.role_of(by) in ("none", "read"):
         raise Refusal(403, "Unable to create comment because issue is locked.")
     comment = Comment(hub.next_id(), issue, by, body)
     issue.comments.append(comment)
-    issue.happened(by, "commented", comment)
+    issue.add_to_timeline(by, "commented", comment)
     _emit(hub, comment, "created", by)
     return comment
 
 
 def edit(hub: LocalHub, comment: Comment, body: str, by: User) -> None:
     """Raises Refusal (422) for a blank or overlong body."""
-    _check(body)
+    _check_comment_body(body)
     before, comment.body = comment.body, body
     comment.updated_at = comment.issue.updated_at = now()
     _emit(hub, comment, "edited", by, changes={"body": {"from": before}})
@@ -58,7 +58,7 @@ def react(
     return reaction, True
 
 
-def _check(body: str) -> None:
+def _check_comment_body(body: str) -> None:
     if not body.strip():
         raise invalid("IssueComment", "body", "custom", "body cannot be blank")
     check_body(body, "IssueComment")

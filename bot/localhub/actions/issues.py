@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal
 
 from bot.localhub import webhook_payloads
-from bot.localhub.errors import Refusal, custom, invalid
+from bot.localhub.errors import Refusal, custom_error, invalid
 from bot.localhub.json import issues as shapes
 from bot.localhub.json import people, repositories
 from bot.localhub.state import Issue, Repo, User, now
@@ -24,13 +24,13 @@ def check_title(title: str, resource: str = "Issue") -> None:
     if not title.strip():
         raise invalid(resource, "title", "missing_field")
     if len(title) > LONGEST_TITLE:
-        raise custom(resource, "title is too long (maximum is 256 characters)")
+        raise custom_error(resource, "title is too long (maximum is 256 characters)")
 
 
 def check_body(body: str | None, resource: str = "Issue") -> None:
     """Raises Refusal (422) for more than GitHub stores."""
     if body is not None and len(body) > LONGEST_BODY:
-        raise custom(resource, "body is too long (maximum is 65536 characters)")
+        raise custom_error(resource, "body is too long (maximum is 65536 characters)")
 
 
 def open_issue(
@@ -48,8 +48,8 @@ def open_issue(
     repo.last_number += 1
     issue = Issue(hub.next_id(), repo.last_number, repo, title, body, by)
     repo.issues[issue.number] = issue
-    issue.happened(by, "opened this")
-    webhook_payloads.about_issue(hub, issue, "opened", by)
+    issue.add_to_timeline(by, "opened this")
+    webhook_payloads.send_issue_event(hub, issue, "opened", by)
     add_labels(hub, issue, labels, by)
     for user in assignees:
         assign(hub, issue, user, by)
@@ -68,8 +68,8 @@ def edit(hub: LocalHub, issue: Issue, by: User, title: str | None, body: str | N
         changes["body"] = {"from": issue.body or ""}
         issue.body = body
     if changes:
-        issue.happened(by, f"edited the {' and the '.join(changes)}")
-        webhook_payloads.about_issue(hub, issue, "edited", by, changes=changes)
+        issue.add_to_timeline(by, f"edited the {' and the '.join(changes)}")
+        webhook_payloads.send_issue_event(hub, issue, "edited", by, changes=changes)
 
 
 def close(hub: LocalHub, issue: Issue, by: User, reason: str = "completed") -> None:
@@ -78,8 +78,8 @@ def close(hub: LocalHub, issue: Issue, by: User, reason: str = "completed") -> N
         return
     issue.state, issue.state_reason = "closed", reason
     issue.closed_at, issue.closed_by = now(), by
-    issue.happened(by, "closed this")
-    webhook_payloads.about_issue(hub, issue, "closed", by)
+    issue.add_to_timeline(by, "closed this")
+    webhook_payloads.send_issue_event(hub, issue, "closed", by)
 
 
 def reopen(hub: LocalHub, issue: Issue, by: User) -> None:
@@ -88,8 +88,8 @@ def reopen(hub: LocalHub, issue: Issue, by: User) -> None:
         return
     issue.state, issue.state_reason = "open", "reopened"
     issue.closed_at, issue.closed_by = None, None
-    issue.happened(by, "reopened this")
-    webhook_payloads.about_issue(hub, issue, "reopened", by)
+    issue.add_to_timeline(by, "reopened this")
+    webhook_payloads.send_issue_event(hub, issue, "reopened", by)
 
 
 def set_state(
@@ -111,9 +111,11 @@ def add_labels(hub: LocalHub, issue: Issue, names: Iterable[str], by: User) -> N
         if label.name in issue.labels:
             continue
         issue.labels.append(label.name)
-        issue.happened(by, f"added the label {label.name}", event="labeled", label=label.name)
+        issue.add_to_timeline(
+            by, f"added the label {label.name}", event="labeled", label=label.name
+        )
         shape = repositories.label(hub.url, issue.repo, label)
-        webhook_payloads.about_issue(hub, issue, "labeled", by, label=shape)
+        webhook_payloads.send_issue_event(hub, issue, "labeled", by, label=shape)
 
 
 def remove_label(hub: LocalHub, issue: Issue, name: str, by: User) -> None:
@@ -122,9 +124,11 @@ def remove_label(hub: LocalHub, issue: Issue, name: str, by: User) -> None:
     if label is None or label.name not in issue.labels:
         raise Refusal(404, "Label does not exist")
     issue.labels.remove(label.name)
-    issue.happened(by, f"removed the label {label.name}", event="unlabeled", label=label.name)
+    issue.add_to_timeline(
+        by, f"removed the label {label.name}", event="unlabeled", label=label.name
+    )
     shape = repositories.label(hub.url, issue.repo, label)
-    webhook_payloads.about_issue(hub, issue, "unlabeled", by, label=shape)
+    webhook_payloads.send_issue_event(hub, issue, "unlabeled", by, label=shape)
 
 
 def set_labels(hub: LocalHub, issue: Issue, names: list[str], by: User) -> None:
@@ -139,8 +143,8 @@ def assign(hub: LocalHub, issue: Issue, user: User, by: User) -> None:
     """Does nothing if already assigned."""
     if user not in issue.assignees:
         issue.assignees.append(user)
-        issue.happened(by, f"assigned {user.login}")
-        webhook_payloads.about_issue(
+        issue.add_to_timeline(by, f"assigned {user.login}")
+        webhook_payloads.send_issue_event(
             hub, issue, "assigned", by, assignee=people.user(hub.url, user)
         )
 
@@ -149,8 +153,8 @@ def unassign(hub: LocalHub, issue: Issue, user: User, by: User) -> None:
     """Does nothing if not assigned."""
     if user in issue.assignees:
         issue.assignees.remove(user)
-        issue.happened(by, f"unassigned {user.login}")
-        webhook_payloads.about_issue(
+        issue.add_to_timeline(by, f"unassigned {user.login}")
+        webhook_payloads.send_issue_event(
             hub, issue, "unassigned", by, assignee=people.user(hub.url, user)
         )
 
@@ -159,7 +163,7 @@ def delete(hub: LocalHub, issue: Issue, by: User) -> None:
     """Gone for good; its number answers 410 from now on."""
     del issue.repo.issues[issue.number]
     issue.repo.deleted_numbers.add(issue.number)
-    webhook_payloads.about_issue(hub, issue, "deleted", by)
+    webhook_payloads.send_issue_event(hub, issue, "deleted", by)
 
 
 def transfer(hub: LocalHub, issue: Issue, to: Repo, by: User) -> Issue:
@@ -172,5 +176,5 @@ def transfer(hub: LocalHub, issue: Issue, to: Repo, by: User) -> Issue:
         "new_repository": repositories.repository(hub.url, to),
     }
     del issue.repo.issues[issue.number]
-    webhook_payloads.about_issue(hub, issue, "transferred", by, changes=changes)
+    webhook_payloads.send_issue_event(hub, issue, "transferred", by, changes=changes)
     return moved

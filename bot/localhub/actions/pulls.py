@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from bot.localhub import webhook_payloads
 from bot.localhub.actions import issues, refs
-from bot.localhub.errors import Refusal, custom, invalid, unprocessable
+from bot.localhub.errors import Refusal, custom_error, invalid, unprocessable
 from bot.localhub.git import diff
 from bot.localhub.git.run import run_git
 from bot.localhub.git.types import Signature
@@ -37,36 +37,36 @@ class NewPull:
     """The fork that `head` is a branch of, and its commit: forks share their objects."""
 
 
-async def open_pull(hub: LocalHub, repo: Repo, asked: NewPull, by: User) -> Pull:
+async def open_pull(hub: LocalHub, repo: Repo, new_pull: NewPull, by: User) -> Pull:
     """Raises Refusal (422): missing branch, nothing to merge, one is open already."""
-    issues.check_title(asked.title, "PullRequest")
-    issues.check_body(asked.body, "PullRequest")
-    head_sha, base_sha = await asyncio.to_thread(_ends, repo, asked)
-    ends = (asked.fork[0] if asked.fork else None, asked.head, asked.base)
+    issues.check_title(new_pull.title, "PullRequest")
+    issues.check_body(new_pull.body, "PullRequest")
+    head_sha, base_sha = await asyncio.to_thread(_resolve_ends, repo, new_pull)
+    ends = (new_pull.fork[0] if new_pull.fork else None, new_pull.head, new_pull.base)
     if any(p.state == "open" and (p.fork, p.head_ref, p.base_ref) == ends for p in repo.pulls):
-        label = f"{repo.owner.login}:{asked.head}"
-        raise custom("PullRequest", f"A pull request already exists for {label}.")
+        label = f"{repo.owner.login}:{new_pull.head}"
+        raise custom_error("PullRequest", f"A pull request already exists for {label}.")
     repo.last_number += 1
     pull = Pull(
         hub.next_id(),
         repo.last_number,
         repo,
-        asked.title,
-        asked.body,
+        new_pull.title,
+        new_pull.body,
         by,
-        head_ref=asked.head,
+        head_ref=new_pull.head,
         head_sha=head_sha,
-        base_ref=asked.base,
+        base_ref=new_pull.base,
         base_sha=base_sha,
-        draft=asked.draft,
-        maintainer_can_modify=asked.maintainer_can_modify,
-        fork=asked.fork[0] if asked.fork else None,
+        draft=new_pull.draft,
+        maintainer_can_modify=new_pull.maintainer_can_modify,
+        fork=new_pull.fork[0] if new_pull.fork else None,
     )
     repo.issues[pull.number] = pull
-    await asyncio.to_thread(repo.git.point, f"refs/pull/{pull.number}/head", head_sha)
-    await asyncio.to_thread(hub.facts, pull)
-    pull.happened(by, f"wants to merge {asked.head} into {asked.base}")
-    webhook_payloads.about_issue(hub, pull, "opened", by)
+    await asyncio.to_thread(repo.git.set_ref, f"refs/pull/{pull.number}/head", head_sha)
+    await asyncio.to_thread(hub.pull_facts, pull)
+    pull.add_to_timeline(by, f"wants to merge {new_pull.head} into {new_pull.base}")
+    webhook_payloads.send_issue_event(hub, pull, "opened", by)
     return pull
 
 
@@ -88,9 +88,9 @@ def request_reviewers(hub: LocalHub, pull: Pull, users: list[User], by: User) ->
     for user in users:
         if user not in pull.requested_reviewers:
             pull.requested_reviewers.append(user)
-            pull.happened(by, f"requested a review from {user.login}")
+            pull.add_to_timeline(by, f"requested a review from {user.login}")
             shape = people.user(hub.url, user)
-            webhook_payloads.about_issue(
+            webhook_payloads.send_issue_event(
                 hub, pull, "review_requested", by, requested_reviewer=shape
             )
 
@@ -105,24 +105,24 @@ def add_review(hub: LocalHub, pull: Pull, review: Review) -> None:
     if review.state == "PENDING":
         return
     review.submitted_at = now()
-    pull.happened(review.author, f"reviewed: {review.state.replace('_', ' ').lower()}")
+    pull.add_to_timeline(review.author, f"reviewed: {review.state.replace('_', ' ').lower()}")
     shape = pulls.review(hub.url, pull, review)
     payload = {
         "action": "submitted",
         "review": {**shape, "state": review.state.lower()},
-        "pull_request": pulls.simple(hub.url, pull),
+        "pull_request": pulls.simple_pull(hub.url, pull),
     }
     webhook_payloads.emit(hub, "pull_request_review", pull.repo, review.author, payload)
     for comment in review.comments:
         payload = {
             "action": "created",
             "comment": pulls.review_comment(hub.url, pull, comment),
-            "pull_request": pulls.simple(hub.url, pull),
+            "pull_request": pulls.simple_pull(hub.url, pull),
         }
         webhook_payloads.emit(hub, "pull_request_review_comment", pull.repo, review.author, payload)
 
 
-def review_comment(pull: Pull, number: int) -> ReviewComment | None:
+def find_review_comment(pull: Pull, number: int) -> ReviewComment | None:
     """The comment on a line that has this id."""
     every = (comment for review in pull.reviews for comment in review.comments)
     return next((comment for comment in every if comment.id == number), None)
@@ -143,50 +143,50 @@ def mark_ready(hub: LocalHub, pull: Pull, by: User) -> None:
     """No draft any more; does nothing to what is none."""
     if pull.draft:
         pull.draft = False
-        pull.happened(by, "marked this pull request as ready for review")
-        webhook_payloads.about_issue(hub, pull, "ready_for_review", by)
+        pull.add_to_timeline(by, "marked this pull request as ready for review")
+        webhook_payloads.send_issue_event(hub, pull, "ready_for_review", by)
 
 
 async def merge(hub: LocalHub, pull: Pull, by: User) -> str:
     """Makes the merge commit, closes what it fixes, returns its id. Raises Refusal (405)."""
     git = pull.repo.git
-    if pull.state != "open" or pull.draft or not hub.facts(pull).mergeable:
+    if pull.state != "open" or pull.draft or not hub.pull_facts(pull).mergeable:
         raise Refusal(405, "Pull Request is not mergeable")
     tree = run_git(git.path, "merge-tree", "--write-tree", pull.base_sha, pull.head_sha)
     who = Signature(by.login, f"{by.login}@users.noreply.github.com", now())
     message = f"Merge pull request #{pull.number} from {pull.head_ref}\n\n{pull.title}\n"
     parents = (pull.base_sha, pull.head_sha)
     sha = git.write_commit(tree.decode().strip(), parents, message, who, who)
-    before = git.refs("")
-    git.point(f"refs/heads/{pull.base_ref}", sha)
+    before = git.list_refs("")
+    git.set_ref(f"refs/heads/{pull.base_ref}", sha)
     pull.merged_at, pull.merged_by, pull.merge_commit_sha = now(), by, sha
-    pull.happened(by, f"merged {sha[:7]}")
+    pull.add_to_timeline(by, f"merged {sha[:7]}")
     issues.close(hub, pull, by)
-    await refs.moved(hub, pull.repo, before, git.refs(""), by)
+    await refs.announce_ref_changes(hub, pull.repo, before, git.list_refs(""), by)
     if pull.base_ref == pull.repo.default_branch:
-        _close_fixed(hub, pull, by)
+        _close_linked_issues(hub, pull, by)
     return sha
 
 
-def _close_fixed(hub: LocalHub, pull: Pull, by: User) -> None:
+def _close_linked_issues(hub: LocalHub, pull: Pull, by: User) -> None:
     for number in {int(found) for found in CLOSES.findall(pull.body or "")}:
         fixed = pull.repo.issues.get(number)
         if fixed is not None and not isinstance(fixed, Pull):
             issues.close(hub, fixed, by)
 
 
-def _ends(repo: Repo, asked: NewPull) -> tuple[str, str]:
-    heads = repo.git.refs("refs/heads/")
-    for field, name in (("base", asked.base), ("head", asked.head)):
-        if name not in heads and not (field == "head" and asked.fork):
+def _resolve_ends(repo: Repo, new_pull: NewPull) -> tuple[str, str]:
+    heads = repo.git.list_refs("refs/heads/")
+    for field, name in (("base", new_pull.base), ("head", new_pull.head)):
+        if name not in heads and not (field == "head" and new_pull.fork):
             raise invalid("PullRequest", field)
-    base = heads[asked.base]
-    head = asked.fork[1] if asked.fork else heads[asked.head]
+    base = heads[new_pull.base]
+    head = new_pull.fork[1] if new_pull.fork else heads[new_pull.head]
     compared = diff.compare(repo.git, base, head)
     if compared.merge_base is None:
-        raise custom("PullRequest", f"The {asked.head} branch has no history in common with "
-                     f"{asked.base}")  # fmt: skip
+        raise custom_error("PullRequest", f"The {new_pull.head} branch has no history in common with "
+                     f"{new_pull.base}")  # fmt: skip
     if compared.ahead == 0:
-        message = f"No commits between {asked.base} and {asked.head}"
-        raise custom("PullRequest", message)
+        message = f"No commits between {new_pull.base} and {new_pull.head}"
+        raise custom_error("PullRequest", message)
     return head, base

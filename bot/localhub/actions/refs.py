@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 HEADS = "refs/heads/"
 
 
-async def moved(
+async def announce_ref_changes(
     hub: LocalHub, repo: Repo, before: dict[str, str], after: dict[str, str], by: User
 ) -> None:
-    """`before` and `after` are all refs by full name, as `GitRepo.refs("")` lists them."""
+    """`before` and `after` are all refs by full name, as `GitRepo.list_refs("")` lists them."""
     for ref in sorted(before.keys() | after.keys()):
         old, new = (
             before.get(ref, webhook_payloads.NO_COMMIT),
@@ -27,13 +27,15 @@ async def moved(
         if old == new or not ref.startswith((HEADS, "refs/tags/")):
             continue
         repo.pushed_at = now()
-        payload = await asyncio.to_thread(webhook_payloads.push, hub, repo, ref, old, new, by)
+        payload = await asyncio.to_thread(
+            webhook_payloads.push_payload, hub, repo, ref, old, new, by
+        )
         webhook_payloads.emit(hub, "push", repo, by, payload)
         if ref.startswith(HEADS):
-            await _follow(hub, repo, ref.removeprefix(HEADS), new, by)
+            await _update_pulls(hub, repo, ref.removeprefix(HEADS), new, by)
 
 
-async def _follow(hub: LocalHub, repo: Repo, branch: str, new: str, by: User) -> None:
+async def _update_pulls(hub: LocalHub, repo: Repo, branch: str, new: str, by: User) -> None:
     for pull in [pull for pull in repo.pulls if pull.state == "open"]:
         if pull.base_ref == branch and new != webhook_payloads.NO_COMMIT:
             pull.base_sha = new
@@ -47,7 +49,7 @@ async def _follow(hub: LocalHub, repo: Repo, branch: str, new: str, by: User) ->
 
 async def _synchronize(hub: LocalHub, pull: Pull, new: str, by: User) -> None:
     old, pull.head_sha = pull.head_sha, new
-    await asyncio.to_thread(pull.repo.git.point, f"refs/pull/{pull.number}/head", new)
-    await asyncio.to_thread(hub.facts, pull)
-    pull.happened(by, f"pushed {new[:7]}")
-    webhook_payloads.about_issue(hub, pull, "synchronize", by, before=old, after=new)
+    await asyncio.to_thread(pull.repo.git.set_ref, f"refs/pull/{pull.number}/head", new)
+    await asyncio.to_thread(hub.pull_facts, pull)
+    pull.add_to_timeline(by, f"pushed {new[:7]}")
+    webhook_payloads.send_issue_event(hub, pull, "synchronize", by, before=old, after=new)

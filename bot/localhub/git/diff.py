@@ -7,15 +7,23 @@ from dataclasses import dataclass
 
 from bot.localhub.git.repo import GitRepo
 from bot.localhub.git.run import run_git
-from bot.localhub.git.types import Change
+from bot.localhub.git.types import ChangedFile
 
-__all__ = ["Change", "Comparison", "changes", "compare", "is_ancestor", "mergeable", "unified"]
+__all__ = [
+    "ChangedFile",
+    "RefComparison",
+    "compare",
+    "diff_files",
+    "diff_text",
+    "is_ancestor",
+    "is_mergeable",
+]
 
 STATUSES = {"A": "added", "D": "removed", "M": "modified", "R": "renamed", "C": "copied"}
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RefComparison:
     """Two commits. `merge_base` is None for unrelated histories."""
 
     base: str
@@ -25,53 +33,53 @@ class Comparison:
     behind: int
 
 
-def compare(git: GitRepo, base: str, head: str) -> Comparison:
+def compare(git: GitRepo, base: str, head: str) -> RefComparison:
     """Both are commit ids that exist."""
     counts = run_git(git.path, "rev-list", "--left-right", "--count", f"{base}...{head}")
     behind, ahead = (int(count) for count in counts.split())
-    found = run_git(git.path, "merge-base", base, head, also=(1,)).decode().strip()
-    return Comparison(base, head, found or None, ahead, behind)
+    found = run_git(git.path, "merge-base", base, head, allowed_codes=(1,)).decode().strip()
+    return RefComparison(base, head, found or None, ahead, behind)
 
 
 def is_ancestor(git: GitRepo, old: str, new: str) -> bool:
     """Whether a branch may move from `old` to `new` without force."""
-    found = run_git(git.path, "merge-base", old, new, also=(1,)).decode().strip()
+    found = run_git(git.path, "merge-base", old, new, allowed_codes=(1,)).decode().strip()
     return found == old
 
 
-def mergeable(git: GitRepo, base: str, head: str) -> bool:
+def is_mergeable(git: GitRepo, base: str, head: str) -> bool:
     """Whether git merges the two without a conflict."""
     out = run_git(
-        git.path, "merge-tree", "--write-tree", "--messages", base, head, also=(1,)
+        git.path, "merge-tree", "--write-tree", "--messages", base, head, allowed_codes=(1,)
     ).decode("utf-8", "replace")
     return "CONFLICT" not in out
 
 
-def changes(git: GitRepo, old: str, new: str) -> list[Change]:
+def diff_files(git: GitRepo, old: str, new: str) -> list[ChangedFile]:
     """The files that differ from commit `old` to commit `new`, renames found."""
     out = run_git(git.path, "diff", "--no-color", "--raw", "--abbrev=40", "-z", "-M", old, new)
     fields = out.decode("utf-8", "replace").split("\0")[:-1]
-    found: list[Change] = []
+    found: list[ChangedFile] = []
     while fields:
         _, _, old_sha, new_sha, letter = fields.pop(0).split()
         before = fields.pop(0) if letter[0] in "RC" else None
         path = fields.pop(0)
-        patch = _patch(git, old, new, [path] if before is None else [before, path])
-        found.append(_change(path, before, letter, old_sha, new_sha, patch))
+        patch = _read_patch(git, old, new, [path] if before is None else [before, path])
+        found.append(_parse_change(path, before, letter, old_sha, new_sha, patch))
     return found
 
 
-def unified(git: GitRepo, old: str, new: str) -> str:
+def diff_text(git: GitRepo, old: str, new: str) -> str:
     """The whole difference, as `git diff` prints it."""
     out = run_git(git.path, "diff", "--no-color", "-M", old, new)
     return out.decode("utf-8", "replace")
 
 
-def _change(
+def _parse_change(
     path: str, before: str | None, letter: str, old_sha: str, new_sha: str, patch: str
-) -> Change:
+) -> ChangedFile:
     lines = patch.split("\n")
-    return Change(
+    return ChangedFile(
         path,
         before,
         STATUSES.get(letter[0], "changed"),
@@ -82,7 +90,7 @@ def _change(
     )
 
 
-def _patch(git: GitRepo, old: str, new: str, paths: list[str]) -> str:
+def _read_patch(git: GitRepo, old: str, new: str, paths: list[str]) -> str:
     """Hunks only: from the first `@@`; empty for binary files and pure renames."""
     out = run_git(
         git.path, "--literal-pathspecs", "diff", "--no-color", "-M", old, new, "--", *paths

@@ -29,11 +29,11 @@ SERVICES = ("info/refs", "git-upload-pack", "git-receive-pack")
 
 CHUNK = 65_536
 
-Answer = Callable[[Request], Awaitable[Response]]
+Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 @dataclass
-class Asked:
+class GitRequest:
     """A git request that may go on."""
 
     repo: Repo
@@ -42,29 +42,29 @@ class Asked:
     writes: bool
 
 
-class GitDoor:
+class GitRouter:
     """Behaves as a GitHub Enterprise Server: in private mode every request needs a token."""
 
     def __init__(self, hub: LocalHub) -> None:
         self._hub = hub
 
-    def or_page(self, page: Answer) -> Answer:
+    def with_fallback(self, page: Endpoint) -> Endpoint:
         """git's addresses without `.git` are git's too; everything else is `page`'s."""
 
         async def choose(request: Request) -> Response:
             if request.path_params["service"] in SERVICES:
-                return await self.answer(request)
+                return await self.handle(request)
             if request.method != "GET":
                 return Response("Not Found", 404)
             return await page(request)
 
         return choose
 
-    async def answer(self, request: Request) -> Response:
+    async def handle(self, request: Request) -> Response:
         """Answers one request of git's."""
-        token = self._bearer(request)
+        token = self._find_token(request)
         try:
-            response = await self._answer(request, token)
+            response = await self._serve(request, token)
         except Refusal as refusal:
             headers = dict(refusal.headers)
             if refusal.status == 401:
@@ -75,23 +75,23 @@ class GitDoor:
         self._record(request, response.status_code, token)
         return response
 
-    async def _answer(self, request: Request, token: Token | None) -> Response:
-        asked = self._allowed(request, token)
+    async def _serve(self, request: Request, token: Token | None) -> Response:
+        git_request = self._authorize(request, token)
         fault = self._hub.faults.take(request.method, request.url.path)
         if fault is not None:
             await asyncio.sleep(fault.delay_s)
         instead = fault.refusal() if fault is not None else None
         if instead is not None and fault is not None and not fault.after_effect:
             raise instead
-        if not (asked.writes and request.method == "POST"):
-            response = await self._backend(request, asked)
+        if not (git_request.writes and request.method == "POST"):
+            response = await self._run_backend(request, git_request)
         else:
-            response = await self._push(request, asked)
+            response = await self._receive_push(request, git_request)
         if instead is not None:
             raise instead
         return response
 
-    def _allowed(self, request: Request, token: Token | None) -> Asked:
+    def _authorize(self, request: Request, token: Token | None) -> GitRequest:
         service = str(request.path_params["service"])
         name = f"{request.path_params['owner']}/{request.path_params['repo']}"
         if token is None and self._hub.private_mode:
@@ -102,14 +102,14 @@ class GitDoor:
         if token is None:
             if repo is None or repo.private or writes or service not in SERVICES:
                 raise Refusal(401, "Authentication required")
-            return Asked(repo, None, service, writes)
-        if repo is None or service not in SERVICES or not token.sees(repo):
+            return GitRequest(repo, None, service, writes)
+        if repo is None or service not in SERVICES or not token.can_see(repo):
             raise Refusal(404, "Repository not found.")
-        if not token.may(repo, "contents:write" if writes else "contents:read"):
+        if not token.is_allowed(repo, "contents:write" if writes else "contents:read"):
             raise Refusal(403, "Write access to repository not granted.")
-        return Asked(repo, token, service, writes)
+        return GitRequest(repo, token, service, writes)
 
-    def _bearer(self, request: Request) -> Token | None:
+    def _find_token(self, request: Request) -> Token | None:
         scheme, _, value = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
             return self._hub.tokens.find(value.strip())
@@ -122,24 +122,26 @@ class GitDoor:
         name, _, password = text.partition(":")
         return self._hub.tokens.find(password) or self._hub.tokens.find(name)
 
-    async def _push(self, request: Request, asked: Asked) -> Response:
+    async def _receive_push(self, request: Request, git_request: GitRequest) -> Response:
         """Answers only when the pull requests have followed and the webhooks are on their way."""
-        git = asked.repo.git
-        before = await asyncio.to_thread(git.refs, "")
-        streamed = await self._backend(request, asked)
-        body = b"".join([chunk async for chunk in _chunks(streamed)])
-        after = await asyncio.to_thread(git.refs, "")
-        assert asked.token is not None
-        await refs.moved(self._hub, asked.repo, before, after, asked.token.actor)
+        git = git_request.repo.git
+        before = await asyncio.to_thread(git.list_refs, "")
+        streamed = await self._run_backend(request, git_request)
+        body = b"".join([chunk async for chunk in _iterate_chunks(streamed)])
+        after = await asyncio.to_thread(git.list_refs, "")
+        assert git_request.token is not None
+        await refs.announce_ref_changes(
+            self._hub, git_request.repo, before, after, git_request.token.actor
+        )
         return Response(body, streamed.status_code, dict(streamed.headers))
 
-    async def _backend(self, request: Request, asked: Asked) -> StreamingResponse:
+    async def _run_backend(self, request: Request, git_request: GitRequest) -> StreamingResponse:
         """The body is read whole first: http-backend spins for ever on one that breaks off."""
         body = await request.body()
         process = await asyncio.create_subprocess_exec(
             git_binary(),
             "http-backend",
-            env=_environment(request, asked, len(body)),
+            env=_cgi_environment(request, git_request, len(body)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
@@ -147,8 +149,8 @@ class GitDoor:
         )
         feeding = asyncio.get_running_loop().create_task(_feed(body, process))
         assert process.stdout is not None
-        status, headers = await _head(process.stdout)
-        return StreamingResponse(_body(process, feeding), status, headers)
+        status, headers = await _read_head(process.stdout)
+        return StreamingResponse(_stream_body(process, feeding), status, headers)
 
     def _record(self, request: Request, status: int, token: Token | None) -> None:
         self._hub.record(
@@ -168,9 +170,9 @@ class GitDoor:
         )
 
 
-def _environment(request: Request, asked: Asked, length: int) -> dict[str, str]:
+def _cgi_environment(request: Request, git_request: GitRequest, length: int) -> dict[str, str]:
     """CGI's variables. The path is made of a number and a word of `SERVICES`, never of the URL."""
-    path = asked.repo.git.path
+    path = git_request.repo.git.path
     passed = {
         "HTTP_CONTENT_ENCODING": "content-encoding",
         "HTTP_GIT_PROTOCOL": "git-protocol",
@@ -181,10 +183,10 @@ def _environment(request: Request, asked: Asked, length: int) -> dict[str, str]:
     return git_environment(
         GIT_PROJECT_ROOT=str(path.parent),
         GIT_HTTP_EXPORT_ALL="1",
-        PATH_INFO=f"/{path.name}/{asked.service}",
+        PATH_INFO=f"/{path.name}/{git_request.service}",
         REQUEST_METHOD=request.method,
         QUERY_STRING=request.url.query,
-        REMOTE_USER=asked.token.actor.login if asked.token else "",
+        REMOTE_USER=git_request.token.actor.login if git_request.token else "",
         REMOTE_ADDR="127.0.0.1",
         CONTENT_LENGTH=str(length),
         **{name: value for name, value in found.items() if value},
@@ -203,7 +205,7 @@ async def _feed(body: bytes, process: asyncio.subprocess.Process) -> None:
         process.stdin.close()
 
 
-async def _head(stdout: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
+async def _read_head(stdout: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
     status, headers = 200, dict[str, str]()
     while line := (await stdout.readline()).decode("latin-1").strip():
         name, _, value = line.partition(": ")
@@ -214,7 +216,7 @@ async def _head(stdout: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
     return status, headers
 
 
-async def _body(
+async def _stream_body(
     process: asyncio.subprocess.Process, feeding: asyncio.Task[None]
 ) -> AsyncGenerator[bytes, None]:
     assert process.stdout is not None
@@ -230,7 +232,7 @@ async def _body(
             os.killpg(process.pid, signal.SIGKILL)
 
 
-async def _chunks(response: StreamingResponse) -> AsyncGenerator[bytes, None]:
+async def _iterate_chunks(response: StreamingResponse) -> AsyncGenerator[bytes, None]:
     async for chunk in response.body_iterator:
         assert isinstance(chunk, bytes)
         yield chunk

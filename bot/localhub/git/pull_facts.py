@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from bot.localhub.errors import GitFailed
+from bot.localhub.errors import GitCommandFailed
 from bot.localhub.git import diff
 from bot.localhub.json.pulls import PullFacts
 from bot.localhub.state import Pull
 
 
-def facts_of(pull: Pull) -> PullFacts:
+def read_pull_facts(pull: Pull) -> PullFacts:
     """Reads git."""
     git = pull.repo.git
     compared = diff.compare(git, pull.base_sha, pull.head_sha)
-    changed = diff.changes(git, compared.merge_base or pull.base_sha, pull.head_sha)
+    changed = diff.diff_files(git, compared.merge_base or pull.base_sha, pull.head_sha)
     try:
-        clean = diff.mergeable(git, pull.base_sha, pull.head_sha)
-    except GitFailed:
+        clean = diff.is_mergeable(git, pull.base_sha, pull.head_sha)
+    except GitCommandFailed:
         clean = False
     return PullFacts(
         compared.ahead,

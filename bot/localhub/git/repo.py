@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from bot.localhub.errors import GitFailed
+from bot.localhub.errors import GitCommandFailed
 from bot.localhub.git.run import run_git
 from bot.localhub.git.types import Commit, Entry, Signature, parse_commit, parse_entry
 
@@ -49,7 +49,7 @@ class GitRepo:
 
     # Refs
 
-    def refs(self, prefix: str = "refs/") -> dict[str, str]:
+    def list_refs(self, prefix: str = "refs/") -> dict[str, str]:
         """Every ref under `prefix` (it ends with `/`), without the prefix, and its object id."""
         wanted = [prefix] if prefix else []
         listing = run_git(self.path, "for-each-ref", "--format=%(objectname) %(refname)", *wanted)
@@ -62,46 +62,46 @@ class GitRepo:
             return None
         names = (rev,) if rev.startswith("refs/") else (f"refs/heads/{rev}", f"refs/tags/{rev}")
         tried = [*names, *([rev] if SHORT_SHA.fullmatch(rev) else [])]
-        asked = "".join(f"{name}^{{commit}}\n" for name in tried if _plain(name))
+        asked = "".join(f"{name}^{{commit}}\n" for name in tried if _is_plain_name(name))
         answers = run_git(self.path, "cat-file", "--batch-check", stdin=asked.encode())
         found = (line.split() for line in answers.decode().splitlines())
         return next((parts[0] for parts in found if parts[1:2] == ["commit"]), None)
 
-    def point(self, ref: str, sha: str, before: str | None = None) -> None:
+    def set_ref(self, ref: str, sha: str, before: str | None = None) -> None:
         """Sets a ref. `before`: what it must be now. Raises GitFailed."""
         run_git(self.path, "update-ref", ref, sha, *([] if before is None else [before]))
 
-    def drop(self, ref: str) -> None:
+    def delete_ref(self, ref: str) -> None:
         """Deletes a ref."""
         run_git(self.path, "update-ref", "-d", ref)
 
-    def valid_ref(self, ref: str) -> bool:
+    def is_valid_ref(self, ref: str) -> bool:
         """Whether git takes the name."""
         try:
             run_git(self.path, "check-ref-format", ref)
-        except GitFailed:
+        except GitCommandFailed:
             return False
         return True
 
     # Reading
 
-    def kind(self, sha: str) -> str | None:
-        """`commit`, `tree`, `blob`, `tag`, or None for an unknown object id."""
+    def object_kind(self, sha: str) -> str | None:
+        """`read_commit`, `tree`, `blob`, `tag`, or None for an unknown object id."""
         if not FULL_SHA.fullmatch(sha):
             return None
         answer = run_git(self.path, "cat-file", "--batch-check", stdin=f"{sha}\n".encode())
         parts = answer.decode().split()
         return parts[1] if len(parts) == 3 else None
 
-    def read(self, kind: str, sha: str) -> bytes:
+    def read_object(self, kind: str, sha: str) -> bytes:
         """An object's content. Raises GitFailed if `sha` is no such object."""
         return run_git(self.path, "cat-file", kind, sha)
 
-    def commit(self, sha: str) -> Commit:
+    def read_commit(self, sha: str) -> Commit:
         """Raises GitFailed for anything but a commit's id."""
-        return parse_commit(sha, self.read("commit", sha).decode("utf-8", "replace"))
+        return parse_commit(sha, self.read_object("commit", sha).decode("utf-8", "replace"))
 
-    def commits(self, shas: Iterable[str]) -> list[Commit]:
+    def read_commits(self, shas: Iterable[str]) -> list[Commit]:
         """Many at once, in order."""
         asked = "".join(f"{sha}\n" for sha in shas).encode()
         data = run_git(self.path, "cat-file", "--batch", stdin=asked)
@@ -124,23 +124,23 @@ class GitRepo:
             self.path, "--literal-pathspecs", "rev-list", f"--max-count={limit}", *chosen, "--",
             *([path] if path else []),
         )  # fmt: skip
-        return self.commits(listing.decode().split())
+        return self.read_commits(listing.decode().split())
 
-    def entries(self, tree: str, *, recursive: bool = False) -> list[Entry]:
+    def list_entries(self, tree: str, *, recursive: bool = False) -> list[Entry]:
         """A tree's lines; paths are relative to it. Raises GitFailed for a bad id."""
         flags = ["-r", "-t"] if recursive else []
         listing = run_git(self.path, "ls-tree", "-z", "--long", *flags, tree)
         return [parse_entry(line) for line in listing.decode("utf-8", "replace").split("\0")[:-1]]
 
-    def entry(self, rev: str, path: str) -> Entry | None:
+    def find_entry(self, rev: str, path: str) -> Entry | None:
         """What is at `path` in a commit: a file, a folder, a link; or None."""
         sha = self.resolve(rev)
         if sha is None:
             return None
-        tree = self.commit(sha).tree
+        tree = self.read_commit(sha).tree
         found = Entry("040000", "tree", tree, None, "")
         for number, name in enumerate(parts := path.strip("/").split("/") if path else []):
-            lines = self.entries(found.sha) if found.kind == "tree" else []
+            lines = self.list_entries(found.sha) if found.kind == "tree" else []
             line = next((line for line in lines if line.path == name), None)
             if line is None:
                 return None
@@ -148,10 +148,10 @@ class GitRepo:
             found = Entry(line.mode, line.kind, line.sha, line.size, whole)
         return found
 
-    def file(self, rev: str, path: str) -> bytes | None:
+    def read_file(self, rev: str, path: str) -> bytes | None:
         """A file's bytes, or None where there is no file."""
-        entry = self.entry(rev, path)
-        return self.read("blob", entry.sha) if entry and entry.kind == "blob" else None
+        entry = self.find_entry(rev, path)
+        return self.read_object("blob", entry.sha) if entry and entry.kind == "blob" else None
 
     # Writing
 
@@ -170,8 +170,8 @@ class GitRepo:
         Raises GitFailed for a path that git refuses (`..`, `.git`, absolute, empty).
         """
         for path in files:
-            if not fit_path(path):
-                raise GitFailed(f"{path!r} is no path that git would store")
+            if not is_valid_path(path):
+                raise GitCommandFailed(f"{path!r} is no path that git would store")
         index = {"GIT_INDEX_FILE": str(self.path / f"hub-index-{id(files)}")}
         lines = "".join(
             f"0 {'0' * 40}\t{path}\0" if found is None else f"{found[0]} {found[1]}\t{path}\0"
@@ -192,18 +192,18 @@ class GitRepo:
     ) -> str:
         """The id of the stored commit, byte for byte what GitHub would store."""
         lines = [f"tree {tree}", *(f"parent {parent}" for parent in parents)]
-        lines += [f"author {author.line()}", f"committer {by.line()}"]
+        lines += [f"author {author.to_line()}", f"committer {by.to_line()}"]
         text = "\n".join(lines) + "\n\n" + message
         command = ("hash-object", "-w", "-t", "commit", "--stdin")
         return run_git(self.path, *command, stdin=text.encode()).decode().strip()
 
 
-def fit_path(path: str) -> bool:
+def is_valid_path(path: str) -> bool:
     """Whether a path may stand in a tree: relative, no empty or dotted step, no `.git`."""
     steps = path.split("/")
     return "\0" not in path and all(step.lower() not in ("", ".", "..", ".git") for step in steps)
 
 
-def _plain(name: str) -> bool:
+def _is_plain_name(name: str) -> bool:
     """Holds nothing that git reads as part of a revision expression."""
     return not re.search(r"[\s~^:?*\[\\]|\.\.|@\{|^-", name)

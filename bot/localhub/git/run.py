@@ -8,9 +8,9 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from bot.localhub.errors import GitFailed
+from bot.localhub.errors import GitCommandFailed
 
-LIMIT_S = 60
+TIMEOUT_S = 60
 """No command on a repository of this hub should come near it."""
 
 
@@ -18,7 +18,7 @@ def git_binary() -> str:
     """Where git is. Raises GitFailed with what to do if it is missing."""
     found = shutil.which("git")
     if found is None:
-        raise GitFailed("git is not on PATH; install it (Debian: apt-get install git)")
+        raise GitCommandFailed("git is not on PATH; install it (Debian: apt-get install git)")
     return found
 
 
@@ -40,18 +40,18 @@ def run_git(
     *arguments: str,
     stdin: bytes = b"",
     environment: Mapping[str, str] | None = None,
-    also: tuple[int, ...] = (),
+    allowed_codes: tuple[int, ...] = (),
 ) -> bytes:
-    """What git prints. Raises GitFailed unless the exit code is 0 or one of `also`."""
+    """What git prints. Raises GitFailed unless the exit code is 0 or one of `allowed_codes`."""
     done = subprocess.run(
         [git_binary(), "-C", str(folder), *arguments],
         input=stdin,
         capture_output=True,
         env=git_environment(**(environment or {})),
-        timeout=LIMIT_S,
+        timeout=TIMEOUT_S,
         check=False,
     )
-    if done.returncode not in (0, *also):
+    if done.returncode not in (0, *allowed_codes):
         complaint = done.stderr.decode("utf-8", "replace").strip()
-        raise GitFailed(f"git {arguments[0]} ended with {done.returncode}: {complaint}")
+        raise GitCommandFailed(f"git {arguments[0]} ended with {done.returncode}: {complaint}")
     return done.stdout

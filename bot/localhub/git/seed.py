@@ -18,7 +18,7 @@ def seed(
 
     Raises GitFailed for a path that git refuses.
     """
-    blobs = {path: ("100644", git.write_blob(_bytes(text))) for path, text in files.items()}
+    blobs = {path: ("100644", git.write_blob(_to_bytes(text))) for path, text in files.items()}
     return commit_tree(git, git.write_paths(None, dict(blobs)), branch, message)
 
 
@@ -41,9 +41,9 @@ def commit_tree(git: GitRepo, tree: str, branch: str, message: str) -> str:
     parent = git.resolve(f"refs/heads/{branch}")
     author = Signature("The Owner", "owner@example.com", now())
     sha = git.write_commit(tree, [parent] if parent else [], f"{message}\n", author, author)
-    git.point(f"refs/heads/{branch}", sha)
+    git.set_ref(f"refs/heads/{branch}", sha)
     return sha
 
 
-def _bytes(text: str | bytes) -> bytes:
+def _to_bytes(text: str | bytes) -> bytes:
     return text.encode() if isinstance(text, str) else text

@@ -15,7 +15,7 @@ class Signature:
     email: str
     at: datetime
 
-    def line(self) -> str:
+    def to_line(self) -> str:
         """As it stands in a commit object, without what would end a field early."""
         name, email = (re.sub(r"[<>\n\0]", "", text).strip() for text in (self.name, self.email))
         return f"{name} <{email}> {int(self.at.timestamp())} +0000"
@@ -49,7 +49,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Change:
+class ChangedFile:
     """A file that differs between two trees. `patch` has no header; empty for binary files."""
 
     path: str

@@ -6,7 +6,7 @@ from typing import Any
 
 from bot.localhub.git.types import Commit
 from bot.localhub.json.gitdata import simple_commit
-from bot.localhub.json.repositories import api, minimal
+from bot.localhub.json.repositories import api_url, minimal_repository
 from bot.localhub.state import CheckRun, CheckSuite, CommitStatus, Repo, node_id, stamp
 
 Json = dict[str, Any]
@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 def check_run(url: str, repo: Repo, one: CheckRun, app: Json) -> Json:
     """`check-run`."""
-    here = f"{api(url, repo)}/check-runs/{one.id}"
+    here = f"{api_url(url, repo)}/check-runs/{one.id}"
     page = f"{url}/{repo.full_name}/runs/{one.id}"
     if one.app:
         app = {**app, "id": app["id"] + 1, "slug": one.app, "name": one.app}
@@ -40,7 +40,7 @@ def check_run(url: str, repo: Repo, one: CheckRun, app: Json) -> Json:
         },
         "check_suite": {"id": one.suite.id},
         "app": app,
-        "pull_requests": _pulls(url, repo, one.head_sha),
+        "pull_requests": _pull_references(url, repo, one.head_sha),
     }
 
 
@@ -49,7 +49,7 @@ def check_suite(
 ) -> Json:
     """`check-suite`; its state follows from its runs."""
     done = bool(runs) and all(run.status == "completed" for run in runs)
-    here = f"{api(url, repo)}/check-suites/{one.id}"
+    here = f"{api_url(url, repo)}/check-suites/{one.id}"
     branch = next((p.head_ref for p in repo.pulls if p.head_sha == one.head_sha), None)
     return {
         "id": one.id,
@@ -57,13 +57,13 @@ def check_suite(
         "head_branch": branch,
         "head_sha": one.head_sha,
         "status": "completed" if done else "queued",
-        "conclusion": _worst(runs) if done else None,
+        "conclusion": _suite_conclusion(runs) if done else None,
         "url": here,
         "before": head.parents[0] if head.parents else None,
         "after": one.head_sha,
-        "pull_requests": _pulls(url, repo, one.head_sha),
+        "pull_requests": _pull_references(url, repo, one.head_sha),
         "app": app,
-        "repository": minimal(url, repo),
+        "repository": minimal_repository(url, repo),
         "created_at": stamp(one.created_at),
         "updated_at": stamp(one.updated_at),
         "head_commit": simple_commit(head),
@@ -72,20 +72,20 @@ def check_suite(
     }
 
 
-def _worst(runs: list[CheckRun]) -> str:
+def _suite_conclusion(runs: list[CheckRun]) -> str:
     order = ("action_required", "cancelled", "timed_out", "failure", "neutral", "skipped")
     reached = {run.conclusion for run in runs}
     return next((word for word in order if word in reached), "success")
 
 
-def _pulls(url: str, repo: Repo, sha: str) -> list[Json]:
+def _pull_references(url: str, repo: Repo, sha: str) -> list[Json]:
     """GitHub names none that come from a fork."""
-    base = {"id": repo.id, "url": api(url, repo), "name": repo.name}
+    base = {"id": repo.id, "url": api_url(url, repo), "name": repo.name}
     return [
         {
             "id": pull.id,
             "number": pull.number,
-            "url": f"{api(url, repo)}/pulls/{pull.number}",
+            "url": f"{api_url(url, repo)}/pulls/{pull.number}",
             "head": {"ref": pull.head_ref, "sha": pull.head_sha, "repo": base},
             "base": {"ref": pull.base_ref, "sha": pull.base_sha, "repo": base},
         }
@@ -97,7 +97,7 @@ def _pulls(url: str, repo: Repo, sha: str) -> list[Json]:
 def status(url: str, repo: Repo, one: CommitStatus) -> Json:
     """`simple-commit-status`."""
     return {
-        "url": f"{api(url, repo)}/statuses/{one.sha}",
+        "url": f"{api_url(url, repo)}/statuses/{one.sha}",
         "avatar_url": f"{url}/{one.author.login}.png",
         "id": one.id,
         "node_id": node_id("SC", one.id),
@@ -110,15 +110,17 @@ def status(url: str, repo: Repo, one: CommitStatus) -> Json:
     }
 
 
-def combined(url: str, repo: Repo, sha: str, shown: list[Json], total: int, state: str) -> Json:
+def status_summary(
+    url: str, repo: Repo, sha: str, shown: list[Json], total: int, state: str
+) -> Json:
     """`combined-commit-status`; `shown` is one page of the `total`."""
-    here = f"{api(url, repo)}/commits/{sha}"
+    here = f"{api_url(url, repo)}/commits/{sha}"
     return {
         "state": state,
         "statuses": shown,
         "sha": sha,
         "total_count": total,
-        "repository": minimal(url, repo),
+        "repository": minimal_repository(url, repo),
         "commit_url": here,
         "url": f"{here}/status",
     }

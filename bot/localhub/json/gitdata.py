@@ -6,9 +6,9 @@ import base64
 from typing import Any
 from urllib.parse import quote
 
-from bot.localhub.git.types import Change, Commit, Entry, Signature
+from bot.localhub.git.types import ChangedFile, Commit, Entry, Signature
 from bot.localhub.json.people import user
-from bot.localhub.json.repositories import api
+from bot.localhub.json.repositories import api_url
 from bot.localhub.state import Repo, User, node_id, stamp
 
 Json = dict[str, Any]
@@ -26,7 +26,7 @@ KINDS = {"blob": "file", "tree": "dir", "commit": "submodule"}
 
 def ref(url: str, repo: Repo, name: str, sha: str, kind: str = "commit") -> Json:
     """`git-ref`; `name` is full (`refs/heads/...`)."""
-    base = f"{api(url, repo)}/git"
+    base = f"{api_url(url, repo)}/git"
     return {
         "ref": name,
         "node_id": node_id("REF", int(sha[:12], 16)),
@@ -37,7 +37,7 @@ def ref(url: str, repo: Repo, name: str, sha: str, kind: str = "commit") -> Json
 
 def git_commit(url: str, repo: Repo, one: Commit) -> Json:
     """`git-commit`: the object itself."""
-    base = f"{api(url, repo)}/git"
+    base = f"{api_url(url, repo)}/git"
     page = f"{url}/{repo.full_name}/commit"
     return {
         "sha": one.sha,
@@ -57,7 +57,7 @@ def git_commit(url: str, repo: Repo, one: Commit) -> Json:
 
 def commit(url: str, repo: Repo, one: Commit, author: User | None = None) -> Json:
     """`commit`: as the history shows it. `author`: the account that the e-mail belongs to."""
-    base = f"{api(url, repo)}/commits"
+    base = f"{api_url(url, repo)}/commits"
     page = f"{url}/{repo.full_name}/commit"
     account = user(url, author) if author else None
     return {
@@ -67,11 +67,11 @@ def commit(url: str, repo: Repo, one: Commit, author: User | None = None) -> Jso
         "html_url": f"{page}/{one.sha}",
         "comments_url": f"{base}/{one.sha}/comments",
         "commit": {
-            "url": f"{api(url, repo)}/git/commits/{one.sha}",
+            "url": f"{api_url(url, repo)}/git/commits/{one.sha}",
             "author": _signature(one.author),
             "committer": _signature(one.committer),
             "message": one.message.rstrip("\n"),
-            "tree": {"sha": one.tree, "url": f"{api(url, repo)}/git/trees/{one.tree}"},
+            "tree": {"sha": one.tree, "url": f"{api_url(url, repo)}/git/trees/{one.tree}"},
             "comment_count": 0,
             "verification": UNSIGNED,
         },
@@ -97,7 +97,7 @@ def simple_commit(one: Commit) -> Json:
 
 def tree(url: str, repo: Repo, sha: str, entries: list[Entry]) -> Json:
     """`git-tree`."""
-    base = f"{api(url, repo)}/git"
+    base = f"{api_url(url, repo)}/git"
     return {
         "sha": sha,
         "url": f"{base}/trees/{sha}",
@@ -122,21 +122,21 @@ def blob(url: str, repo: Repo, sha: str, content: bytes) -> Json:
         "sha": sha,
         "node_id": node_id("B", int(sha[:12], 16)),
         "size": len(content),
-        "url": f"{api(url, repo)}/git/blobs/{sha}",
-        "content": wrapped(content),
+        "url": f"{api_url(url, repo)}/git/blobs/{sha}",
+        "content": wrap_base64(content),
         "encoding": "base64",
     }
 
 
 def branch(url: str, repo: Repo, name: str, sha: str) -> Json:
     """`short-branch`."""
-    target = {"sha": sha, "url": f"{api(url, repo)}/commits/{sha}"}
+    target = {"sha": sha, "url": f"{api_url(url, repo)}/commits/{sha}"}
     return {"name": name, "commit": target, "protected": False}
 
 
-def whole_branch(url: str, repo: Repo, name: str, head: Commit) -> Json:
+def full_branch(url: str, repo: Repo, name: str, head: Commit) -> Json:
     """`branch-with-protection`; nothing is protected here."""
-    here = f"{api(url, repo)}/branches/{quote(name)}"
+    here = f"{api_url(url, repo)}/branches/{quote(name)}"
     return {
         "name": name,
         "commit": commit(url, repo, head),
@@ -153,10 +153,10 @@ def whole_branch(url: str, repo: Repo, name: str, head: Commit) -> Json:
 def content(url: str, repo: Repo, entry: Entry, rev: str, data: bytes | None = None) -> Json:
     """`content-file` with `data`, else one line of `content-directory`."""
     path, name = quote(entry.path), quote(rev, safe="")
-    here = f"{api(url, repo)}/contents/{path}?ref={name}"
+    here = f"{api_url(url, repo)}/contents/{path}?ref={name}"
     kind = "symlink" if entry.mode == "120000" else KINDS[entry.kind]
     page = f"{url}/{repo.full_name}/{'tree' if kind == 'dir' else 'blob'}/{name}/{path}"
-    git = f"{api(url, repo)}/git/{'trees' if kind == 'dir' else 'blobs'}/{entry.sha}"
+    git = f"{api_url(url, repo)}/git/{'trees' if kind == 'dir' else 'blobs'}/{entry.sha}"
     shape: Json = {
         "name": entry.name,
         "path": entry.path,
@@ -170,11 +170,11 @@ def content(url: str, repo: Repo, entry: Entry, rev: str, data: bytes | None = N
         "_links": {"self": here, "git": git, "html": page},
     }
     if data is not None:
-        shape |= {"content": wrapped(data), "encoding": "base64"}
+        shape |= {"content": wrap_base64(data), "encoding": "base64"}
     return shape
 
 
-def change(url: str, repo: Repo, one: Change, sha: str) -> Json:
+def diff_entry(url: str, repo: Repo, one: ChangedFile, sha: str) -> Json:
     """`diff-entry`; `sha` is the commit in which the file stands."""
     path = quote(one.path)
     return {
@@ -186,13 +186,13 @@ def change(url: str, repo: Repo, one: Change, sha: str) -> Json:
         "changes": one.additions + one.deletions,
         "blob_url": f"{url}/{repo.full_name}/blob/{sha}/{path}",
         "raw_url": f"{url}/{repo.full_name}/raw/{sha}/{path}",
-        "contents_url": f"{api(url, repo)}/contents/{path}?ref={sha}",
+        "contents_url": f"{api_url(url, repo)}/contents/{path}?ref={sha}",
         **({"patch": one.patch} if one.patch else {}),
         **({"previous_filename": one.before} if one.before else {}),
     }
 
 
-def wrapped(content: bytes) -> str:
+def wrap_base64(content: bytes) -> str:
     """Base64 in lines of 60, each ended, as GitHub sends it."""
     text = base64.b64encode(content).decode()
     return "".join(f"{text[i : i + 60]}\n" for i in range(0, len(text), 60))

@@ -9,10 +9,10 @@ from bot.localhub.json import repositories
 from bot.localhub.json.people import association, user
 from bot.localhub.state import (
     Comment,
-    Happening,
     Issue,
     Pull,
     Reaction,
+    TimelineEntry,
     node_id,
     stamp,
 )
@@ -23,12 +23,12 @@ Json = dict[str, Any]
 def issue(url: str, one: Issue) -> Json:
     """`issue`; of a pull request too, as the issues API shows it."""
     repo = one.repo
-    api = f"{repositories.api(url, repo)}/issues/{one.number}"
+    api = f"{repositories.api_url(url, repo)}/issues/{one.number}"
     return {
         "id": one.id,
         "node_id": node_id("I", one.id),
         "url": api,
-        "repository_url": repositories.api(url, repo),
+        "repository_url": repositories.api_url(url, repo),
         "labels_url": f"{api}/labels{{/name}}",
         "comments_url": f"{api}/comments",
         "events_url": f"{api}/events",
@@ -51,10 +51,10 @@ def issue(url: str, one: Issue) -> Json:
         "created_at": stamp(one.created_at),
         "updated_at": stamp(one.updated_at),
         "author_association": association(repo.role_of(one.author)),
-        "reactions": rollup(f"{api}/reactions", one.reactions),
+        "reactions": reaction_rollup(f"{api}/reactions", one.reactions),
         "timeline_url": f"{api}/timeline",
         "performed_via_github_app": None,
-        **(_pull_part(url, one) if isinstance(one, Pull) else {}),
+        **(_pull_fields(url, one) if isinstance(one, Pull) else {}),
     }
 
 
@@ -67,19 +67,19 @@ def labels(url: str, one: Issue) -> list[Json]:
 def comment(url: str, one: Comment) -> Json:
     """`issue-comment`."""
     repo = one.issue.repo
-    api = f"{repositories.api(url, repo)}/issues/comments/{one.id}"
+    api = f"{repositories.api_url(url, repo)}/issues/comments/{one.id}"
     return {
         "id": one.id,
         "node_id": node_id("IC", one.id),
         "url": api,
         "html_url": f"{url}/{one.issue.html_path}#issuecomment-{one.id}",
-        "issue_url": f"{repositories.api(url, repo)}/issues/{one.issue.number}",
+        "issue_url": f"{repositories.api_url(url, repo)}/issues/{one.issue.number}",
         "body": one.body,
         "user": user(url, one.author),
         "created_at": stamp(one.created_at),
         "updated_at": stamp(one.updated_at),
         "author_association": association(repo.role_of(one.author)),
-        "reactions": rollup(f"{api}/reactions", one.reactions),
+        "reactions": reaction_rollup(f"{api}/reactions", one.reactions),
         "performed_via_github_app": None,
     }
 
@@ -95,19 +95,19 @@ def reaction(url: str, one: Reaction) -> Json:
     }
 
 
-def label_event(url: str, one: Issue, happening: Happening) -> Json:
+def label_event(url: str, one: Issue, entry: TimelineEntry) -> Json:
     """`issue-event-for-issue` of a label that was put on or taken off."""
-    number = one.timeline.index(happening) + one.id * 1000
-    label = one.repo.labels[happening.label.lower()]
+    number = one.timeline.index(entry) + one.id * 1000
+    label = one.repo.labels[entry.label.lower()]
     return {
         "id": number,
         "node_id": node_id("LE", number),
-        "url": f"{repositories.api(url, one.repo)}/issues/events/{number}",
-        "actor": user(url, happening.actor),
-        "event": happening.event,
+        "url": f"{repositories.api_url(url, one.repo)}/issues/events/{number}",
+        "actor": user(url, entry.actor),
+        "event": entry.event,
         "commit_id": None,
         "commit_url": None,
-        "created_at": stamp(happening.at),
+        "created_at": stamp(entry.at),
         "performed_via_github_app": None,
         "label": {"name": label.name, "color": label.color},
     }
@@ -125,15 +125,15 @@ def cross_reference(url: str, by: Issue) -> Json:
     }
 
 
-def rollup(api: str, reactions: list[Reaction]) -> Json:
+def reaction_rollup(api: str, reactions: list[Reaction]) -> Json:
     """`reaction-rollup`: the counts that issues and comments carry."""
     return {"url": api, "total_count": len(reactions), **reaction_counts(reactions)}
 
 
-def _pull_part(url: str, one: Pull) -> Json:
+def _pull_fields(url: str, one: Pull) -> Json:
     page = f"{url}/{one.html_path}"
     links = {
-        "url": f"{repositories.api(url, one.repo)}/pulls/{one.number}",
+        "url": f"{repositories.api_url(url, one.repo)}/pulls/{one.number}",
         "html_url": page,
         "diff_url": f"{page}.diff",
         "patch_url": f"{page}.patch",

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import quote
 
 from bot.localhub.identity import AppIdentity
-from bot.localhub.state import Installation, User, node_id, now, stamp
+from bot.localhub.state import AppInstallation, User, node_id, now, stamp
 
 Json = dict[str, Any]
 
@@ -76,7 +76,7 @@ def app(url: str, identity: AppIdentity, owner: User) -> Json:
     }
 
 
-def installation(url: str, identity: AppIdentity, one: Installation) -> Json:
+def installation(url: str, identity: AppIdentity, one: AppInstallation) -> Json:
     """`installation`."""
     api = f"{url}/api/v3"
     return {

@@ -7,7 +7,7 @@ from typing import Any
 
 from bot.localhub.json import issues
 from bot.localhub.json.people import association, user
-from bot.localhub.json.repositories import api, repository
+from bot.localhub.json.repositories import api_url, repository
 from bot.localhub.state import Pull, Repo, Review, ReviewComment, node_id, stamp
 
 Json = dict[str, Any]
@@ -24,9 +24,9 @@ class PullFacts:
     mergeable: bool | None
 
 
-def simple(url: str, one: Pull) -> Json:
+def simple_pull(url: str, one: Pull) -> Json:
     """`pull-request-simple`: as lists hold it."""
-    here = f"{api(url, one.repo)}/pulls/{one.number}"
+    here = f"{api_url(url, one.repo)}/pulls/{one.number}"
     page = f"{url}/{one.html_path}"
     shared = issues.issue(url, one)
     kept = (
@@ -45,15 +45,15 @@ def simple(url: str, one: Pull) -> Json:
         "issue_url": shared["url"],
         "commits_url": f"{here}/commits",
         "review_comments_url": f"{here}/comments",
-        "review_comment_url": f"{api(url, one.repo)}/pulls/comments{{/number}}",
-        "statuses_url": f"{api(url, one.repo)}/statuses/{one.head_sha}",
+        "review_comment_url": f"{api_url(url, one.repo)}/pulls/comments{{/number}}",
+        "statuses_url": f"{api_url(url, one.repo)}/statuses/{one.head_sha}",
         "draft": one.draft,
         "merged_at": stamp(one.merged_at) if one.merged_at else None,
         "merge_commit_sha": one.merge_commit_sha,
         "requested_reviewers": [user(url, account) for account in one.requested_reviewers],
         "requested_teams": [],
-        "head": _end(url, one.fork or one.repo, one.head_ref, one.head_sha),
-        "base": _end(url, one.repo, one.base_ref, one.base_sha),
+        "head": _branch_end(url, one.fork or one.repo, one.head_ref, one.head_sha),
+        "base": _branch_end(url, one.repo, one.base_ref, one.base_sha),
         "_links": _links(url, one),
         "auto_merge": None,
     }
@@ -64,7 +64,7 @@ def pull(url: str, one: Pull, facts: PullFacts) -> Json:
     merged = one.merged_at is not None
     state = {True: "clean", False: "dirty", None: "unknown"}[facts.mergeable]
     return {
-        **simple(url, one),
+        **simple_pull(url, one),
         "merged": merged,
         "mergeable": None if merged else facts.mergeable,
         "rebaseable": None if merged else facts.mergeable,
@@ -80,68 +80,68 @@ def pull(url: str, one: Pull, facts: PullFacts) -> Json:
     }
 
 
-def review(url: str, one: Pull, made: Review) -> Json:
+def review(url: str, one: Pull, submission: Review) -> Json:
     """`pull-request-review`."""
-    here = f"{api(url, one.repo)}/pulls/{one.number}"
-    page = f"{url}/{one.html_path}#pullrequestreview-{made.id}"
-    submitted = {"submitted_at": stamp(made.submitted_at)} if made.submitted_at else {}
+    here = f"{api_url(url, one.repo)}/pulls/{one.number}"
+    page = f"{url}/{one.html_path}#pullrequestreview-{submission.id}"
+    submitted = {"submitted_at": stamp(submission.submitted_at)} if submission.submitted_at else {}
     return {
-        "id": made.id,
-        "node_id": node_id("PRR", made.id),
-        "user": user(url, made.author),
-        "body": made.body,
-        "state": made.state,
+        "id": submission.id,
+        "node_id": node_id("PRR", submission.id),
+        "user": user(url, submission.author),
+        "body": submission.body,
+        "state": submission.state,
         "html_url": page,
         "pull_request_url": here,
-        "author_association": association(one.repo.role_of(made.author)),
+        "author_association": association(one.repo.role_of(submission.author)),
         "_links": {"html": {"href": page}, "pull_request": {"href": here}},
         **submitted,
-        "commit_id": made.commit_id,
+        "commit_id": submission.commit_id,
     }
 
 
-def review_comment(url: str, one: Pull, made: ReviewComment) -> Json:
+def review_comment(url: str, one: Pull, comment: ReviewComment) -> Json:
     """`pull-request-review-comment`."""
-    pulls = f"{api(url, one.repo)}/pulls"
-    here = f"{pulls}/comments/{made.id}"
-    page = f"{url}/{one.html_path}#discussion_r{made.id}"
-    commit = made.review.commit_id
+    pulls = f"{api_url(url, one.repo)}/pulls"
+    here = f"{pulls}/comments/{comment.id}"
+    page = f"{url}/{one.html_path}#discussion_r{comment.id}"
+    commit = comment.review.commit_id
     return {
-        "id": made.id,
-        "node_id": node_id("PRRC", made.id),
+        "id": comment.id,
+        "node_id": node_id("PRRC", comment.id),
         "url": here,
-        "pull_request_review_id": made.review.id,
-        "diff_hunk": made.diff_hunk,
-        "path": made.path,
+        "pull_request_review_id": comment.review.id,
+        "diff_hunk": comment.diff_hunk,
+        "path": comment.path,
         "position": 1,
         "original_position": 1,
-        "line": made.line,
-        "original_line": made.line,
+        "line": comment.line,
+        "original_line": comment.line,
         "start_line": None,
         "original_start_line": None,
-        "side": made.side,
+        "side": comment.side,
         "start_side": None,
         "subject_type": "line",
         "commit_id": commit,
         "original_commit_id": commit,
-        "user": user(url, made.review.author),
-        "body": made.body,
-        "created_at": stamp(made.created_at),
-        "updated_at": stamp(made.created_at),
+        "user": user(url, comment.review.author),
+        "body": comment.body,
+        "created_at": stamp(comment.created_at),
+        "updated_at": stamp(comment.created_at),
         "html_url": page,
         "pull_request_url": f"{pulls}/{one.number}",
-        "author_association": association(one.repo.role_of(made.review.author)),
+        "author_association": association(one.repo.role_of(comment.review.author)),
         "_links": {
             "self": {"href": here},
             "html": {"href": page},
             "pull_request": {"href": f"{pulls}/{one.number}"},
         },
-        "reactions": issues.rollup(f"{here}/reactions", []),
-        **({"in_reply_to_id": made.in_reply_to} if made.in_reply_to else {}),
+        "reactions": issues.reaction_rollup(f"{here}/reactions", []),
+        **({"in_reply_to_id": comment.in_reply_to} if comment.in_reply_to else {}),
     }
 
 
-def _end(url: str, repo: Repo, ref: str, sha: str) -> Json:
+def _branch_end(url: str, repo: Repo, ref: str, sha: str) -> Json:
     return {
         "label": f"{repo.owner.login}:{ref}",
         "ref": ref,
@@ -152,7 +152,7 @@ def _end(url: str, repo: Repo, ref: str, sha: str) -> Json:
 
 
 def _links(url: str, one: Pull) -> Json:
-    base = api(url, one.repo)
+    base = api_url(url, one.repo)
     here = f"{base}/pulls/{one.number}"
     links = {
         "self": here,

@@ -54,14 +54,14 @@ LINKS = {
 COUNTS = ("forks", "forks_count", "stargazers_count", "watchers", "watchers_count", "size")
 
 
-def api(url: str, repo: Repo) -> str:
+def api_url(url: str, repo: Repo) -> str:
     """The repository's REST address."""
     return f"{url}/api/v3/repos/{repo.full_name}"
 
 
-def minimal(url: str, repo: Repo) -> Json:
+def minimal_repository(url: str, repo: Repo) -> Json:
     """`minimal-repository`."""
-    base = api(url, repo)
+    base = api_url(url, repo)
     return {
         "id": repo.id,
         "node_id": node_id("R", repo.id),
@@ -82,7 +82,7 @@ def repository(url: str, repo: Repo) -> Json:
     page = f"{url}/{repo.full_name}"
     still_open = sum(issue.state == "open" for issue in repo.issues.values())
     return {
-        **minimal(url, repo),
+        **minimal_repository(url, repo),
         "git_url": f"git://{url.split('//')[1]}/{repo.full_name}.git",
         "ssh_url": f"git@{url.split('//')[1]}:{repo.full_name}.git",
         "clone_url": f"{page}.git",
@@ -114,7 +114,7 @@ def repository(url: str, repo: Repo) -> Json:
     }
 
 
-def full(url: str, repo: Repo) -> Json:
+def full_repository(url: str, repo: Repo) -> Json:
     """`full-repository`: what `GET /repos/{owner}/{repo}` answers."""
     return {**repository(url, repo), "network_count": 0, "subscribers_count": 0}
 
@@ -124,7 +124,7 @@ def label(url: str, repo: Repo, one: Label) -> Json:
     return {
         "id": one.id,
         "node_id": node_id("LA", one.id),
-        "url": f"{api(url, repo)}/labels/{quote(one.name, safe='')}",
+        "url": f"{api_url(url, repo)}/labels/{quote(one.name, safe='')}",
         "name": one.name,
         "color": one.color,
         "default": one.name in DEFAULT_LABELS,

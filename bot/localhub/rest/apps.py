@@ -7,38 +7,38 @@ from typing import Any, cast
 
 from bot.localhub.errors import Refusal, not_found
 from bot.localhub.json import people, repositories
-from bot.localhub.rest.call import Answer, Call, operation, paginate
-from bot.localhub.state import Installation, Repo, stamp
+from bot.localhub.rest.call import RestCall, RestResponse, operation, paginate
+from bot.localhub.state import AppInstallation, Repo, stamp
 from bot.localhub.tokens import LEVELS
 
 
-async def show_app(call: Call) -> Answer:
+async def show_app(call: RestCall) -> RestResponse:
     hub = call.hub
-    return Answer(200, people.app(hub.url, hub.app, hub.bot))
+    return RestResponse(200, people.app(hub.url, hub.app, hub.bot))
 
 
-async def list_installations(call: Call) -> Answer:
+async def list_installations(call: RestCall) -> RestResponse:
     hub = call.hub
     every = [people.installation(hub.url, hub.app, one) for one in hub.installations.values()]
     return paginate(call, every)
 
 
-async def repo_installation(call: Call) -> Answer:
+async def show_repo_installation(call: RestCall) -> RestResponse:
     hub = call.hub
     repo = hub.find_repo(f"{call.parts['of']}/{call.parts['name']}")
     if repo is None or repo.installation is None:
         raise not_found()
-    return Answer(200, people.installation(hub.url, hub.app, repo.installation))
+    return RestResponse(200, people.installation(hub.url, hub.app, repo.installation))
 
 
-async def create_token(call: Call) -> Answer:
+async def create_token(call: RestCall) -> RestResponse:
     """A token may hold less than the installation grants, never more (422)."""
     hub = call.hub
     one = hub.installations.get(call.number("id"))
     if one is None:
         raise not_found()
-    repos, permissions = _repos(call, one), _permissions(call, one)
-    token = hub.tokens.for_installation(one, hub.bot, repos, permissions)
+    repos, permissions = _parse_repos(call, one), _parse_permissions(call, one)
+    token = hub.tokens.create_for_installation(one, hub.bot, repos, permissions)
     body: dict[str, Any] = {
         "token": token.value,
         "expires_at": stamp(token.expires_at),
@@ -47,34 +47,34 @@ async def create_token(call: Call) -> Answer:
     }
     if repos is not None:
         body["repositories"] = [repositories.repository(hub.url, repo) for repo in repos]
-    return Answer(201, body)
+    return RestResponse(201, body)
 
 
-async def installation_repositories(call: Call) -> Answer:
-    token, hub = call.who, call.hub
+async def list_repositories(call: RestCall) -> RestResponse:
+    token, hub = call.bearer, call.hub
     if token.installation is None:
         raise Refusal(403, "You must authenticate with an installation access token in order to "
                       "list repositories for an installation.")  # fmt: skip
-    seen = [repo for repo in token.installation.repos if token.sees(repo)]
+    seen = [repo for repo in token.installation.repos if token.can_see(repo)]
     answer = paginate(
         call, [repositories.repository(hub.url, repo) for repo in seen], wrap="repositories"
     )
-    return Answer(200, {**answer.body, "repository_selection": "selected"}, answer.headers)
+    return RestResponse(200, {**answer.body, "repository_selection": "selected"}, answer.headers)
 
 
-async def show_user(call: Call) -> Answer:
+async def show_user(call: RestCall) -> RestResponse:
     user = call.hub.find_user(call.parts["login"])
     if user is None:
         raise not_found()
-    return Answer(200, people.public_user(call.hub.url, user))
+    return RestResponse(200, people.public_user(call.hub.url, user))
 
 
-async def rate_limit(call: Call) -> Answer:
-    facts = call.hub.limit.facts()
-    return Answer(200, {"resources": {"core": facts, "search": facts}, "rate": facts})
+async def show_rate_limit(call: RestCall) -> RestResponse:
+    facts = call.hub.limit.summary()
+    return RestResponse(200, {"resources": {"core": facts, "search": facts}, "rate": facts})
 
 
-def _repos(call: Call, one: Installation) -> tuple[Repo, ...] | None:
+def _parse_repos(call: RestCall, one: AppInstallation) -> tuple[Repo, ...] | None:
     body = call.json()
     names, ids = body.get("repositories"), body.get("repository_ids")
     if names is None and ids is None:
@@ -92,7 +92,7 @@ def _repos(call: Call, one: Installation) -> tuple[Repo, ...] | None:
         ) from None
 
 
-def _permissions(call: Call, one: Installation) -> dict[str, str]:
+def _parse_permissions(call: RestCall, one: AppInstallation) -> dict[str, str]:
     asked = cast("dict[str, str] | None", call.json().get("permissions"))
     if asked is None:
         return dict(one.permissions)
@@ -103,13 +103,13 @@ def _permissions(call: Call, one: Installation) -> dict[str, str]:
     return {"metadata": "read", **asked}
 
 
-async def convert(call: Call) -> Answer:
+async def convert_manifest(call: RestCall) -> RestResponse:
     """The keys of an App just registered, once."""
     made = call.hub.registrations.take(call.parts["code"])
     if made is None:
         raise not_found()
     identity, secret = made
-    return Answer(
+    return RestResponse(
         201,
         {
             **people.app(call.hub.url, identity, call.hub.bot),
@@ -121,12 +121,12 @@ async def convert(call: Call) -> Answer:
 
 
 OPERATIONS = (
-    operation("POST", "/app-manifests/{code}/conversions", convert, "open"),
+    operation("POST", "/app-manifests/{code}/conversions", convert_manifest, "open"),
     operation("GET", "/app", show_app, "app"),
     operation("GET", "/app/installations", list_installations, "app"),
     operation("POST", "/app/installations/{id}/access_tokens", create_token, "app"),
-    operation("GET", "/repos/{of}/{name}/installation", repo_installation, "app"),
-    operation("GET", "/installation/repositories", installation_repositories),
+    operation("GET", "/repos/{of}/{name}/installation", show_repo_installation, "app"),
+    operation("GET", "/installation/repositories", list_repositories),
     operation("GET", "/users/{login}", show_user),
-    operation("GET", "/rate_limit", rate_limit),
+    operation("GET", "/rate_limit", show_rate_limit),
 )

@@ -1,4 +1,4 @@
-"""One REST call on its way in (`Call`) and out (`Answer`), and the table entry it meets."""
+"""One REST call on its way in (`RestCall`) and out (`RestResponse`), and the table entry it meets."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-LARGEST_PAGE = 100
-USUAL_PAGE = 30
+MAX_PAGE_SIZE = 100
+DEFAULT_PAGE_SIZE = 30
 
 
 @dataclass(frozen=True)
-class Answer:
+class RestResponse:
     """`body` is JSON unless it is bytes; None sends nothing."""
 
     status: int
@@ -40,7 +40,7 @@ class Answer:
 
 
 @dataclass
-class Call:
+class RestCall:
     """A request that has passed the door: who asks, what for, with what."""
 
     hub: LocalHub
@@ -51,16 +51,16 @@ class Call:
     headers: Mapping[str, str]
     raw: bytes
     token: Token | None
-    found: Repo | None = None
+    authorized_repo: Repo | None = None
 
     @property
     def repo(self) -> Repo:
         """The repository in the path; only in operations whose path has one."""
-        assert self.found is not None
-        return self.found
+        assert self.authorized_repo is not None
+        return self.authorized_repo
 
     @property
-    def who(self) -> Token:
+    def bearer(self) -> Token:
         """The bearer; only in operations that the App itself does not call."""
         assert self.token is not None
         return self.token
@@ -104,12 +104,12 @@ class Call:
         return value
 
 
-Handler = Callable[[Call], Awaitable[Answer]]
+Handler = Callable[[RestCall], Awaitable[RestResponse]]
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One line of the table. `needs` as in `Token.may`; `app` for calls of the App itself (JWT).
+    """One line of the table. `needs` as in `Token.is_allowed`; `app` for calls of the App itself (JWT).
 
     `open`: needs no credentials at all.
     """
@@ -124,7 +124,7 @@ class Operation:
 
 def operation(method: str, path: str, handler: Handler, needs: str = "") -> Operation:
     """`{name}` matches one segment, `{name...}` the rest. `needs="app"` wants the App's JWT."""
-    pattern = re.sub(r"\\\{(\w+)(\\\.\\\.\\\.)?\\\}", _group, re.escape(path))
+    pattern = re.sub(r"\\\{(\w+)(\\\.\\\.\\\.)?\\\}", _path_group, re.escape(path))
     return Operation(method, re.compile(pattern), handler, needs, needs == "app", needs == "open")
 
 
@@ -138,10 +138,10 @@ def match(
     return None
 
 
-def paginate(call: Call, items: Sequence[Any], wrap: str = "") -> Answer:
+def paginate(call: RestCall, items: Sequence[Any], wrap: str = "") -> RestResponse:
     """One page with GitHub's `Link` header. `wrap`: the key under which the list stands."""
-    size = min(_positive(call, "per_page", USUAL_PAGE), LARGEST_PAGE)
-    page = _positive(call, "page", 1)
+    size = min(_positive_number(call, "per_page", DEFAULT_PAGE_SIZE), MAX_PAGE_SIZE)
+    page = _positive_number(call, "page", 1)
     last = max(1, -(-len(items) // size))
     shown = list(items[(page - 1) * size : page * size])
     targets = {"prev": page - 1, "next": page + 1, "last": last, "first": 1}
@@ -151,18 +151,18 @@ def paginate(call: Call, items: Sequence[Any], wrap: str = "") -> Answer:
         del targets["prev"], targets["first"]
     links = ", ".join(f'<{_page_url(call, n)}>; rel="{name}"' for name, n in targets.items())
     body = {"total_count": len(items), wrap: shown} if wrap else shown
-    return Answer(200, body, {"link": links} if links else {})
+    return RestResponse(200, body, {"link": links} if links else {})
 
 
-def _page_url(call: Call, page: int) -> str:
+def _page_url(call: RestCall, page: int) -> str:
     query = urlencode({**call.query, "page": page})
     return f"{call.hub.url}/api/v3{call.path}?{query}"
 
 
-def _positive(call: Call, name: str, default: int) -> int:
+def _positive_number(call: RestCall, name: str, default: int) -> int:
     text = call.query.get(name, "")
     return max(1, int(text)) if re.fullmatch(r"[0-9]{1,9}", text) else default
 
 
-def _group(found: re.Match[str]) -> str:
+def _path_group(found: re.Match[str]) -> str:
     return f"(?P<{found[1]}>{'.+' if found[2] else '[^/]+'})"

@@ -9,7 +9,7 @@ from bot.localhub.actions import checks as actions
 from bot.localhub.errors import Refusal, not_found
 from bot.localhub.json import checks as shapes
 from bot.localhub.json import people
-from bot.localhub.rest.call import Answer, Call, operation, paginate
+from bot.localhub.rest.call import RestCall, RestResponse, operation, paginate
 from bot.localhub.rest.repositories import REPO
 from bot.localhub.state import CheckRun
 
@@ -17,32 +17,32 @@ READ = "checks:read"
 WRITE = "checks:write"
 
 
-async def create(call: Call) -> Answer:
-    _app_only(call)
+async def create(call: RestCall) -> RestResponse:
+    _require_app(call)
     body = call.json()
     call.text("name", "CheckRun")
     asked = call.text("head_sha", "CheckRun")
     sha = await asyncio.to_thread(call.repo.git.resolve, asked)
     if sha is None or sha != asked:
         raise Refusal(422, f"No commit found for SHA: {asked}")
-    run = actions.create(call.hub, call.repo, sha, body, call.who.actor)
-    return Answer(201, _shape(call, run))
+    run = actions.create(call.hub, call.repo, sha, body, call.bearer.actor)
+    return RestResponse(201, _run_json(call, run))
 
 
-async def show(call: Call) -> Answer:
-    return Answer(200, _shape(call, _found(call)))
+async def show(call: RestCall) -> RestResponse:
+    return RestResponse(200, _run_json(call, _find_run(call)))
 
 
-async def change(call: Call) -> Answer:
-    _app_only(call)
-    run = _found(call)
-    actions.update(call.hub, call.repo, run, call.json(), call.who.actor)
-    return Answer(200, _shape(call, run))
+async def change(call: RestCall) -> RestResponse:
+    _require_app(call)
+    run = _find_run(call)
+    actions.update(call.hub, call.repo, run, call.json(), call.bearer.actor)
+    return RestResponse(200, _run_json(call, run))
 
 
-async def of_commit(call: Call) -> Answer:
+async def list_for_commit(call: RestCall) -> RestResponse:
     """Of each name only the latest, unless `filter=all`."""
-    sha = await _commit(call)
+    sha = await _resolve_commit(call)
     name, status = call.query.get("check_name"), call.query.get("status")
     found = [
         run
@@ -51,14 +51,14 @@ async def of_commit(call: Call) -> Answer:
     ]
     if call.query.get("filter", "latest") == "latest":
         found = list({run.name: run for run in found}.values())
-    return paginate(call, [_shape(call, run) for run in found], wrap="check_runs")
+    return paginate(call, [_run_json(call, run) for run in found], wrap="check_runs")
 
 
-async def notes(call: Call) -> Answer:
+async def list_annotations(call: RestCall) -> RestResponse:
     """As they were given."""
     here = f"{call.hub.url}/{call.repo.full_name}/blob"
     empty = {"start_column": None, "end_column": None, "title": None, "raw_details": None}
-    run = _found(call)
+    run = _find_run(call)
     return paginate(
         call,
         [
@@ -68,26 +68,26 @@ async def notes(call: Call) -> Answer:
     )
 
 
-async def suites(call: Call) -> Answer:
-    sha = await _commit(call)
-    head = await asyncio.to_thread(call.repo.git.commit, sha)
+async def list_suites(call: RestCall) -> RestResponse:
+    sha = await _resolve_commit(call)
+    head = await asyncio.to_thread(call.repo.git.read_commit, sha)
     shown: list[dict[str, Any]] = []
     for suite in call.repo.check_suites:
         if suite.head_sha == sha:
             runs = [run for run in call.repo.check_runs if run.suite is suite]
-            app = _app(call)
+            app = _app_json(call)
             shown.append(shapes.check_suite(call.hub.url, call.repo, suite, runs, head, app))
     return paginate(call, shown, wrap="check_suites")
 
 
-async def _commit(call: Call) -> str:
+async def _resolve_commit(call: RestCall) -> str:
     sha = await asyncio.to_thread(call.repo.git.resolve, call.parts["ref"])
     if sha is None:
         raise Refusal(422, f"No commit found for SHA: {call.parts['ref']}")
     return sha
 
 
-def _found(call: Call) -> CheckRun:
+def _find_run(call: RestCall) -> CheckRun:
     number = call.number("run")
     run = next((run for run in call.repo.check_runs if run.id == number), None)
     if run is None:
@@ -95,24 +95,24 @@ def _found(call: Call) -> CheckRun:
     return run
 
 
-def _app_only(call: Call) -> None:
-    if call.who.installation is None:
+def _require_app(call: RestCall) -> None:
+    if call.bearer.installation is None:
         raise Refusal(403, "You must authenticate via a GitHub App.")
 
 
-def _app(call: Call) -> dict[str, Any]:
+def _app_json(call: RestCall) -> dict[str, Any]:
     return people.app(call.hub.url, call.hub.app, call.hub.bot)
 
 
-def _shape(call: Call, run: CheckRun) -> dict[str, Any]:
-    return shapes.check_run(call.hub.url, call.repo, run, _app(call))
+def _run_json(call: RestCall, run: CheckRun) -> dict[str, Any]:
+    return shapes.check_run(call.hub.url, call.repo, run, _app_json(call))
 
 
 OPERATIONS = (
     operation("POST", REPO + "/check-runs", create, WRITE),
     operation("GET", REPO + "/check-runs/{run}", show, READ),
     operation("PATCH", REPO + "/check-runs/{run}", change, WRITE),
-    operation("GET", REPO + "/check-runs/{run}/annotations", notes, READ),
-    operation("GET", REPO + "/commits/{ref...}/check-runs", of_commit, READ),
-    operation("GET", REPO + "/commits/{ref...}/check-suites", suites, READ),
+    operation("GET", REPO + "/check-runs/{run}/annotations", list_annotations, READ),
+    operation("GET", REPO + "/commits/{ref...}/check-runs", list_for_commit, READ),
+    operation("GET", REPO + "/commits/{ref...}/check-suites", list_suites, READ),
 )

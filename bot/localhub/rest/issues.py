@@ -8,7 +8,7 @@ from typing import Any, cast
 from bot.localhub.actions import issues as actions
 from bot.localhub.errors import invalid
 from bot.localhub.json import issues as shapes
-from bot.localhub.rest.call import Answer, Call, operation, paginate
+from bot.localhub.rest.call import RestCall, RestResponse, operation, paginate
 from bot.localhub.rest.repositories import REPO
 from bot.localhub.state import Issue, User, stamp
 
@@ -16,9 +16,9 @@ READ = "issues:read|pull_requests:read"
 WRITE = "issues:write|pull_requests:write"
 
 
-async def list_issues(call: Call) -> Answer:
+async def list_issues(call: RestCall) -> RestResponse:
     """Pull requests are among them, as on GitHub. Newest first unless told otherwise."""
-    found = [issue for issue in call.repo.issues.values() if _wanted(call, issue)]
+    found = [issue for issue in call.repo.issues.values() if _matches_query(call, issue)]
     orders: dict[str, Callable[[Issue], Any]] = {
         "updated": lambda issue: (issue.updated_at, issue.number),
         "comments": lambda issue: (len(issue.comments), issue.number),
@@ -28,7 +28,7 @@ async def list_issues(call: Call) -> Answer:
     return paginate(call, [shapes.issue(call.hub.url, issue) for issue in found])
 
 
-def _wanted(call: Call, issue: Issue) -> bool:
+def _matches_query(call: RestCall, issue: Issue) -> bool:
     asked = call.query
     state, creator, since = asked.get("state", "open"), asked.get("creator"), asked.get("since")
     labels = {name.lower() for name in asked.get("labels", "").split(",") if name}
@@ -40,26 +40,26 @@ def _wanted(call: Call, issue: Issue) -> bool:
     )
 
 
-async def create(call: Call) -> Answer:
+async def create(call: RestCall) -> RestResponse:
     body = call.json()
     issue = actions.open_issue(
         call.hub,
         call.repo,
         call.text("title", "Issue"),
         body.get("body"),
-        call.who.actor,
+        call.bearer.actor,
         label_names(body.get("labels", [])),
-        _accounts(call, body.get("assignees", [])),
+        _find_accounts(call, body.get("assignees", [])),
     )
-    return Answer(201, shapes.issue(call.hub.url, issue))
+    return RestResponse(201, shapes.issue(call.hub.url, issue))
 
 
-async def show(call: Call) -> Answer:
-    return Answer(200, shapes.issue(call.hub.url, call.issue()))
+async def show(call: RestCall) -> RestResponse:
+    return RestResponse(200, shapes.issue(call.hub.url, call.issue()))
 
 
-async def change(call: Call) -> Answer:
-    hub, issue, by, body = call.hub, call.issue(), call.who.actor, call.json()
+async def change(call: RestCall) -> RestResponse:
+    hub, issue, by, body = call.hub, call.issue(), call.bearer.actor, call.json()
     state = body.get("state")
     if state not in (None, "open", "closed"):
         raise invalid("Issue", "state")
@@ -67,20 +67,20 @@ async def change(call: Call) -> Answer:
     if "labels" in body:
         actions.set_labels(hub, issue, label_names(body["labels"] or []), by)
     if "assignees" in body:
-        wanted = _accounts(call, body["assignees"] or [])
+        wanted = _find_accounts(call, body["assignees"] or [])
         for user in [user for user in issue.assignees if user not in wanted]:
             actions.unassign(hub, issue, user, by)
         for user in wanted:
             actions.assign(hub, issue, user, by)
     if state is not None:
         actions.set_state(hub, issue, by, state, body.get("state_reason") or "completed")
-    return Answer(200, shapes.issue(hub.url, issue))
+    return RestResponse(200, shapes.issue(hub.url, issue))
 
 
-def label_names(asked: Any) -> list[str]:
+def label_names(labels: Any) -> list[str]:
     """GitHub takes names, and objects with a name. Raises Refusal (422)."""
     names: list[str] = []
-    for one in cast("list[Any]", asked if isinstance(asked, list) else [None]):
+    for one in cast("list[Any]", labels if isinstance(labels, list) else [None]):
         name: Any = cast("dict[str, Any]", one).get("name") if isinstance(one, dict) else one
         if not isinstance(name, str):
             raise invalid("Label", "name")
@@ -88,7 +88,7 @@ def label_names(asked: Any) -> list[str]:
     return names
 
 
-def _accounts(call: Call, logins: list[Any]) -> list[User]:
+def _find_accounts(call: RestCall, logins: list[Any]) -> list[User]:
     """Who cannot be assigned is left out in silence, as on GitHub."""
     found = (call.hub.find_user(str(login)) for login in logins)
     return [user for user in found if user is not None]

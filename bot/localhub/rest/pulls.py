@@ -11,8 +11,8 @@ from bot.localhub.errors import invalid, not_found
 from bot.localhub.git import diff
 from bot.localhub.json import gitdata
 from bot.localhub.json import pulls as shapes
-from bot.localhub.rest.call import Answer, Call, operation, paginate
-from bot.localhub.rest.commits import committer
+from bot.localhub.rest.call import RestCall, RestResponse, operation, paginate
+from bot.localhub.rest.commits import find_committer
 from bot.localhub.rest.repositories import REPO
 from bot.localhub.state import Pull
 
@@ -20,7 +20,7 @@ READ = "pull_requests:read"
 WRITE = "pull_requests:write"
 
 
-def found(call: Call) -> Pull:
+def find_pull(call: RestCall) -> Pull:
     """The pull request in the path; a plain issue's number is 404."""
     issue = call.repo.issues.get(call.number("number"))
     if not isinstance(issue, Pull):
@@ -28,12 +28,12 @@ def found(call: Call) -> Pull:
     return issue
 
 
-def shown(call: Call, pull: Pull) -> dict[str, Any]:
+def pull_json(call: RestCall, pull: Pull) -> dict[str, Any]:
     """`pull-request`. Reads git the first time."""
-    return shapes.pull(call.hub.url, pull, call.hub.facts(pull))
+    return shapes.pull(call.hub.url, pull, call.hub.pull_facts(pull))
 
 
-async def list_pulls(call: Call) -> Answer:
+async def list_pulls(call: RestCall) -> RestResponse:
     """`head` is `owner:branch`, and matches nothing without the owner, as on GitHub."""
     asked, owner = call.query, call.repo.owner.login
     state, head, base = asked.get("state", "open"), asked.get("head"), asked.get("base")
@@ -46,10 +46,10 @@ async def list_pulls(call: Call) -> Answer:
     ]
     if asked.get("direction", "desc") != "asc":
         every.reverse()
-    return paginate(call, [shapes.simple(call.hub.url, pull) for pull in every])
+    return paginate(call, [shapes.simple_pull(call.hub.url, pull) for pull in every])
 
 
-async def create(call: Call) -> Answer:
+async def create(call: RestCall) -> RestResponse:
     """`head` may carry the owner's name; a fork's would be refused, as this hub has none."""
     body = call.json()
     head = call.text("head", "PullRequest")
@@ -64,80 +64,83 @@ async def create(call: Call) -> Answer:
         draft=body.get("draft") is True,
         maintainer_can_modify=body.get("maintainer_can_modify", True) is True,
     )
-    pull = await actions.open_pull(call.hub, call.repo, asked, call.who.actor)
-    shape = shown(call, pull)
-    return Answer(201, shape, {"location": shape["url"]})
+    pull = await actions.open_pull(call.hub, call.repo, asked, call.bearer.actor)
+    shape = pull_json(call, pull)
+    return RestResponse(201, shape, {"location": shape["url"]})
 
 
-async def show(call: Call) -> Answer:
+async def show(call: RestCall) -> RestResponse:
     """With the `diff` media type: the text of the difference."""
-    pull = found(call)
-    await asyncio.to_thread(call.hub.facts, pull)
+    pull = find_pull(call)
+    await asyncio.to_thread(call.hub.pull_facts, pull)
     if "diff" in call.headers.get("accept", ""):
-        text = await asyncio.to_thread(_diff, pull)
-        return Answer(200, text.encode(), {"content-type": "application/vnd.github.diff"})
-    return Answer(200, shown(call, pull))
+        text = await asyncio.to_thread(_diff_text, pull)
+        return RestResponse(200, text.encode(), {"content-type": "application/vnd.github.diff"})
+    return RestResponse(200, pull_json(call, pull))
 
 
-async def change(call: Call) -> Answer:
-    hub, pull, body, by = call.hub, found(call), call.json(), call.who.actor
+async def change(call: RestCall) -> RestResponse:
+    hub, pull, body, by = call.hub, find_pull(call), call.json(), call.bearer.actor
     state = body.get("state")
     if state not in (None, "open", "closed"):
         raise invalid("PullRequest", "state")
     issue_actions.edit(hub, pull, by, body.get("title"), body.get("body"))
     if state is not None:
         issue_actions.set_state(hub, pull, by, state, "completed")
-    return Answer(200, shown(call, pull))
+    return RestResponse(200, pull_json(call, pull))
 
 
-async def list_commits(call: Call) -> Answer:
+async def list_commits(call: RestCall) -> RestResponse:
     """Oldest first."""
-    pull = found(call)
+    pull = find_pull(call)
     log = await asyncio.to_thread(pull.repo.git.log, pull.head_sha, without=pull.base_sha)
     return paginate(
         call,
-        [gitdata.commit(call.hub.url, pull.repo, c, committer(call.hub, c)) for c in log[::-1]],
+        [
+            gitdata.commit(call.hub.url, pull.repo, c, find_committer(call.hub, c))
+            for c in log[::-1]
+        ],
     )
 
 
-async def list_files(call: Call) -> Answer:
-    pull = found(call)
-    changed = await asyncio.to_thread(_changes, pull)
-    shape = (gitdata.change(call.hub.url, pull.repo, one, pull.head_sha) for one in changed)
+async def list_files(call: RestCall) -> RestResponse:
+    pull = find_pull(call)
+    changed = await asyncio.to_thread(_diff_files, pull)
+    shape = (gitdata.diff_entry(call.hub.url, pull.repo, one, pull.head_sha) for one in changed)
     return paginate(call, list(shape))
 
 
-async def request_reviewers(call: Call) -> Answer:
-    pull = found(call)
+async def request_reviewers(call: RestCall) -> RestResponse:
+    pull = find_pull(call)
     asked = call.json().get("reviewers", [])
     users = [call.hub.find_user(str(login)) for login in asked]
     known = [user for user in users if user is not None]
     if len(known) != len(users):
         raise invalid("PullRequest", "reviewers")
-    actions.request_reviewers(call.hub, pull, known, call.who.actor)
-    return Answer(201, shapes.simple(call.hub.url, pull))
+    actions.request_reviewers(call.hub, pull, known, call.bearer.actor)
+    return RestResponse(201, shapes.simple_pull(call.hub.url, pull))
 
 
-def _changes(pull: Pull) -> list[diff.Change]:
+def _diff_files(pull: Pull) -> list[diff.ChangedFile]:
     git = pull.repo.git
     compared = diff.compare(git, pull.base_sha, pull.head_sha)
-    return diff.changes(git, compared.merge_base or pull.base_sha, pull.head_sha)
+    return diff.diff_files(git, compared.merge_base or pull.base_sha, pull.head_sha)
 
 
-def _diff(pull: Pull) -> str:
+def _diff_text(pull: Pull) -> str:
     git = pull.repo.git
     compared = diff.compare(git, pull.base_sha, pull.head_sha)
-    return diff.unified(git, compared.merge_base or pull.base_sha, pull.head_sha)
+    return diff.diff_text(git, compared.merge_base or pull.base_sha, pull.head_sha)
 
 
-ONE = REPO + "/pulls/{number}"
+PULL = REPO + "/pulls/{number}"
 
 OPERATIONS = (
     operation("GET", REPO + "/pulls", list_pulls, READ),
     operation("POST", REPO + "/pulls", create, WRITE),
-    operation("GET", ONE, show, READ),
-    operation("PATCH", ONE, change, WRITE),
-    operation("GET", ONE + "/commits", list_commits, READ),
-    operation("GET", ONE + "/files", list_files, READ),
-    operation("POST", ONE + "/requested_reviewers", request_reviewers, WRITE),
+    operation("GET", PULL, show, READ),
+    operation("PATCH", PULL, change, WRITE),
+    operation("GET", PULL + "/commits", list_commits, READ),
+    operation("GET", PULL + "/files", list_files, READ),
+    operation("POST", PULL + "/requested_reviewers", request_reviewers, WRITE),
 )

@@ -11,8 +11,8 @@ from bot.localhub.actions.issues import check_body
 from bot.localhub.errors import invalid, not_found, unprocessable
 from bot.localhub.git import diff
 from bot.localhub.json import pulls as shapes
-from bot.localhub.rest.call import Answer, Call, operation, paginate
-from bot.localhub.rest.pulls import ONE, READ, WRITE, found
+from bot.localhub.rest.call import RestCall, RestResponse, operation, paginate
+from bot.localhub.rest.pulls import PULL, READ, WRITE, find_pull
 from bot.localhub.rest.repositories import REPO
 from bot.localhub.state import Pull, Review, ReviewComment, stamp
 
@@ -24,18 +24,18 @@ STATES = {
 }
 
 
-async def list_reviews(call: Call) -> Answer:
-    pull = found(call)
+async def list_reviews(call: RestCall) -> RestResponse:
+    pull = find_pull(call)
     return paginate(call, [shapes.review(call.hub.url, pull, one) for one in pull.reviews])
 
 
-async def list_comments(call: Call) -> Answer:
-    pull = found(call)
+async def list_comments(call: RestCall) -> RestResponse:
+    pull = find_pull(call)
     every = [comment for review in pull.reviews for comment in review.comments]
     return paginate(call, [shapes.review_comment(call.hub.url, pull, one) for one in every])
 
 
-async def list_all_comments(call: Call) -> Answer:
+async def list_all_comments(call: RestCall) -> RestResponse:
     """Of all pull requests; GitHub sorts by id unless told."""
     since = call.query.get("since", "")
     every = [(p, c) for p in call.repo.pulls for r in p.reviews for c in r.comments]
@@ -47,9 +47,9 @@ async def list_all_comments(call: Call) -> Answer:
     return paginate(call, [shapes.review_comment(call.hub.url, p, c) for p, c in found])
 
 
-async def create(call: Call) -> Answer:
+async def create(call: RestCall) -> RestResponse:
     """A comment must be on a line that the diff shows (422 otherwise)."""
-    pull, body, who = found(call), call.json(), call.who
+    pull, body, who = find_pull(call), call.json(), call.bearer
     event = body.get("event")
     if event not in STATES:
         raise invalid("PullRequestReview", "event")
@@ -59,47 +59,47 @@ async def create(call: Call) -> Answer:
         raise unprocessable("Body can't be blank")
     commit = str(body.get("commit_id") or pull.head_sha)
     review = Review(call.hub.next_id(), who.actor, text, STATES[event], commit)
-    hunks = await asyncio.to_thread(_hunks, pull)
-    for asked in cast("list[dict[str, Any]]", body.get("comments") or []):
-        review.comments.append(_comment(call, review, asked, hunks))
+    hunks = await asyncio.to_thread(_read_hunks, pull)
+    for fields in cast("list[dict[str, Any]]", body.get("comments") or []):
+        review.comments.append(_build_comment(call, review, fields, hunks))
     actions.add_review(call.hub, pull, review)
-    return Answer(200, shapes.review(call.hub.url, pull, review))
+    return RestResponse(200, shapes.review(call.hub.url, pull, review))
 
 
-async def reply(call: Call) -> Answer:
+async def reply(call: RestCall) -> RestResponse:
     """To the comment that begins a thread; GitHub makes a review of its own of each reply."""
-    pull, number = found(call), call.number("comment")
-    first = actions.review_comment(pull, number)
+    pull, number = find_pull(call), call.number("comment")
+    first = actions.find_review_comment(pull, number)
     if first is None or first.in_reply_to is not None:
         raise not_found()
     text = call.text("body", "PullRequestReviewComment")
     check_body(text, "PullRequestReviewComment")
-    made = actions.reply(call.hub, pull, first, text, call.who.actor)
+    made = actions.reply(call.hub, pull, first, text, call.bearer.actor)
     shape = shapes.review_comment(call.hub.url, pull, made)
-    return Answer(201, shape, {"location": shape["url"]})
+    return RestResponse(201, shape, {"location": shape["url"]})
 
 
-def _comment(
-    call: Call, review: Review, asked: dict[str, Any], hunks: dict[str, str]
+def _build_comment(
+    call: RestCall, review: Review, fields: dict[str, Any], hunks: dict[str, str]
 ) -> ReviewComment:
-    path, line, side = str(asked.get("path")), asked.get("line"), asked.get("side", "RIGHT")
+    path, line, side = str(fields.get("path")), fields.get("line"), fields.get("side", "RIGHT")
     patch = hunks.get(path)
     if patch is None:
         raise unprocessable("Path could not be resolved")
-    if not isinstance(line, int) or line not in _lines(patch, side == "RIGHT"):
+    if not isinstance(line, int) or line not in _line_numbers(patch, side == "RIGHT"):
         raise unprocessable("Line could not be resolved")
-    text = str(asked.get("body") or "")
+    text = str(fields.get("body") or "")
     return ReviewComment(call.hub.next_id(), review, path, line, side, text, patch)
 
 
-def _hunks(pull: Pull) -> dict[str, str]:
+def _read_hunks(pull: Pull) -> dict[str, str]:
     git = pull.repo.git
     compared = diff.compare(git, pull.base_sha, pull.head_sha)
     base = compared.merge_base or pull.base_sha
-    return {one.path: one.patch for one in diff.changes(git, base, pull.head_sha)}
+    return {one.path: one.patch for one in diff.diff_files(git, base, pull.head_sha)}
 
 
-def _lines(patch: str, right: bool) -> set[int]:
+def _line_numbers(patch: str, right: bool) -> set[int]:
     """The line numbers that a patch shows on one side."""
     shown: set[int] = set()
     number = 0
@@ -114,8 +114,8 @@ def _lines(patch: str, right: bool) -> set[int]:
 
 OPERATIONS = (
     operation("GET", REPO + "/pulls/comments", list_all_comments, READ),
-    operation("GET", ONE + "/reviews", list_reviews, READ),
-    operation("POST", ONE + "/reviews", create, WRITE),
-    operation("GET", ONE + "/comments", list_comments, READ),
-    operation("POST", ONE + "/comments/{comment}/replies", reply, WRITE),
+    operation("GET", PULL + "/reviews", list_reviews, READ),
+    operation("POST", PULL + "/reviews", create, WRITE),
+    operation("GET", PULL + "/comments", list_comments, READ),
+    operation("POST", PULL + "/comments/{comment}/replies", reply, WRITE),
 )

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from bot.localhub.errors import Refusal, not_found
-from bot.localhub.rest.call import Answer, Call, Operation, match
+from bot.localhub.rest.call import Operation, RestCall, RestResponse, match
 from bot.localhub.rest.table import OPERATIONS
 from bot.localhub.state import Exchange, Repo
 from bot.localhub.tokens import Token
@@ -24,28 +24,28 @@ if TYPE_CHECKING:
 
 PREFIX = "/api/v3"
 
-LARGEST_BODY = 40 * 1024 * 1024
+MAX_BODY = 40 * 1024 * 1024
 """Bytes; GitHub takes blobs up to 40 MB."""
 
 
-class RestDoor:
+class RestRouter:
     """Everything under `/api/v3`."""
 
     def __init__(self, hub: LocalHub) -> None:
         self._hub = hub
 
-    async def answer(self, request: Request) -> Response:
+    async def handle(self, request: Request) -> Response:
         """Answers one request; a refusal is an answer too."""
         raw = await request.body()
         path = _raw_path(request)
         token: Token | None = None
         answered = False
         try:
-            token = self._bearer(request)
-            answer = await self._answer(request, path, raw, token)
+            token = self._find_token(request)
+            answer = await self._dispatch(request, path, raw, token)
             answered = True
         except Refusal as refusal:
-            answer = Answer(refusal.status, refusal.body(), refusal.headers)
+            answer = RestResponse(refusal.status, refusal.body(), refusal.headers)
             answered = True
         except asyncio.CancelledError:
             answered = True
@@ -53,16 +53,18 @@ class RestDoor:
         finally:
             if not answered:
                 self._hub.unexpected.append(f"{request.method} {path} broke the hub")
-        answer = self._dressed(_conditional(request, answer, self._hub))
+        answer = self._add_headers(_apply_etag(request, answer, self._hub))
         self._record(request, path, raw, answer, token)
         return Response(answer.content(), answer.status, dict(answer.headers))
 
-    async def _answer(self, request: Request, path: str, raw: bytes, token: Token | None) -> Answer:
+    async def _dispatch(
+        self, request: Request, path: str, raw: bytes, token: Token | None
+    ) -> RestResponse:
         found = match(OPERATIONS, request.method, path)
         if found is None:
             self._hub.unexpected.append(f"{request.method} {path}")
             raise Refusal(501, f"This hub has no operation {request.method} {path}")
-        if len(raw) > LARGEST_BODY:
+        if len(raw) > MAX_BODY:
             raise Refusal(413, "Payload too large")
         fault = self._hub.faults.take(request.method, path)
         if fault is not None:
@@ -72,31 +74,33 @@ class RestDoor:
             raise instead
         query = dict(parse_qsl(request.url.query, keep_blank_values=True))
         entry, parts = found
-        call = Call(
+        call = RestCall(
             self._hub, request.method, path, parts, query, dict(request.headers), raw, token
         )
-        answer = await self._serve(entry, call)
+        answer = await self._run_operation(entry, call)
         if instead is not None:
             raise instead
         return answer
 
-    async def _serve(self, entry: Operation, call: Call) -> Answer:
+    async def _run_operation(self, entry: Operation, call: RestCall) -> RestResponse:
         if entry.app:
-            self._hub.tokens.check_app(_credentials(call.headers.get("authorization", "")))
+            self._hub.tokens.verify_app_jwt(
+                _parse_credentials(call.headers.get("authorization", ""))
+            )
             return await entry.handler(call)
         if entry.open:
             return await entry.handler(call)
         if call.token is None:
-            return await self._public(entry, call)
+            return await self._run_public(entry, call)
         if not call.path.startswith("/rate_limit"):
             self._hub.limit.spend()
         if "owner" in call.parts:
-            call.found = self._visible(call.parts, call.token)
-            if entry.needs and not call.token.may(call.found, entry.needs):
-                raise refused(entry.needs)
+            call.authorized_repo = self._find_visible_repo(call.parts, call.token)
+            if entry.needs and not call.token.is_allowed(call.authorized_repo, entry.needs):
+                raise permission_refusal(entry.needs)
         return await entry.handler(call)
 
-    async def _public(self, entry: Operation, call: Call) -> Answer:
+    async def _run_public(self, entry: Operation, call: RestCall) -> RestResponse:
         """Without a token, and in private mode: nothing. Else what is public may be read."""
         repo = self._hub.find_repo("/".join(call.parts.get(p, "") for p in ("owner", "repo")))
         if self._hub.private_mode or call.method != "GET":
@@ -104,18 +108,18 @@ class RestDoor:
         if repo is None or repo.private:
             raise not_found()
         self._hub.limit.spend()
-        call.found = repo
+        call.authorized_repo = repo
         return await entry.handler(call)
 
-    def _visible(self, parts: Mapping[str, str], token: Token) -> Repo:
+    def _find_visible_repo(self, parts: Mapping[str, str], token: Token) -> Repo:
         repo = self._hub.find_repo(f"{parts['owner']}/{parts['repo']}")
-        if repo is None or not token.sees(repo):
+        if repo is None or not token.can_see(repo):
             raise not_found()
         return repo
 
-    def _bearer(self, request: Request) -> Token | None:
+    def _find_token(self, request: Request) -> Token | None:
         """None without credentials, and for the App's JWT, which the operation checks."""
-        value = _credentials(request.headers.get("authorization", ""))
+        value = _parse_credentials(request.headers.get("authorization", ""))
         if not value or value.count(".") == 2:
             return None
         token = self._hub.tokens.find(value)
@@ -123,7 +127,7 @@ class RestDoor:
             raise Refusal(401, "Bad credentials")
         return token
 
-    def _dressed(self, answer: Answer) -> Answer:
+    def _add_headers(self, answer: RestResponse) -> RestResponse:
         headers = {
             "content-type": "application/json; charset=utf-8",
             "date": formatdate(usegmt=True),
@@ -134,10 +138,10 @@ class RestDoor:
         }
         if answer.status in (204, 304):
             del headers["content-type"]
-        return Answer(answer.status, answer.body, headers)
+        return RestResponse(answer.status, answer.body, headers)
 
     def _record(
-        self, request: Request, path: str, raw: bytes, answer: Answer, token: Token | None
+        self, request: Request, path: str, raw: bytes, answer: RestResponse, token: Token | None
     ) -> None:
         installation = token.installation.id if token and token.installation else None
         self._hub.record(
@@ -157,7 +161,7 @@ class RestDoor:
         )
 
 
-def _conditional(request: Request, answer: Answer, hub: LocalHub) -> Answer:
+def _apply_etag(request: Request, answer: RestResponse, hub: LocalHub) -> RestResponse:
     """What has not changed since the caller's ETag is a 304, and costs nothing of the rate limit.
 
     docs.github.com/rest/using-the-rest-api/best-practices-for-using-the-rest-api
@@ -166,12 +170,12 @@ def _conditional(request: Request, answer: Answer, hub: LocalHub) -> Answer:
         return answer
     etag = f'W/"{hashlib.sha256(answer.content()).hexdigest()}"'
     if request.headers.get("if-none-match") == etag:
-        hub.limit.give_back()
-        return Answer(304, None, {"etag": etag})
-    return Answer(200, answer.body, {**answer.headers, "etag": etag})
+        hub.limit.refund()
+        return RestResponse(304, None, {"etag": etag})
+    return RestResponse(200, answer.body, {**answer.headers, "etag": etag})
 
 
-def refused(needs: str) -> Refusal:
+def permission_refusal(needs: str) -> Refusal:
     """403: the token was not granted what the operation needs."""
     accepted = needs.replace(":", "=").replace("|", "; ")
     return Refusal(
@@ -181,7 +185,7 @@ def refused(needs: str) -> Refusal:
     )
 
 
-def _credentials(header: str) -> str:
+def _parse_credentials(header: str) -> str:
     scheme, _, value = header.partition(" ")
     return value.strip() if scheme.lower() in ("bearer", "token") else ""
 

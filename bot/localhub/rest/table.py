@@ -35,5 +35,5 @@ OPERATIONS: tuple[Operation, ...] = (
     *commits.OPERATIONS,
     *checks.OPERATIONS,
     *statuses.OPERATIONS,
-    *commits.LAST,
+    *commits.FALLBACK_OPERATIONS,
 )

@@ -21,7 +21,7 @@ _BUSY_SECONDS = 60
 _MOST_BYTES = 4_000_000_000
 """A larger file, of many issues' verdicts and many models' vectors, is made anew."""
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-_NO_PLACE = (
+_NOT_WRITABLE = (
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_CANTOPEN,
     sqlite3.SQLITE_FULL,
@@ -44,13 +44,13 @@ _TABLES = f"""
 """
 
 
-class Shelf:
+class ContentCache:
     """Notes on contents, by topic, and a word index of them. For one task at a time."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self.db = db
 
-    def notes(self, topic: str, blobs: Iterable[str]) -> dict[str, str]:
+    def get(self, topic: str, blobs: Iterable[str]) -> dict[str, str]:
         """What is noted under `topic`, by blob; nothing for those that have no note."""
         names = list(dict.fromkeys(blobs))
         found: dict[str, str] = {}
@@ -61,52 +61,52 @@ class Shelf:
             found.update(self.db.execute(question, (topic, *some)))
         return found
 
-    def note(self, topic: str, said: Iterable[tuple[str, str]]) -> None:
+    def put(self, topic: str, entries: Iterable[tuple[str, str]]) -> None:
         """Keep notes, each of a blob and what is said of it."""
-        rows = [(topic, blob, words) for blob, words in said]
+        rows = [(topic, blob, words) for blob, words in entries]
         with self.db:
             self.db.executemany("INSERT OR REPLACE INTO note VALUES (?, ?, ?)", rows)
 
 
-def place_of(git_dir: Path) -> Path:
+def cache_path(git_dir: Path) -> Path:
     return git_dir / _NAME
 
 
-async def on_shelf(git_dir: Path, work: Callable[[Shelf], Awaitable[T]]) -> T:
+async def run_with_cache(git_dir: Path, work: Callable[[ContentCache], Awaitable[T]]) -> T:
     """What `work` gives, with the shelf in `git_dir`.
 
     A damaged file is thrown away; where none can be kept (no room, no right to write) a temporary
     one serves. `work` may be called twice.
     """
-    place = place_of(git_dir)
+    place = cache_path(git_dir)
     try:
-        return await _worked(place, work)
+        return await _run_on(place, work)
     except sqlite3.DatabaseError as error:
         # The second byte of a code only says more about the first.
         code = error.sqlite_errorcode & 0xFF
-        if code not in _DAMAGED and code not in _NO_PLACE:
+        if code not in _DAMAGED and code not in _NOT_WRITABLE:
             raise
         if code in _DAMAGED:
-            _thrown_away(place)
-    return await _worked(None, work)
+            _delete(place)
+    return await _run_on(None, work)
 
 
-async def _worked(place: Path | None, work: Callable[[Shelf], Awaitable[T]]) -> T:
+async def _run_on(place: Path | None, work: Callable[[ContentCache], Awaitable[T]]) -> T:
     # In a thread: another process may be writing, which is waited for.
-    with closing(await asyncio.to_thread(_opened, place)) as db:
-        return await work(Shelf(db))
+    with closing(await asyncio.to_thread(_open, place)) as db:
+        return await work(ContentCache(db))
 
 
-def _opened(place: Path | None) -> sqlite3.Connection:
+def _open(place: Path | None) -> sqlite3.Connection:
     if place is not None and place.is_file() and place.stat().st_size > _MOST_BYTES:
-        _thrown_away(place)
-    db = _connected(place)
+        _delete(place)
+    db = _connect(place)
     try:
         version: int = db.execute("PRAGMA user_version").fetchone()[0]
         if place is not None and version not in (0, _VERSION):
             db.close()
-            _thrown_away(place)
-            db, version = _connected(place), 0
+            _delete(place)
+            db, version = _connect(place), 0
         if version == 0:
             db.executescript(_TABLES)
         db.execute("PRAGMA synchronous = NORMAL")
@@ -116,7 +116,7 @@ def _opened(place: Path | None) -> sqlite3.Connection:
     return db
 
 
-def _connected(place: Path | None) -> sqlite3.Connection:
+def _connect(place: Path | None) -> sqlite3.Connection:
     return sqlite3.connect(
         str(place or ""),  # empty: a temporary file of its own
         timeout=_BUSY_SECONDS,
@@ -125,6 +125,6 @@ def _connected(place: Path | None) -> sqlite3.Connection:
     )
 
 
-def _thrown_away(place: Path) -> None:
+def _delete(place: Path) -> None:
     for suffix in ("", "-wal", "-shm"):
         place.with_name(place.name + suffix).unlink(missing_ok=True)

@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from pipeline.context.outline import Outline, outline_of
-from pipeline.context.tokens import estimate, room_of, weight
+from pipeline.context.tokens import estimate_tokens, weight, weight_for
 from pipeline.types import SourceFile
 
 
@@ -53,7 +53,7 @@ class Piece:
     `tokens`."""
 
 
-def pieces(file: SourceFile, window: int) -> tuple[Piece, ...]:
+def split_file(file: SourceFile, window: int) -> tuple[Piece, ...]:
     """`file` in pieces of at most `window` tokens, in one piece when it fits.
 
     Every character is in a piece, and neighbours share up to a tenth of a window. Cuts are at the
@@ -63,17 +63,17 @@ def pieces(file: SourceFile, window: int) -> tuple[Piece, ...]:
     Raises:
         ValueError: `window` is less than 100.
     """
-    return pieces_at(file, cut(file, window))
+    return build_pieces(file, find_cuts(file, window))
 
 
-def pieces_at(file: SourceFile, spans: Sequence[Span]) -> tuple[Piece, ...]:
-    """The pieces for what `cut` gave."""
+def build_pieces(file: SourceFile, spans: Sequence[Span]) -> tuple[Piece, ...]:
+    """The pieces for what `find_cuts` gave."""
     whole = len(spans) == 1
     return tuple(
         Piece(
             path=file.path,
             text=(text := file.text[begin:end]),
-            tokens=file.tokens if whole else estimate(text),
+            tokens=file.tokens if whole else estimate_tokens(text),
             first=file.text.count("\n", 0, begin) + 1,
             last=file.text.count("\n", 0, max(begin, end - 1)) + 1,
             number=number,
@@ -84,14 +84,14 @@ def pieces_at(file: SourceFile, spans: Sequence[Span]) -> tuple[Piece, ...]:
     )
 
 
-def cut(file: SourceFile, window: int) -> list[Span]:
-    """Where to cut `file`; see `pieces`. Raises as it does."""
+def find_cuts(file: SourceFile, window: int) -> list[Span]:
+    """Where to cut `file`; see `split_file`. Raises as it does."""
     if window < SMALLEST:
         raise ValueError(f"A window has at least {SMALLEST} tokens.")
     if file.tokens <= window:
         return [Span(0, len(file.text))]
-    room = room_of(window)
-    units = [unit for line in _LINE.findall(file.text) for unit in _parts(line, room // 2)]
+    room = weight_for(window)
+    units = [unit for line in _LINE.findall(file.text) for unit in _halve(line, room // 2)]
     places = [0, *accumulate(map(len, units))]
     filled = [0, *accumulate(map(weight, units))]
     outline = outline_of(file.path, file.text)
@@ -101,6 +101,9 @@ def cut(file: SourceFile, window: int) -> list[Span]:
     while end < len(units):
         # `filled` grows, so the furthest end is found by halving.
         end = bisect_right(filled, filled[begin] + room) - 1
+        # Blank lines together can weigh more than each by itself.
+        while end > begin + 1 and weight(file.text[places[begin] : places[end]]) > room:
+            end -= 1
         if end < len(units):
             soonest = bisect_left(filled, filled[begin] + _SOONEST * (filled[end] - filled[begin]))
             end = min(range(max(soonest, begin + 1), end + 1), key=lambda at: (ranks[at], -at))
@@ -112,15 +115,15 @@ def cut(file: SourceFile, window: int) -> list[Span]:
     return spans
 
 
-def _parts(line: str, room: int) -> Iterator[str]:
+def _halve(line: str, room: int) -> Iterator[str]:
     """`line`, halved until no part weighs more than `room`."""
     # No character weighs as much as three.
     if len(line) < 2 or 3 * len(line) <= room or weight(line) <= room:
         yield line
         return
     half = len(line) // 2
-    yield from _parts(line[:half], room)
-    yield from _parts(line[half:], room)
+    yield from _halve(line[:half], room)
+    yield from _halve(line[half:], room)
 
 
 def _ranks(outline: Outline, units: Sequence[str]) -> list[int]:

@@ -9,18 +9,23 @@ from dataclasses import dataclass
 from pipeline.codebase.commit import SUBMODULE, Codebase, File
 from pipeline.codebase.conventions import is_test
 from pipeline.codebase.globs import Globs
-from pipeline.codebase.text import decoded
-from pipeline.context.files.cache import Shelf, on_shelf
-from pipeline.context.files.filters import Why, by_content, by_name, is_python
-from pipeline.context.files.gitattributes import Said, attributes_of
-from pipeline.context.files.sources import LeftOut, Source, Sources, chunks
-from pipeline.context.tokens import estimate
+from pipeline.codebase.text import decode_text
+from pipeline.context.files.cache import ContentCache, run_with_cache
+from pipeline.context.files.filters import (
+    SkipReason,
+    is_python,
+    reason_from_content,
+    reasons_from_name,
+)
+from pipeline.context.files.gitattributes import Attributes, read_attributes
+from pipeline.context.files.sources import SkippedFile, Source, Sources, batches
+from pipeline.context.tokens import estimate_tokens
 
 MAX_BYTES = 2_000_000
 """A larger file is not read, but it is named among what was left out."""
-_LIFTED = frozenset[Why]({"vendored", "documentation", "data"})
+_OVERRIDABLE = frozenset[SkipReason]({"vendored", "documentation", "data"})
 """Guesses from a name that give way where `include` names the file."""
-_JUDGED = frozenset[Why]({"generated", "minified"})
+_DENIABLE = frozenset[SkipReason]({"generated", "minified"})
 """What a text suggests, and `.gitattributes` may deny by `-linguist-generated`."""
 _TOPIC = "facts 1"
 """Changed whenever the same content would be judged or counted otherwise."""
@@ -35,7 +40,7 @@ class Rules:
     exclude: tuple[str, ...] = ()
 
 
-async def sources_of(codebase: Codebase, rules: Rules | None = None) -> Sources:
+async def find_sources(codebase: Codebase, rules: Rules | None = None) -> Sources:
     """The source files of `codebase`, and what else is in it with the reason for leaving it out.
 
     Contents that an earlier call judged, for whatever commit or issue, are not read again.
@@ -44,82 +49,86 @@ async def sources_of(codebase: Codebase, rules: Rules | None = None) -> Sources:
         GitFailed: the repository is damaged.
     """
     regular = [file for file in codebase.files.values() if file.regular]
-    said = await attributes_of(codebase, regular)
-    wanted, left_out = await asyncio.to_thread(_by_name, codebase, said, rules or Rules())
+    attributes = await read_attributes(codebase, regular)
+    wanted, skipped = await asyncio.to_thread(
+        _filter_by_name, codebase, attributes, rules or Rules()
+    )
 
-    async def work(shelf: Shelf) -> dict[Content, str]:
-        return await _facts(codebase, wanted, shelf)
+    async def work(cache: ContentCache) -> dict[ContentKey, str]:
+        return await _load_facts(codebase, wanted, cache)
 
-    facts = await on_shelf(codebase.git_dir, work)
-    return await asyncio.to_thread(_sorted_out, codebase, said, wanted, left_out, facts)
+    facts = await run_with_cache(codebase.git_dir, work)
+    return await asyncio.to_thread(_filter_by_content, codebase, attributes, wanted, skipped, facts)
 
 
-def _by_name(
-    codebase: Codebase, said: Mapping[str, Said], rules: Rules
-) -> tuple[list[Source], list[LeftOut]]:
+def _filter_by_name(
+    codebase: Codebase, attributes: Mapping[str, Attributes], rules: Rules
+) -> tuple[list[Source], list[SkippedFile]]:
     """What only its content can tell of, and what is out already."""
     include, exclude = Globs(rules.include), Globs(rules.exclude)
     wanted: list[Source] = []
-    left_out = [LeftOut(entry.path, "unreadable name") for entry in codebase.skipped]
+    skipped = [SkippedFile(entry.path, "unreadable name") for entry in codebase.skipped]
     for file in codebase.files.values():
-        why = _unfit(file) or _ruled_out(file.path, include, exclude)
-        why = why or _guessed(file.path, said.get(file.path, {}), lifted=bool(include))
+        why = _kind_reason(file) or _rule_reason(file.path, include, exclude)
+        why = why or _name_reason(
+            file.path, attributes.get(file.path, {}), overridden=bool(include)
+        )
         if why is None and file.size > MAX_BYTES:
             why = "too large"
         if why is None:
             wanted.append(Source(file.path, file.blob, file.size, 0, is_test(file.path)))
         else:
-            left_out.append(LeftOut(file.path, why))
-    return wanted, left_out
+            skipped.append(SkippedFile(file.path, why))
+    return wanted, skipped
 
 
-def _sorted_out(
+def _filter_by_content(
     codebase: Codebase,
-    said: Mapping[str, Said],
+    attributes: Mapping[str, Attributes],
     wanted: Iterable[Source],
-    left_out: list[LeftOut],
-    facts: Mapping[Content, str],
+    skipped: list[SkippedFile],
+    facts: Mapping[ContentKey, str],
 ) -> Sources:
     files: list[Source] = []
     for file in wanted:
-        tokens, _, stated = facts[_content(file)].partition(" ")
-        why = _why(stated, said.get(file.path, {}))
+        tokens, _, stated = facts[_content_key(file)].partition(" ")
+        why = _content_reason(stated, attributes.get(file.path, {}))
         if why is None:
             files.append(Source(file.path, file.blob, file.size, int(tokens), file.test))
         else:
-            left_out.append(LeftOut(file.path, why))
+            skipped.append(SkippedFile(file.path, why))
     files.sort(key=lambda file: (not is_python(file.path), file.path))
-    return Sources(tuple(files), tuple(sorted(left_out, key=lambda e: e.path)), codebase)
+    return Sources(tuple(files), tuple(sorted(skipped, key=lambda e: e.path)), codebase)
 
 
-def _unfit(file: File) -> Why | None:
+def _kind_reason(file: File) -> SkipReason | None:
     if file.mode == SUBMODULE:
         return "submodule"
     return None if file.regular else "symbolic link"
 
 
-def _ruled_out(path: str, include: Globs, exclude: Globs) -> Why | None:
-    if exclude.covering(path) or (include and not include.covering(path)):
+def _rule_reason(path: str, include: Globs, exclude: Globs) -> SkipReason | None:
+    if exclude.first_match(path) or (include and not include.first_match(path)):
         return "excluded"
     return None
 
 
-def _guessed(path: str, said: Said, *, lifted: bool) -> Why | None:
+def _name_reason(path: str, attributes: Attributes, *, overridden: bool) -> SkipReason | None:
     """What the attributes say, and by the name what they do not deny."""
-    stated: list[Why] = [why for why, holds in said.items() if holds]
-    guesses: list[Why] = [why for why in by_name(path) if why not in said]
-    likely: list[Why] = [why for why in guesses if not (lifted and why in _LIFTED)]
+    stated: list[SkipReason] = [why for why, holds in attributes.items() if holds]
+    guesses: list[SkipReason] = [why for why in reasons_from_name(path) if why not in attributes]
+    likely: list[SkipReason] = [why for why in guesses if not (overridden and why in _OVERRIDABLE)]
     return stated[0] if stated else likely[0] if likely else None
 
 
-def _why(stated: str, said: Said) -> Why | None:
+def _content_reason(stated: str, attributes: Attributes) -> SkipReason | None:
     """The reason in a fact, unless the attributes deny it."""
     why = _NAMES.get(stated)
-    denied = why in _JUDGED and said.get("generated") is False
+    denied = why in _DENIABLE and attributes.get("generated") is False
     return None if denied else why
 
 
-_NAMES: Mapping[str, Why] = {
+_NAMES: Mapping[str, SkipReason] = {
     "binary": "binary",
     "empty": "empty",
     "generated": "generated",
@@ -128,35 +137,37 @@ _NAMES: Mapping[str, Why] = {
 }
 
 
-Content = tuple[str, bool]
+ContentKey = tuple[str, bool]
 """A blob and whether it is read as Python: only that declares its encoding."""
 
 
-def _content(file: Source) -> Content:
+def _content_key(file: Source) -> ContentKey:
     return file.blob, is_python(file.path)
 
 
-async def _facts(codebase: Codebase, files: Sequence[Source], shelf: Shelf) -> dict[Content, str]:
+async def _load_facts(
+    codebase: Codebase, files: Sequence[Source], cache: ContentCache
+) -> dict[ContentKey, str]:
     """`TOKENS WHY` of each content, WHY empty for source."""
-    facts: dict[Content, str] = {}
+    facts: dict[ContentKey, str] = {}
     for python in (True, False):
         some = {file.blob: file for file in files if is_python(file.path) == python}
         topic = f"{_TOPIC} {'python' if python else 'other'}"
-        known = await asyncio.to_thread(shelf.notes, topic, some)
-        for chunk in chunks([file for blob, file in some.items() if blob not in known]):
+        known = await asyncio.to_thread(cache.get, topic, some)
+        for chunk in batches([file for blob, file in some.items() if blob not in known]):
             contents = await codebase.read_all(file.path for file in chunk)
-            told = await asyncio.to_thread(_judged, chunk, contents)
-            await asyncio.to_thread(shelf.note, topic, told.items())
-            known.update(told)
+            judged = await asyncio.to_thread(_judge, chunk, contents)
+            await asyncio.to_thread(cache.put, topic, judged.items())
+            known.update(judged)
         facts.update({(blob, python): fact for blob, fact in known.items()})
     return facts
 
 
-def _judged(chunk: Iterable[Source], contents: Mapping[str, bytes]) -> dict[str, str]:
-    told: dict[str, str] = {}
+def _judge(chunk: Iterable[Source], contents: Mapping[str, bytes]) -> dict[str, str]:
+    judged: dict[str, str] = {}
     for file in chunk:
-        text = decoded(file.path, contents[file.path])
-        why = "binary" if text is None else by_content(text.text) or ""
-        tokens = 0 if text is None else estimate(text.text)
-        told[file.blob] = f"{tokens} {why}"
-    return told
+        text = decode_text(file.path, contents[file.path])
+        why = "binary" if text is None else reason_from_content(text.text) or ""
+        tokens = 0 if text is None else estimate_tokens(text.text)
+        judged[file.blob] = f"{tokens} {why}"
+    return judged

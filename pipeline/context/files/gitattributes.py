@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 
 from pipeline.codebase.commit import Codebase, File
 from pipeline.codebase.git import git
-from pipeline.context.files.filters import Why
+from pipeline.context.files.filters import SkipReason
 from sandbox.scratch import scratch_folder
 
-_MEANING: dict[str, Why] = {
+_REASONS: dict[str, SkipReason] = {
     "linguist-generated": "generated",
     "linguist-vendored": "vendored",
     "linguist-documentation": "documentation",
@@ -22,19 +22,19 @@ _LARGEST = 1_000_000
 """Bytes; a larger file of attributes is not looked at."""
 _AT_ONCE = 20_000
 
-Said = dict[Why, bool]
+Attributes = dict[SkipReason, bool]
 
 
-async def attributes_of(codebase: Codebase, files: Sequence[File]) -> dict[str, Said]:
+async def read_attributes(codebase: Codebase, files: Sequence[File]) -> dict[str, Attributes]:
     """What is said of each of `files`, by path: for each reason whether it holds.
 
     git itself reads the attributes, nested ones, negations and macros too, out of an index of
     nothing else; nothing is checked out and no filter runs.
     """
-    sheets = await _sheets(codebase)
+    sheets = await _find_attribute_files(codebase)
     if not sheets:
         return {}
-    said: dict[str, Said] = {}
+    attributes: dict[str, Attributes] = {}
     with scratch_folder("attributes") as folder:
         env = {"GIT_INDEX_FILE": str(folder / "index")}
         listed = b"".join(f"100644 {f.blob}\t{f.path}\0".encode() for f in sheets)
@@ -42,14 +42,14 @@ async def attributes_of(codebase: Codebase, files: Sequence[File]) -> dict[str, 
         for start in range(0, len(files), _AT_ONCE):
             paths = b"".join(f.path.encode() + b"\0" for f in files[start : start + _AT_ONCE])
             output = await git(
-                codebase.git_dir, "check-attr", "--cached", "--stdin", "-z", *_MEANING,
+                codebase.git_dir, "check-attr", "--cached", "--stdin", "-z", *_REASONS,
                 input=paths, env=env,
             )  # fmt: skip
-            _read(output, said)
-    return said
+            _parse_attributes(output, attributes)
+    return attributes
 
 
-async def _sheets(codebase: Codebase) -> list[File]:
+async def _find_attribute_files(codebase: Codebase) -> list[File]:
     """The files of attributes; none when they have nothing to say to us."""
     named = [
         file
@@ -64,11 +64,11 @@ async def _sheets(codebase: Codebase) -> list[File]:
     return named if any(b"linguist-" in data for data in contents.values()) else []
 
 
-def _read(output: bytes, said: dict[str, Said]) -> None:
+def _parse_attributes(output: bytes, attributes: dict[str, Attributes]) -> None:
     fields = iter(output.decode().split("\0"))
     for path, name, value in _triples(fields):
         if value in _YES or value in _NO:
-            said.setdefault(path, {})[_MEANING[name]] = value in _YES
+            attributes.setdefault(path, {})[_REASONS[name]] = value in _YES
 
 
 def _triples(fields: Iterable[str]) -> Iterable[tuple[str, str, str]]:

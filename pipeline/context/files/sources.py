@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pipeline.codebase.commit import Codebase
-from pipeline.codebase.text import decoded
-from pipeline.context.files.cache import Shelf, on_shelf
-from pipeline.context.files.chunks import Piece, Span, cut, pieces_at
-from pipeline.context.files.filters import Why
-from pipeline.context.tokens import ESTIMATE, NotCounted, TokenCounter
+from pipeline.codebase.text import decode_text
+from pipeline.context.files.cache import ContentCache, run_with_cache
+from pipeline.context.files.chunks import Piece, Span, build_pieces, find_cuts
+from pipeline.context.files.filters import SkipReason
+from pipeline.context.tokens import ESTIMATOR, CountUnavailable, TokenCounter
 from pipeline.types import SourceFile
 
 _CHUNK_BYTES = 4_000_000
@@ -30,22 +30,22 @@ class Source:
     size: int
     """Bytes."""
     tokens: int
-    """By `pipeline.context.tokens.estimate`: rather too many."""
+    """By `pipeline.context.tokens.estimate_tokens`: rather too many."""
     test: bool
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class SkippedFile:
     path: str
     """With what is no UTF-8 escaped by backslashes. Untrusted."""
-    why: Why
+    why: SkipReason
 
 
 @dataclass(frozen=True)
 class Sources:
     files: tuple[Source, ...]
     """Python first, then by path."""
-    left_out: tuple[LeftOut, ...]
+    skipped: tuple[SkippedFile, ...]
     """Every other entry of the tree, sorted by path."""
     codebase: Codebase
 
@@ -64,12 +64,12 @@ class Sources:
 
     async def stream(self, files: Iterable[Source] | None = None) -> AsyncIterator[SourceFile]:
         """These files (all, when None) in order with their texts, a few MB in memory at a time."""
-        for chunk in chunks(self.files if files is None else files):
+        for chunk in batches(self.files if files is None else files):
             contents = await self.codebase.read_all(file.path for file in chunk)
             for file in chunk:
                 yield _with_text(file, contents.pop(file.path))
 
-    async def pieces(self, path: str, window: int) -> tuple[Piece, ...]:
+    async def split(self, path: str, window: int) -> tuple[Piece, ...]:
         """The file in pieces of at most `window` tokens; one piece where it fits.
 
         See `pipeline.context.files.chunks`; where to cut is found out once for each content.
@@ -82,17 +82,17 @@ class Sources:
         blob, suffix = self.by_path[path].blob, path.rpartition(".")[2].lower()
         topic = f"cuts 2 {suffix} {window}"
 
-        async def work(shelf: Shelf) -> tuple[Piece, ...]:
-            noted = await asyncio.to_thread(shelf.notes, topic, [blob])
-            if blob in noted:
-                return pieces_at(file, [Span(*span) for span in json.loads(noted[blob])])
-            found = await asyncio.to_thread(cut, file, window)
-            await asyncio.to_thread(shelf.note, topic, [(blob, json.dumps(found))])
-            return pieces_at(file, found)
+        async def work(cache: ContentCache) -> tuple[Piece, ...]:
+            cached = await asyncio.to_thread(cache.get, topic, [blob])
+            if blob in cached:
+                return build_pieces(file, [Span(*span) for span in json.loads(cached[blob])])
+            found = await asyncio.to_thread(find_cuts, file, window)
+            await asyncio.to_thread(cache.put, topic, [(blob, json.dumps(found))])
+            return build_pieces(file, found)
 
-        return await on_shelf(self.codebase.git_dir, work)
+        return await run_with_cache(self.codebase.git_dir, work)
 
-    async def counted(self, paths: Sequence[str], counter: TokenCounter) -> dict[str, int]:
+    async def count_tokens(self, paths: Sequence[str], counter: TokenCounter) -> dict[str, int]:
         """The tokens of these files by `counter`, each content counted once for all issues.
 
         Where the counter gives up, those that it has not counted have their estimate.
@@ -101,28 +101,28 @@ class Sources:
             KeyError: a path is not among `files`.
         """
         wanted = [self.by_path[path] for path in paths]
-        if counter.name == ESTIMATE.name:
+        if counter.name == ESTIMATOR.name:
             return {file.path: file.tokens for file in wanted}
         topic = f"tokens {counter.name}"
 
-        async def work(shelf: Shelf) -> dict[str, int]:
-            known = await asyncio.to_thread(shelf.notes, topic, [file.blob for file in wanted])
+        async def work(cache: ContentCache) -> dict[str, int]:
+            known = await asyncio.to_thread(cache.get, topic, [file.blob for file in wanted])
             new = list({f.blob: f for f in wanted if f.blob not in known}.values())
-            for chunk in chunks(new):
+            for chunk in batches(new):
                 texts = [file.text async for file in self.stream(chunk)]
                 try:
                     counts = await counter.count(texts)
-                except NotCounted:
+                except CountUnavailable:
                     break
-                told = {f.blob: str(n) for f, n in zip(chunk, counts, strict=True)}
-                await asyncio.to_thread(shelf.note, topic, told.items())
-                known.update(told)
+                added = {f.blob: str(n) for f, n in zip(chunk, counts, strict=True)}
+                await asyncio.to_thread(cache.put, topic, added.items())
+                known.update(added)
             return {f.path: int(known.get(f.blob, f.tokens)) for f in wanted}
 
-        return await on_shelf(self.codebase.git_dir, work)
+        return await run_with_cache(self.codebase.git_dir, work)
 
 
-def chunks(files: Iterable[Source]) -> Iterable[list[Source]]:
+def batches(files: Iterable[Source]) -> Iterable[list[Source]]:
     """The files in groups of a few MB."""
     chunk: list[Source] = []
     size = 0
@@ -137,5 +137,5 @@ def chunks(files: Iterable[Source]) -> Iterable[list[Source]]:
 
 
 def _with_text(source: Source, data: bytes) -> SourceFile:
-    text = decoded(source.path, data)
+    text = decode_text(source.path, data)
     return SourceFile(path=source.path, text=text.text if text else "", tokens=source.tokens)

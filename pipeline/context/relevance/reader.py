@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, Literal
 
-from pipeline.context.files.chunks import Piece, pieces
+from pipeline.context.files.chunks import Piece, split_file
 from pipeline.context.outline import MOST_WITHIN
-from pipeline.context.relevance.verdict import parse, probability
-from pipeline.context.tokens import estimate
+from pipeline.context.relevance.verdict import parse_verdict, yes_probability
+from pipeline.context.tokens import estimate_tokens
 from pipeline.models.base import (
     ContextTooLong,
-    Form,
     Message,
     Model,
     ModelRefused,
     ModelUnavailable,
+    ReplyFormat,
 )
 from pipeline.types import Frozen, Issue, SourceFile
 from prompts import render
@@ -29,8 +29,8 @@ SCHEMA: Final = {
     "required": ["relevant", "summary"],
     "additionalProperties": False,
 }
-_HELD, _FREE = Form(json_schema=SCHEMA), None
-_TRIES: Final = ((_HELD, 0.0), (_FREE, 0.4))
+_STRICT_FORM, _FREE_FORM = ReplyFormat(json_schema=SCHEMA), None
+_TRIES: Final = ((_STRICT_FORM, 0.0), (_FREE_FORM, 0.4))
 """The second time without the form, which a weak model may fill with blanks, and less strictly."""
 _REPLY_TOKENS: Final = 500
 _LEAST: Final = 200
@@ -42,7 +42,7 @@ _ISSUE_SHARE: Final = 3
 """An issue may take one in so many parts of the window."""
 
 
-class Verdict(Frozen):
+class RelevanceVerdict(Frozen):
     """What the scout said about one file."""
 
     path: str
@@ -54,7 +54,7 @@ class Verdict(Frozen):
     """Of being relevant, where it was asked for by one word."""
 
 
-class Reader:
+class RelevanceReader:
     """Asks one scout about one issue. All questions begin alike: system text, issue, then file."""
 
     def __init__(self, scout: Model, issue: Issue, *, threshold: float = 0) -> None:
@@ -64,26 +64,32 @@ class Reader:
         self._threshold = threshold
         self._system = render("relevance/system")
         window = scout.profile.window
-        self._issue = render("shared/issue", issue=clipped(issue, window // _ISSUE_SHARE))
+        self._issue = render("shared/issue", issue=clip_issue(issue, window // _ISSUE_SHARE))
         taken = (
-            estimate(self._system) + estimate(self._issue) + _REPLY_TOKENS + _LEAST + _WITHIN_TOKENS
+            estimate_tokens(self._system)
+            + estimate_tokens(self._issue)
+            + _REPLY_TOKENS
+            + _LEAST
+            + _WITHIN_TOKENS
         )
         self.room: Final = max(_LEAST, window - taken)
         """How many tokens of a file fit into one question."""
 
-    async def read(self, piece: Piece) -> Verdict:
+    async def read(self, piece: Piece) -> RelevanceVerdict:
         """The verdict on a piece; what a model does not answer properly is `unknown`.
 
         Raises what the model raises, but ModelRefused and ContextTooLong.
         """
         try:
-            return await self._judged(piece)
+            return await self._judge(piece)
         except ModelRefused:
-            return Verdict(path=piece.path, answer="unknown", summary=span(piece))
+            return RelevanceVerdict(
+                path=piece.path, answer="unknown", summary=unreadable_note(piece)
+            )
         except ContextTooLong:
-            return await self._halved(piece)
+            return await self._read_halves(piece)
 
-    async def is_answered(self) -> bool:
+    async def is_available(self) -> bool:
         """Whether the scout answers a question about nothing: else it is away."""
         nothing = Piece(path="empty", text="", tokens=0, first=1, last=1, number=1, of=1)
         try:
@@ -99,10 +105,10 @@ class Reader:
             return True
         return True
 
-    async def _judged(self, piece: Piece) -> Verdict:
-        chance = await self._chance(piece) if self._threshold else None
+    async def _judge(self, piece: Piece) -> RelevanceVerdict:
+        chance = await self._ask_probability(piece) if self._threshold else None
         if chance is not None and chance < self._threshold:
-            return Verdict(path=piece.path, answer="not relevant", probability=chance)
+            return RelevanceVerdict(path=piece.path, answer="not relevant", probability=chance)
         for form, temperature in _TRIES:
             reply = await self._scout.complete(
                 self._system,
@@ -112,16 +118,16 @@ class Reader:
                 max_tokens=_REPLY_TOKENS,
                 form=form,
             )
-            said = parse(reply.text)
+            said = parse_verdict(reply.text)
             if said is not None:
                 return self._verdict(
                     piece, said.relevant or chance is not None, said.summary, chance
                 )
         if chance is not None:  # the word alone is a verdict too
             return self._verdict(piece, True, "", chance)
-        return Verdict(path=piece.path, answer="unknown", summary=span(piece))
+        return RelevanceVerdict(path=piece.path, answer="unknown", summary=unreadable_note(piece))
 
-    async def _chance(self, piece: Piece) -> float | None:
+    async def _ask_probability(self, piece: Piece) -> float | None:
         """By the probabilities of the first token; None where the server tells none of use."""
         reply = await self._scout.complete(
             self._system,
@@ -129,15 +135,17 @@ class Reader:
             call="relevance/word",
             temperature=0,
             max_tokens=1,
-            form=Form(alternatives=_ALTERNATIVES),
+            form=ReplyFormat(alternatives=_ALTERNATIVES),
         )
-        return probability(reply.first)
+        return yes_probability(reply.first)
 
-    async def _halved(self, piece: Piece) -> Verdict:
+    async def _read_halves(self, piece: Piece) -> RelevanceVerdict:
         """Tokens were estimated too low: the piece is read in smaller ones."""
         half = piece.tokens // 2
         if half < _LEAST:
-            return Verdict(path=piece.path, answer="unknown", summary=span(piece))
+            return RelevanceVerdict(
+                path=piece.path, answer="unknown", summary=unreadable_note(piece)
+            )
         whole = SourceFile(path=piece.path, text=piece.text, tokens=piece.tokens)
         smaller = [
             replace(
@@ -146,16 +154,18 @@ class Reader:
                 last=piece.first + part.last - 1,
                 within=f"{piece.within}{part.within}"[-MOST_WITHIN:],
             )
-            for part in pieces(whole, half)
+            for part in split_file(whole, half)
         ]
-        return join([await self.read(part) for part in smaller])
+        return merge_verdicts([await self.read(part) for part in smaller])
 
     def _messages(self, piece: Piece, *, word: bool) -> list[Message]:
         asked = render("relevance/file", piece=piece, word=word)
         return [Message(role="user", text=self._issue), Message(role="user", text=asked)]
 
-    def _verdict(self, piece: Piece, relevant: bool, summary: str, chance: float | None) -> Verdict:
-        return Verdict(
+    def _verdict(
+        self, piece: Piece, relevant: bool, summary: str, chance: float | None
+    ) -> RelevanceVerdict:
+        return RelevanceVerdict(
             path=piece.path,
             answer="relevant" if relevant else "not relevant",
             summary=summary,
@@ -164,13 +174,13 @@ class Reader:
         )
 
 
-def span(piece: Piece) -> str:
+def unreadable_note(piece: Piece) -> str:
     """What is said of a piece without a readable verdict."""
     where = "" if piece.of == 1 else f" in lines {piece.first} to {piece.last}"
     return f"The scout could not say what is{where or ' in it'}."
 
 
-def join(verdicts: Sequence[Verdict]) -> Verdict:
+def merge_verdicts(verdicts: Sequence[RelevanceVerdict]) -> RelevanceVerdict:
     """One verdict from those on all pieces of a file, in order: relevant when one of them is.
 
     Where none is, but one is unknown, the whole is unknown.
@@ -184,7 +194,7 @@ def join(verdicts: Sequence[Verdict]) -> Verdict:
     else:
         answer, some = "not relevant", list(verdicts[:1])
     chances = [v.probability for v in verdicts if v.probability is not None]
-    return Verdict(
+    return RelevanceVerdict(
         path=verdicts[0].path,
         answer=answer,
         summary=" ".join(dict.fromkeys(v.summary for v in some if v.summary)),
@@ -193,7 +203,7 @@ def join(verdicts: Sequence[Verdict]) -> Verdict:
     )
 
 
-def clipped(issue: Issue, tokens: int) -> Issue:
+def clip_issue(issue: Issue, tokens: int) -> Issue:
     """`issue` with the middle of its body, and of what was said to it, left out where it is long.
 
     At most about `tokens` long, so that files have room beside it.
@@ -204,14 +214,14 @@ def clipped(issue: Issue, tokens: int) -> Issue:
     said = "\n\n".join(issue.discussion)
     return issue.model_copy(
         update={
-            "title": _cut(issue.title, 300),
-            "body": _cut(issue.body, letters // 2),
-            "discussion": (_cut(said, letters // 4),) if said else (),
+            "title": _shorten(issue.title, 300),
+            "body": _shorten(issue.body, letters // 2),
+            "discussion": (_shorten(said, letters // 4),) if said else (),
         }
     )
 
 
-def _cut(text: str, characters: int) -> str:
+def _shorten(text: str, characters: int) -> str:
     if len(text) <= characters:
         return text
     half = characters // 2

@@ -9,26 +9,32 @@ from contextlib import aclosing
 
 from pydantic import ValidationError
 
-from pipeline.concurrency import bounded, together
-from pipeline.context.files.cache import Shelf, on_shelf
-from pipeline.context.files.chunks import SMALLEST, Piece, pieces
+from pipeline.concurrency import gather_all, gather_bounded
+from pipeline.context.files.cache import ContentCache, run_with_cache
+from pipeline.context.files.chunks import SMALLEST, Piece, split_file
 from pipeline.context.files.sources import Source, Sources
-from pipeline.context.relevance.reader import PROMPT, Reader, Verdict, join, span
-from pipeline.context.tokens import ESTIMATE, TokenCounter
+from pipeline.context.relevance.reader import (
+    PROMPT,
+    RelevanceReader,
+    RelevanceVerdict,
+    merge_verdicts,
+    unreadable_note,
+)
+from pipeline.context.tokens import ESTIMATOR, TokenCounter
 from pipeline.models.base import Model, ModelUnavailable
 from pipeline.store import Store
 from pipeline.types import Issue
 
-Counted = Callable[[int, int], Awaitable[None]]
+OnScanProgress = Callable[[int, int], Awaitable[None]]
 """Told how many files of how many have their verdict."""
 
-_SIDE_BY_SIDE = 256
+_CONCURRENCY = 256
 """Questions at once at most; how many the server really gets is up to the model's window."""
 _NEAR = 0.3
 """How far an estimate may be from the scout's window, as a share of it, to be taken as it is."""
 _MOST_COUNTED = 500
-_LOADS = 16
-_SHELVED = 64
+_CONCURRENT_LOADS = 16
+_CACHE_BATCH = 64
 """Verdicts that are put on the shelf together."""
 
 
@@ -40,9 +46,9 @@ async def scan(
     scout: Model,
     store: Store,
     threshold: float = 0,
-    counted: Counted | None = None,
-    counter: TokenCounter = ESTIMATE,
-) -> list[Verdict]:
+    on_progress: OnScanProgress | None = None,
+    counter: TokenCounter = ESTIMATOR,
+) -> list[RelevanceVerdict]:
     """A verdict on each of `files`, in order, each of which is among `sources`.
 
     Verdicts are kept by prompt, model, issue, path and content: in `store`, under
@@ -55,10 +61,10 @@ async def scan(
         ModelUnavailable: the scout is away. When it fails at one file and serves others, that
             file is `unknown`. Else what models raise, and BudgetSpent.
     """
-    reader = Reader(scout, issue, threshold=threshold)
-    work = _Scan(sources, files, reader, store, counted, counter)
+    reader = RelevanceReader(scout, issue, threshold=threshold)
+    work = _Scan(sources, files, reader, store, on_progress, counter)
     asked = (str(PROMPT), scout.profile.name, f"{threshold} {reader.room}", issue.model_dump_json())
-    return await work.done(_digest(*asked))
+    return await work.run(_digest(*asked))
 
 
 class _Scan:
@@ -66,65 +72,67 @@ class _Scan:
         self,
         sources: Sources,
         files: Sequence[Source],
-        reader: Reader,
+        reader: RelevanceReader,
         store: Store,
-        counted: Counted | None,
+        on_progress: OnScanProgress | None,
         counter: TokenCounter,
     ) -> None:
         self._sources = sources
         self._files = files
         self._reader = reader
         self._store = store
-        self._counted = counted
+        self._on_progress = on_progress
         self._counter = counter
         self._windows: dict[str, int] = {}
         """In tokens by estimate, of the files that were counted exactly."""
-        self._verdicts: dict[str, Verdict] = {}
-        self._parts: dict[str, dict[int, Verdict]] = {}
-        self._unshelved: list[tuple[str, str]] = []
+        self._verdicts: dict[str, RelevanceVerdict] = {}
+        self._parts: dict[str, dict[int, RelevanceVerdict]] = {}
+        self._uncached: list[tuple[str, str]] = []
         self._topic = ""
 
-    async def done(self, asked: str) -> list[Verdict]:
+    async def run(self, asked: str) -> list[RelevanceVerdict]:
         self._topic = f"verdict {asked}"
-        await self._recall()
+        await self._load_known()
         missing = [file for file in self._files if file.path not in self._verdicts]
-        await self._tell()
+        await self._report_progress()
         await self._measure(missing)
-        async with aclosing(self._questions(missing)) as questions:
+        async with aclosing(self._stream_questions(missing)) as questions:
             one_at_a_time = asyncio.Lock()
 
             async def worker() -> None:
-                while (piece := await _next(questions, one_at_a_time)) is not None:
+                while (piece := await _take_next(questions, one_at_a_time)) is not None:
                     await self._ask(piece)
 
             try:
-                piece = await _next(questions, one_at_a_time)
+                piece = await _take_next(questions, one_at_a_time)
                 if piece is not None:
                     await self._ask(piece)
-                    await together(worker() for _ in range(_SIDE_BY_SIDE))
+                    await gather_all(worker() for _ in range(_CONCURRENCY))
             finally:
-                await self._shelve()
+                await self._flush()
         return [self._verdicts[file.path] for file in self._files]
 
-    async def _recall(self) -> None:
+    async def _load_known(self) -> None:
         """What earlier runs and earlier starts of this one were told."""
         names = {self._name(file): file for file in self._files}
 
-        async def look(shelf: Shelf) -> dict[str, str]:
-            return await asyncio.to_thread(shelf.notes, self._topic, names)
+        async def look(cache: ContentCache) -> dict[str, str]:
+            return await asyncio.to_thread(cache.get, self._topic, names)
 
-        for name, said in (await on_shelf(self._sources.codebase.git_dir, look)).items():
+        for name, text in (await run_with_cache(self._sources.codebase.git_dir, look)).items():
             try:
-                self._verdicts[names[name].path] = Verdict.model_validate_json(said)
+                self._verdicts[names[name].path] = RelevanceVerdict.model_validate_json(text)
             except ValidationError:
                 continue
         rest = [file for file in self._files if file.path not in self._verdicts]
-        loaded = await bounded(_LOADS, (self._load(self._name(file)) for file in rest))
+        loaded = await gather_bounded(
+            _CONCURRENT_LOADS, (self._load(self._name(file)) for file in rest)
+        )
         found = {f.path: v for f, v in zip(rest, loaded, strict=True) if v is not None}
         self._verdicts.update(found)
 
-    async def _load(self, name: str) -> Verdict | None:
-        return await self._store.load(f"context/relevance/{name}", Verdict)
+    async def _load(self, name: str) -> RelevanceVerdict | None:
+        return await self._store.load(f"context/relevance/{name}", RelevanceVerdict)
 
     def _name(self, file: Source, piece: Piece | None = None) -> str:
         part = ""
@@ -132,23 +140,23 @@ class _Scan:
             part = f"{piece.number}/{piece.of} {piece.first}-{piece.last}"
         return _digest(self._topic, file.path, file.blob, part)
 
-    async def _questions(self, files: Sequence[Source]) -> AsyncGenerator[Piece]:
+    async def _stream_questions(self, files: Sequence[Source]) -> AsyncGenerator[Piece]:
         async for file in self._sources.stream(files):
             window = self._windows.get(file.path, self._reader.room)
             if file.tokens <= window:
-                yield pieces(file, window)[0]
+                yield split_file(file, window)[0]
                 continue
-            for piece in await self._sources.pieces(file.path, window):
+            for piece in await self._sources.split(file.path, window):
                 yield piece
 
     async def _measure(self, files: Sequence[Source]) -> None:
         """Counts those of which an estimate does not tell whether they fit."""
         room = self._reader.room
-        if self._counter.name == ESTIMATE.name:
+        if self._counter.name == ESTIMATOR.name:
             return
         near = [file for file in files if abs(file.tokens - room) <= _NEAR * room]
         near = sorted(near, key=lambda file: abs(file.tokens - room))[:_MOST_COUNTED]
-        exact = await self._sources.counted([file.path for file in near], self._counter)
+        exact = await self._sources.count_tokens([file.path for file in near], self._counter)
         for file in near:
             if exact[file.path] <= room:
                 self._windows[file.path] = max(room, file.tokens)
@@ -160,53 +168,55 @@ class _Scan:
         name = self._name(file, piece)
         verdict = await self._load(name) if piece.of > 1 else None
         if verdict is None:
-            verdict = await self._told(piece)
+            verdict = await self._read_piece(piece)
             await self._store.save(f"context/relevance/{name}", verdict)
         parts = self._parts.setdefault(piece.path, {})
         parts[piece.number] = verdict
         if len(parts) < piece.of:
             return
         del self._parts[piece.path]
-        whole = join([parts[number] for number in sorted(parts)])
+        whole = merge_verdicts([parts[number] for number in sorted(parts)])
         if piece.of > 1:
             await self._store.save(f"context/relevance/{self._name(file)}", whole)
         await self._keep(file, whole)
 
-    async def _told(self, piece: Piece) -> Verdict:
+    async def _read_piece(self, piece: Piece) -> RelevanceVerdict:
         try:
             return await self._reader.read(piece)
         except ModelUnavailable:
-            if not await self._reader.is_answered():
+            if not await self._reader.is_available():
                 raise
             # It is this file that the server fails at; the others shall not wait for it.
-            return Verdict(path=piece.path, answer="unknown", summary=span(piece))
+            return RelevanceVerdict(
+                path=piece.path, answer="unknown", summary=unreadable_note(piece)
+            )
 
-    async def _keep(self, file: Source, verdict: Verdict) -> None:
+    async def _keep(self, file: Source, verdict: RelevanceVerdict) -> None:
         self._verdicts[file.path] = verdict
         if verdict.answer != "unknown":  # another run may have better luck
-            self._unshelved.append((self._name(file), verdict.model_dump_json()))
-        if len(self._unshelved) >= _SHELVED:
-            await self._shelve()
-        await self._tell()
+            self._uncached.append((self._name(file), verdict.model_dump_json()))
+        if len(self._uncached) >= _CACHE_BATCH:
+            await self._flush()
+        await self._report_progress()
 
-    async def _shelve(self) -> None:
-        notes, self._unshelved = self._unshelved, []
+    async def _flush(self) -> None:
+        notes, self._uncached = self._uncached, []
         if not notes:
             return
 
-        async def put(shelf: Shelf) -> None:
-            await asyncio.to_thread(shelf.note, self._topic, notes)
+        async def put(cache: ContentCache) -> None:
+            await asyncio.to_thread(cache.put, self._topic, notes)
 
-        await on_shelf(self._sources.codebase.git_dir, put)
+        await run_with_cache(self._sources.codebase.git_dir, put)
 
-    async def _tell(self) -> None:
+    async def _report_progress(self) -> None:
         """At each hundredth."""
         done, total = len(self._verdicts), len(self._files)
-        if self._counted and (done == total or done % max(1, total // 100) == 0):
-            await self._counted(done, total)
+        if self._on_progress and (done == total or done % max(1, total // 100) == 0):
+            await self._on_progress(done, total)
 
 
-async def _next(questions: AsyncIterator[Piece], lock: asyncio.Lock) -> Piece | None:
+async def _take_next(questions: AsyncIterator[Piece], lock: asyncio.Lock) -> Piece | None:
     async with lock:
         return await anext(questions, None)
 

@@ -30,30 +30,30 @@ _LONGEST = 2000
 """Characters of a summary; the ranking shows less."""
 
 
-class Said(NamedTuple):
+class ScoutAnswer(NamedTuple):
     relevant: bool
     summary: str
 
 
-def parse(reply: str) -> Said | None:
+def parse_verdict(reply: str) -> ScoutAnswer | None:
     """The verdict in a reply: JSON whole, in a fence or cut off; labelled lines; or prose.
 
     None when there is none, or nothing that tells yes from no.
     """
-    document = _document(reply)
+    document = _parse_document(reply)
     if document is not None:
         return document
     for pattern in (_LABELLED, _FIRST, _PROSE):
         found = pattern.search(reply)
         if found:
             summary = _SUMMARY.search(reply, found.end())
-            return Said(
+            return ScoutAnswer(
                 not found["no"], _clean(summary["text"] if summary else reply[found.end() :])
             )
     return None
 
 
-def probability(first: Iterable[tuple[str, float]]) -> float | None:
+def yes_probability(first: Iterable[tuple[str, float]]) -> float | None:
     """Of yes against no, by the candidates for the first token.
 
     A tokenizer may cut a word, so that its beginning counts. None when neither is likely enough to
@@ -69,7 +69,7 @@ def probability(first: Iterable[tuple[str, float]]) -> float | None:
     return sums["yes"] / total if total > 0.1 else None
 
 
-def _document(reply: str) -> Said | None:
+def _parse_document(reply: str) -> ScoutAnswer | None:
     decoder = json.JSONDecoder()
     for brace in re.finditer(r"\{", reply):
         try:
@@ -77,13 +77,13 @@ def _document(reply: str) -> Said | None:
         except (json.JSONDecodeError, RecursionError):
             continue
         if isinstance(value, dict):
-            said = _told(cast("dict[str, Any]", value))
-            if said is not None:
-                return said
+            answer = _to_answer(cast("dict[str, Any]", value))
+            if answer is not None:
+                return answer
     return None
 
 
-def _told(document: Mapping[str, Any]) -> Said | None:
+def _to_answer(document: Mapping[str, Any]) -> ScoutAnswer | None:
     keys = {key.lower(): value for key, value in document.items()}
     verdict = next(
         (keys[k] for k in ("relevant", "relevance", "verdict", "answer") if k in keys), None
@@ -94,7 +94,7 @@ def _told(document: Mapping[str, Any]) -> Said | None:
     if not isinstance(verdict, bool):
         return None
     summary = keys.get("summary", "")
-    return Said(verdict, _clean(summary) if isinstance(summary, str) else "")
+    return ScoutAnswer(verdict, _clean(summary) if isinstance(summary, str) else "")
 
 
 def _clean(text: str) -> str:

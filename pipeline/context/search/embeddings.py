@@ -15,10 +15,10 @@ from math import sqrt
 from operator import mul
 from struct import pack, unpack
 
-from pipeline.concurrency import bounded
-from pipeline.context.files.cache import Shelf
+from pipeline.concurrency import gather_bounded
+from pipeline.context.files.cache import ContentCache
 from pipeline.context.files.sources import Source, Sources
-from pipeline.models.embedding import Embedder, NotEmbedded, Vector
+from pipeline.models.embedding import Embedder, EmbeddingFailed, Vector
 from pipeline.types import Issue
 
 _TOPIC = "vectors 1"
@@ -30,20 +30,20 @@ _MOST_PARTS = 200
 _FILES = 32
 """Whose vectors are kept together, so that little is lost when the model goes away."""
 _TEXTS = 64
-_SIDE_BY_SIDE = 4
+_CONCURRENCY = 4
 _LINES = re.compile(rf"(?s)(?:.{{1,{_PART - 1}}}(?:\n|\Z))|.{{1,{_PART}}}")
 
 
 @dataclass(frozen=True)
-class Meaning:
+class EmbeddingRanker:
     """The operator's embedding model, and how many files at most are put before it."""
 
     embedder: Embedder
     files: int = 3_000
 
 
-async def likeness(
-    sources: Sources, files: Sequence[Source], issue: Issue, embedder: Embedder, shelf: Shelf
+async def compute_similarity(
+    sources: Sources, files: Sequence[Source], issue: Issue, embedder: Embedder, cache: ContentCache
 ) -> dict[str, float]:
     """For each path the cosine, from -1 to 1, of its best part with the issue.
 
@@ -57,52 +57,52 @@ async def likeness(
     near: dict[str, float] = {}
     for start in range(0, len(files), _FILES):
         some = {file.blob: file for file in files[start : start + _FILES]}
-        kept = await asyncio.to_thread(shelf.notes, topic, some)
+        kept = await asyncio.to_thread(cache.get, topic, some)
         new = [file for blob, file in some.items() if blob not in kept]
-        told = await _told(sources, new, embedder, len(asked))
-        await asyncio.to_thread(shelf.note, topic, told.items())
-        near.update(await asyncio.to_thread(_nearest, _unit(asked), kept | told))
+        encoded = await _embed_parts(sources, new, embedder, len(asked))
+        await asyncio.to_thread(cache.put, topic, encoded.items())
+        near.update(await asyncio.to_thread(_best_cosines, _normalize(asked), kept | encoded))
     return {file.path: near[file.blob] for file in files}
 
 
-def parts_of(text: str) -> list[str]:
+def split_parts(text: str) -> list[str]:
     """`text` in parts of at most 1,200 characters that end at line ends where they can."""
     found = _LINES.findall(text)
     return [part for part in found if part.strip()][:_MOST_PARTS]
 
 
-async def _told(
+async def _embed_parts(
     sources: Sources, files: Sequence[Source], embedder: Embedder, length: int
 ) -> dict[str, str]:
     """What to keep of each blob: its parts' vectors."""
     parts = [
         (source.blob, part)
         for source, file in zip(files, [f async for f in sources.stream(files)], strict=True)
-        for part in parts_of(file.text)
+        for part in split_parts(file.text)
     ]
     texts = [text for _, text in parts]
     asked = [embedder.embed(texts[at : at + _TEXTS]) for at in range(0, len(texts), _TEXTS)]
-    vectors = [vector for some in await bounded(_SIDE_BY_SIDE, asked) for vector in some]
-    told = {file.blob: bytearray() for file in files}
+    vectors = [vector for some in await gather_bounded(_CONCURRENCY, asked) for vector in some]
+    encoded = {file.blob: bytearray() for file in files}
     for (blob, _), vector in zip(parts, vectors, strict=True):
         if len(vector) != length:
-            raise NotEmbedded(f"it gave vectors of {length} and of {len(vector)} numbers")
+            raise EmbeddingFailed(f"it gave vectors of {length} and of {len(vector)} numbers")
         # Two bytes a number are far more than an order needs.
-        told[blob] += pack(f"<{length}e", *_unit(vector))
-    return {blob: base64.b64encode(packed).decode() for blob, packed in told.items()}
+        encoded[blob] += pack(f"<{length}e", *_normalize(vector))
+    return {blob: base64.b64encode(packed).decode() for blob, packed in encoded.items()}
 
 
-def _nearest(asked: Vector, kept: Mapping[str, str]) -> dict[str, float]:
-    return {blob: max(_cosines(asked, said), default=-1.0) for blob, said in kept.items()}
+def _best_cosines(asked: Vector, kept: Mapping[str, str]) -> dict[str, float]:
+    return {blob: max(_cosines(asked, stored), default=-1.0) for blob, stored in kept.items()}
 
 
-def _cosines(asked: Vector, said: str) -> Iterator[float]:
-    packed = base64.b64decode(said)
+def _cosines(asked: Vector, stored: str) -> Iterator[float]:
+    packed = base64.b64decode(stored)
     size = 2 * len(asked)
     for at in range(0, len(packed), size):
         yield sum(map(mul, asked, unpack(f"<{len(asked)}e", packed[at : at + size])))
 
 
-def _unit(vector: Vector) -> Vector:
+def _normalize(vector: Vector) -> Vector:
     length = sqrt(sum(map(mul, vector, vector)))
     return array("f", (number / length for number in vector)) if length else vector

@@ -33,7 +33,7 @@ _TITLE = 2
 """How often a word of the title counts."""
 
 
-def named_files(issue: Issue, paths: Iterable[str]) -> list[str]:
+def find_named_files(issue: Issue, paths: Iterable[str]) -> list[str]:
     """Those of `paths` that a stack trace of the issue or its text names, in that order.
 
     These never fall out of a ranking. A frame's path may begin otherwise than the repository's
@@ -47,18 +47,20 @@ def named_files(issue: Issue, paths: Iterable[str]) -> list[str]:
         base = path.rpartition("/")[2].casefold()
         if base in bases:
             alike[base].append(path)
-    return list(dict.fromkeys(path for name in names for path in _meant(name, alike[name[-1]])))
+    return list(
+        dict.fromkeys(path for name in names for path in _matching_files(name, alike[name[-1]]))
+    )
 
 
-def words_of(issue: Issue) -> Counter[str]:
+def count_words(issue: Issue) -> Counter[str]:
     """How much each word of the issue counts."""
-    found = Counter(split("\n".join((issue.body, *issue.discussion))))
-    for word in split(issue.title):
+    found = Counter(split_words("\n".join((issue.body, *issue.discussion))))
+    for word in split_words(issue.title):
         found[word] += _TITLE
     return Counter({word: n for word, n in found.items() if word not in _IGNORED})
 
 
-def split(text: str) -> Iterator[str]:
+def split_words(text: str) -> Iterator[str]:
     """Identifiers and words in lower case, and the parts of those made of several words."""
     for word in _WORD.findall(text):
         yield word.lower()
@@ -74,7 +76,7 @@ Name = tuple[str, ...]
 
 def _names(text: str) -> Iterator[Name]:
     seen: set[Name] = set()
-    for found in _found(text):
+    for found in _paths_in(text):
         parts = found.replace("\\", "/").casefold().split("/")
         name = tuple(part for part in parts if part not in ("", ".", ".."))
         if name and name not in seen:
@@ -84,7 +86,7 @@ def _names(text: str) -> Iterator[Name]:
             return
 
 
-def _found(text: str) -> Iterator[str]:
+def _paths_in(text: str) -> Iterator[str]:
     for frame in _FRAME_OF_JVM.finditer(text):
         package = frame[1].rpartition(".")[0].replace(".", "/")
         yield f"{package}/{frame[2]}"
@@ -92,16 +94,16 @@ def _found(text: str) -> Iterator[str]:
         yield path["quoted"] or path["plain"]
 
 
-def _meant(name: Name, candidates: list[str]) -> list[str]:
+def _matching_files(name: Name, candidates: list[str]) -> list[str]:
     """Which of the files with its last part a name means."""
     if len(name) == 1:
         return candidates if len(candidates) <= _MOST_ALIKE else []
-    shared = {path: _shared(name, path) for path in candidates}
+    shared = {path: _common_parts(name, path) for path in candidates}
     most = max(shared.values(), default=0)
-    return [path for path in candidates if shared[path] == most and _enough(path, most)]
+    return [path for path in candidates if shared[path] == most and _is_enough(path, most)]
 
 
-def _shared(name: Name, path: str) -> int:
+def _common_parts(name: Name, path: str) -> int:
     """How many parts the ends of both have in common."""
     parts = path.casefold().split("/")
     pairs = zip(reversed(name), reversed(parts), strict=False)
@@ -110,6 +112,6 @@ def _shared(name: Name, path: str) -> int:
     )
 
 
-def _enough(path: str, shared: int) -> bool:
+def _is_enough(path: str, shared: int) -> bool:
     front = path.casefold().split("/")[:-shared]
     return shared > 1 or all(part in _ROOTS for part in front)

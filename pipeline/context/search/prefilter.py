@@ -9,19 +9,19 @@ from dataclasses import dataclass, replace
 from math import log
 from statistics import fmean, pstdev
 
-from pipeline.context.files.cache import Shelf, on_shelf
+from pipeline.context.files.cache import ContentCache, run_with_cache
 from pipeline.context.files.sources import Source, Sources
-from pipeline.context.search.bm25 import Match, indexed, search
-from pipeline.context.search.embeddings import Meaning, likeness
-from pipeline.context.search.mentions import named_files, split, words_of
-from pipeline.models.embedding import NotEmbedded
+from pipeline.context.search.bm25 import Match, index_sources, search_index
+from pipeline.context.search.embeddings import EmbeddingRanker, compute_similarity
+from pipeline.context.search.mentions import count_words, find_named_files, split_words
+from pipeline.models.embedding import EmbeddingFailed
 from pipeline.options import Options
 from pipeline.types import Issue
 
-_CALLED = 2.0
+_PATH_WEIGHT = 2.0
 """How much more a word counts in a path than once in a text."""
-_SAID = 12
-_ALIKE = "A part of it is like the issue by {:.2f}, on a scale from 0 to 1."
+_MOST_WORDS = 12
+_SIMILARITY = "A part of it is like the issue by {:.2f}, on a scale from 0 to 1."
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,22 +32,22 @@ class Hit:
     summary: str
     """What it has in common with the issue, in a sentence for the ranking."""
     named: bool
-    """The issue names it; see `named_files`."""
+    """The issue names it; see `find_named_files`."""
 
 
 @dataclass(frozen=True)
-class Prefiltered:
+class PrefilterResult:
     kept: tuple[Hit, ...]
     """Best first; those that the issue names come before all others, and are always in it."""
     unread: tuple[str, ...]
     """The paths of the other files, in the order of their worth."""
     meaning: str = ""
     """What an embedding model had to do with the order, in a sentence; empty without one."""
-    joined: bool = False
+    embedding_used: bool = False
     """Whether it had its say."""
 
 
-def needed(options: Options, files: int) -> bool:
+def should_prefilter(options: Options, files: int) -> bool:
     """Whether a repository of so many source files is read in part only."""
     match options.prefilter:
         case "always":
@@ -63,68 +63,74 @@ async def prefilter(
     issue: Issue,
     keep: int,
     *,
-    strangers: bool = False,
-    meaning: Meaning | None = None,
-) -> Prefiltered:
+    fill_up: bool = False,
+    embedding_ranker: EmbeddingRanker | None = None,
+) -> PrefilterResult:
     """The `keep` files with the most in common with the issue.
 
     BM25 over the words of texts and, counted the more, of what they define; plus the words of
-    their paths. With a `meaning`, the first so many by that are put in order anew, by the sum
+    their paths. With a `embedding_ranker`, the first so many by that are put in order anew, by the sum
     of the z-scores of it and of their best part's likeness to the issue; when the embedding model
-    fails, words alone decide. Fewer when fewer have anything in common, unless `strangers` may
+    fails, words alone decide. Fewer when fewer have anything in common, unless `fill_up` may
     fill up.
 
     Raises:
         BudgetSpent: by what the embedding model costs.
     """
 
-    async def work(shelf: Shelf) -> Prefiltered:
-        await indexed(sources, shelf)
-        hits = await asyncio.to_thread(_ordered, sources, issue, shelf)
+    async def work(cache: ContentCache) -> PrefilterResult:
+        await index_sources(sources, cache)
+        hits = await asyncio.to_thread(_rank_by_words, sources, issue, cache)
         worth = {hit.path for hit in hits if hit.score > 0}
-        hits, said, joined = await _joined(hits, sources, issue, meaning, shelf)
+        hits, note, joined = await _rerank(hits, sources, issue, embedding_ranker, cache)
         named = [hit for hit in hits if hit.named]
         rest = [hit for hit in hits if not hit.named]
         room = max(0, keep - len(named))
-        fit = [hit for hit in rest[:room] if strangers or hit.summary or hit.path in worth]
+        fit = [hit for hit in rest[:room] if fill_up or hit.summary or hit.path in worth]
         unread = tuple(hit.path for hit in rest[len(fit) :])
-        return Prefiltered((*named, *fit), unread, said, joined)
+        return PrefilterResult((*named, *fit), unread, note, joined)
 
-    return await on_shelf(sources.codebase.git_dir, work)
+    return await run_with_cache(sources.codebase.git_dir, work)
 
 
-async def _joined(
-    hits: list[Hit], sources: Sources, issue: Issue, meaning: Meaning | None, shelf: Shelf
+async def _rerank(
+    hits: list[Hit],
+    sources: Sources,
+    issue: Issue,
+    embedding_ranker: EmbeddingRanker | None,
+    cache: ContentCache,
 ) -> tuple[list[Hit], str, bool]:
     """The hits in the order that words and meaning give together, a sentence on it, and whether
     meaning had its say."""
-    some = [hit for hit in hits if not hit.named][: meaning.files if meaning else 0]
-    if meaning is None or not some:
+    some = [hit for hit in hits if not hit.named][
+        : embedding_ranker.files if embedding_ranker else 0
+    ]
+    if embedding_ranker is None or not some:
         return hits, "", False
-    title = meaning.embedder.title
+    title = embedding_ranker.embedder.title
     files = [sources.by_path[hit.path] for hit in some]
     try:
-        near = await likeness(sources, files, issue, meaning.embedder, shelf)
-    except NotEmbedded as why:
-        said = f"The embedding model {title} was not used, as {why}: words alone decided."
-        return hits, said, False
-    by_words = _standard({hit.path: hit.score for hit in some})
-    by_meaning = _standard(near)
+        near = await compute_similarity(sources, files, issue, embedding_ranker.embedder, cache)
+    except EmbeddingFailed as why:
+        note = f"The embedding model {title} was not used, as {why}: words alone decided."
+        return hits, note, False
+    by_words = _z_scores({hit.path: hit.score for hit in some})
+    by_meaning = _z_scores(near)
     joined = [
         replace(
             hit,
             score=by_words[hit.path] + by_meaning[hit.path],
-            summary=f"{hit.summary} {_ALIKE.format(near[hit.path])}".strip(),
+            summary=f"{hit.summary} {_SIMILARITY.format(near[hit.path])}".strip(),
         )
         for hit in some
     ]
     joined.sort(key=lambda hit: (-hit.score, hit.path))
     named = [hit for hit in hits if hit.named]
-    said = f"The embedding model {title} had a say in the order of {len(some)} files."
-    return [*named, *joined, *hits[len(named) + len(some) :]], said, True
+    note = f"The embedding model {title} had a say in the order of {len(some)} files."
+    return [*named, *joined, *hits[len(named) + len(some) :]], note, True
 
 
-def _standard(scores: Mapping[str, float]) -> dict[str, float]:
+def _z_scores(scores: Mapping[str, float]) -> dict[str, float]:
     """z-scores: how many standard deviations above the mean."""
     if not scores:
         return {}
@@ -132,18 +138,18 @@ def _standard(scores: Mapping[str, float]) -> dict[str, float]:
     return {path: (score - mean) / spread if spread else 0.0 for path, score in scores.items()}
 
 
-def _ordered(sources: Sources, issue: Issue, shelf: Shelf) -> list[Hit]:
+def _rank_by_words(sources: Sources, issue: Issue, cache: ContentCache) -> list[Hit]:
     """All files by their words; those that the issue names before all others."""
-    wanted = words_of(issue)
-    matches = search(shelf, wanted)
-    called = _called(sources.files, wanted)
-    named = dict.fromkeys(named_files(issue, (file.path for file in sources.files)))
+    wanted = count_words(issue)
+    matches = search_index(cache, wanted)
+    called = _path_scores(sources.files, wanted)
+    named = dict.fromkeys(find_named_files(issue, (file.path for file in sources.files)))
     none = Match()
     hits = {
         file.path: Hit(
             path=file.path,
             score=(match := matches.get(file.blob, none)).score + called.get(file.path, 0),
-            summary=_sentence(match.words[:_SAID], file.path in named),
+            summary=_sentence(match.words[:_MOST_WORDS], file.path in named),
             named=file.path in named,
         )
         for file in sources.files
@@ -152,17 +158,20 @@ def _ordered(sources: Sources, issue: Issue, shelf: Shelf) -> list[Hit]:
     return [hits[path] for path in (*named, *rest)]
 
 
-def _called(files: Sequence[Source], wanted: Counter[str]) -> dict[str, float]:
+def _path_scores(files: Sequence[Source], wanted: Counter[str]) -> dict[str, float]:
     """What the words of each path are worth, as a rare word in a text is."""
-    words = {file.path: set(split(file.path.replace("_", " "))) & wanted.keys() for file in files}
+    words = {
+        file.path: set(split_words(file.path.replace("_", " "))) & wanted.keys() for file in files
+    }
     spread = Counter(word for held in words.values() for word in held)
     worth = {
-        w: _CALLED * (1 + log(wanted[w])) * max(0.0, log(len(files) / n)) for w, n in spread.items()
+        w: _PATH_WEIGHT * (1 + log(wanted[w])) * max(0.0, log(len(files) / n))
+        for w, n in spread.items()
     }
     return {path: sum(worth[word] for word in held) for path, held in words.items() if held}
 
 
 def _sentence(words: Sequence[str], named: bool) -> str:
     first = "The issue names this file. " if named else ""
-    told = f"It shares these words with the issue: {', '.join(words)}." if words else ""
-    return f"{first}{told}".strip()
+    shared = f"It shares these words with the issue: {', '.join(words)}." if words else ""
+    return f"{first}{shared}".strip()

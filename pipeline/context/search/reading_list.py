@@ -6,11 +6,11 @@ from collections import Counter
 from dataclasses import dataclass
 
 from pipeline.codebase.commit import Codebase
-from pipeline.context.files.discover import Rules, sources_of
+from pipeline.context.files.discover import Rules, find_sources
 from pipeline.context.files.sources import Source, Sources
-from pipeline.context.search.embeddings import Meaning
-from pipeline.context.search.mentions import named_files
-from pipeline.context.search.prefilter import needed, prefilter
+from pipeline.context.search.embeddings import EmbeddingRanker
+from pipeline.context.search.mentions import find_named_files
+from pipeline.context.search.prefilter import prefilter, should_prefilter
 from pipeline.options import Options
 from pipeline.types import Issue
 
@@ -18,7 +18,7 @@ _MOST_MISSED = 5
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadingList:
     sources: Sources
     files: tuple[Source, ...]
     """To be read: all sources, or those that the prefilter kept, the most promising first."""
@@ -27,42 +27,47 @@ class Reading:
     missed: tuple[str, ...] = ()
     """Sentences on files that the issue names and that are left out all the same. Untrusted."""
     meaning: str = ""
-    """See `Prefiltered.meaning`."""
+    """See `PrefilterResult.meaning`."""
 
-    def not_read(self) -> tuple[str, ...]:
+    def explain_unread(self) -> tuple[str, ...]:
         """Sentences that say how many files were not read and why, the most frequent first."""
-        counts = Counter(entry.why for entry in self.sources.left_out)
-        told = [f"{_number(n)} not read: {why}." for why, n in counts.most_common()]
+        counts = Counter(entry.why for entry in self.sources.skipped)
+        sentences = [f"{_files_were(n)} not read: {why}." for why, n in counts.most_common()]
         if self.unread:
             share = "less in common with the issue than those that were read"
-            told.insert(0, f"{_number(len(self.unread))} not read: {share}.")
-        return (*self.missed, *told)
+            sentences.insert(0, f"{_files_were(len(self.unread))} not read: {share}.")
+        return (*self.missed, *sentences)
 
 
-async def reading(
-    codebase: Codebase, issue: Issue, options: Options, meaning: Meaning | None = None
-) -> Reading:
+async def build_reading_list(
+    codebase: Codebase,
+    issue: Issue,
+    options: Options,
+    embedding_ranker: EmbeddingRanker | None = None,
+) -> ReadingList:
     """What to read of `codebase` about `issue`, under the repository's options.
 
     Raises:
         GitFailed: the repository is damaged.
         BudgetSpent: see `prefilter`.
     """
-    sources = await sources_of(codebase, Rules(options.include, options.exclude))
-    missed = _missed(sources, issue)
-    if not needed(options, len(sources.files)):
-        return Reading(sources, sources.files, (), missed)
-    found = await prefilter(sources, issue, options.prefilter_keep, strangers=True, meaning=meaning)
+    sources = await find_sources(codebase, Rules(options.include, options.exclude))
+    missed = _explain_missed(sources, issue)
+    if not should_prefilter(options, len(sources.files)):
+        return ReadingList(sources, sources.files, (), missed)
+    found = await prefilter(
+        sources, issue, options.prefilter_keep, fill_up=True, embedding_ranker=embedding_ranker
+    )
     files = tuple(sources.by_path[hit.path] for hit in found.kept)
-    return Reading(sources, files, found.unread, missed, found.meaning)
+    return ReadingList(sources, files, found.unread, missed, found.meaning)
 
 
-def _missed(sources: Sources, issue: Issue) -> tuple[str, ...]:
-    out = {entry.path: entry.why for entry in sources.left_out}
-    named = named_files(issue, [*sources.by_path, *out])
+def _explain_missed(sources: Sources, issue: Issue) -> tuple[str, ...]:
+    out = {entry.path: entry.why for entry in sources.skipped}
+    named = find_named_files(issue, [*sources.by_path, *out])
     missed = [path for path in named if path in out][:_MOST_MISSED]
     return tuple(f"{path}, which the issue names, was not read: {out[path]}." for path in missed)
 
 
-def _number(count: int) -> str:
+def _files_were(count: int) -> str:
     return "1 file was" if count == 1 else f"{count} files were"

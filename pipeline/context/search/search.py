@@ -7,13 +7,13 @@ from functools import cached_property
 from typing import Literal
 
 from pipeline.context.files.sources import Source, Sources
-from pipeline.context.relevance.reader import Verdict
-from pipeline.context.relevance.scan import Counted, scan
-from pipeline.context.search.embeddings import Meaning
-from pipeline.context.search.mentions import named_files
+from pipeline.context.relevance.reader import RelevanceVerdict
+from pipeline.context.relevance.scan import OnScanProgress, scan
+from pipeline.context.search.embeddings import EmbeddingRanker
+from pipeline.context.search.mentions import find_named_files
 from pipeline.context.search.prefilter import prefilter
-from pipeline.context.search.reading_list import Reading
-from pipeline.context.tokens import ESTIMATE, TokenCounter
+from pipeline.context.search.reading_list import ReadingList
+from pipeline.context.tokens import ESTIMATOR, TokenCounter
 from pipeline.models.base import Model
 from pipeline.options import Options
 from pipeline.store import Store
@@ -29,17 +29,17 @@ _SHORTLISTED = 40
 
 
 @dataclass(frozen=True)
-class Found:
-    verdicts: tuple[Verdict, ...]
+class SearchResult:
+    verdicts: tuple[RelevanceVerdict, ...]
     """What is worth ranking: named files first, the relevant, then what could not be judged."""
     way: Literal["scout", "words, then scout", "words"]
     read: tuple[Source, ...]
     """What the scout was asked about."""
     meaning: str = ""
-    """See `Prefiltered.meaning`; before it, that no file was relevant to the scout."""
+    """See `PrefilterResult.meaning`; before it, that no file was relevant to the scout."""
 
     @cached_property
-    def by_path(self) -> dict[str, Verdict]:
+    def by_path(self) -> dict[str, RelevanceVerdict]:
         return {verdict.path: verdict for verdict in self.verdicts}
 
     @property
@@ -53,63 +53,71 @@ class Search:
         scout: Model | None,
         store: Store,
         options: Options,
-        counted: Counted | None,
+        on_progress: OnScanProgress | None,
         *,
-        counter: TokenCounter = ESTIMATE,
-        meaning: Meaning | None = None,
+        counter: TokenCounter = ESTIMATOR,
+        embedding_ranker: EmbeddingRanker | None = None,
     ) -> None:
         """`counter` counts as the scout does."""
         self._scout = scout
         self._store = store
         self._options = options
-        self._counted = counted
+        self._on_progress = on_progress
         self._counter = counter
-        self._meaning = meaning
+        self._embedding_ranker = embedding_ranker
 
-    async def found(self, reading: Reading, issue: Issue) -> Found:
+    async def find(self, reading_list: ReadingList, issue: Issue) -> SearchResult:
         """Raises as `scan` does."""
-        sources = reading.sources
+        sources = reading_list.sources
         if self._scout is None:
-            found, said = await self._by_words(sources, issue)
-            return Found(found, "words", (), said)
+            found, note = await self._search_by_words(sources, issue)
+            return SearchResult(found, "words", (), note)
         verdicts = await scan(
             sources,
-            reading.files,
+            reading_list.files,
             issue,
             scout=self._scout,
             store=self._store,
             threshold=self._options.scout_threshold,
-            counted=self._counted,
+            on_progress=self._on_progress,
             counter=self._counter,
         )
-        named = set(named_files(issue, (file.path for file in sources.files)))
+        named = set(find_named_files(issue, (file.path for file in sources.files)))
         worth = [v for v in verdicts if v.answer == "relevant" or v.path in named]
-        said = reading.meaning
+        note = reading_list.meaning
         if not worth:
             # A scout that finds nothing at all is more likely wrong than right.
-            by_words, more = await self._by_words(sources, issue)
-            worth, said = list(by_words), f"{NONE_RELEVANT} {more}".rstrip()
+            by_words, more = await self._search_by_words(sources, issue)
+            worth, note = list(by_words), f"{NONE_RELEVANT} {more}".rstrip()
         listed = {verdict.path for verdict in worth}
         worth += [v for v in verdicts if v.answer == "unknown" and v.path not in listed]
-        if len(worth) > MOST_RANKED and not reading.unread:
-            said = await self._sort(worth, sources, issue)
-        worth.sort(key=lambda v: (v.path not in named, v.answer == "unknown", _test(sources, v)))
-        way = "words, then scout" if reading.unread else "scout"
-        return Found(tuple(worth), way, reading.files, said)
+        if len(worth) > MOST_RANKED and not reading_list.unread:
+            note = await self._sort(worth, sources, issue)
+        worth.sort(key=lambda v: (v.path not in named, v.answer == "unknown", _is_test(sources, v)))
+        way = "words, then scout" if reading_list.unread else "scout"
+        return SearchResult(tuple(worth), way, reading_list.files, note)
 
-    async def _by_words(self, sources: Sources, issue: Issue) -> tuple[tuple[Verdict, ...], str]:
-        found = await prefilter(sources, issue, _SHORTLISTED, meaning=self._meaning)
-        worth = [Verdict(path=h.path, answer="relevant", summary=h.summary) for h in found.kept]
-        return tuple(sorted(worth, key=lambda verdict: _test(sources, verdict))), found.meaning
+    async def _search_by_words(
+        self, sources: Sources, issue: Issue
+    ) -> tuple[tuple[RelevanceVerdict, ...], str]:
+        found = await prefilter(
+            sources, issue, _SHORTLISTED, embedding_ranker=self._embedding_ranker
+        )
+        worth = [
+            RelevanceVerdict(path=h.path, answer="relevant", summary=h.summary) for h in found.kept
+        ]
+        return tuple(sorted(worth, key=lambda verdict: _is_test(sources, verdict))), found.meaning
 
-    async def _sort(self, worth: list[Verdict], sources: Sources, issue: Issue) -> str:
+    async def _sort(self, worth: list[RelevanceVerdict], sources: Sources, issue: Issue) -> str:
         """Most in common with the issue first: not all of them can be ranked."""
         every = len(sources.files)
-        found = await prefilter(sources, issue, every, strangers=True, meaning=self._meaning)
+        found = await prefilter(
+            sources, issue, every, fill_up=True, embedding_ranker=self._embedding_ranker
+        )
         place = {hit.path: at for at, hit in enumerate(found.kept)}
         worth.sort(key=lambda verdict: place[verdict.path])
         return found.meaning
 
 
-def _test(sources: Sources, verdict: Verdict) -> bool:
+def _is_test(sources: Sources, verdict: RelevanceVerdict) -> bool:
     return sources.by_path[verdict.path].test

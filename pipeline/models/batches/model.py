@@ -14,9 +14,9 @@ from pipeline.models.base import (
     ModelUnavailable,
     Reply,
 )
-from pipeline.models.batches.queue import POLL_SECONDS, Post
-from pipeline.models.batches.service import BatchService, name_of, unmarked
-from pipeline.models.wrappers.base import Answering, Question, Wrapper
+from pipeline.models.batches.queue import POLL_SECONDS, BatchQueue
+from pipeline.models.batches.service import BatchService, remove_mark, request_name
+from pipeline.models.wrappers.base import ModelAdapter, ModelRequest, ModelWrapper
 from pipeline.store import Store
 
 BATCH_SECONDS = 25 * 3600.0
@@ -27,11 +27,11 @@ https://platform.claude.com/docs/en/build-with-claude/batch-processing
 LINGER_SECONDS = 2.0
 """How long questions are collected before they are sent together."""
 
-_Group = dict[str, tuple[Question, list[asyncio.Future[Reply]]]]
+_PendingRequests = dict[str, tuple[ModelRequest, list[asyncio.Future[Reply]]]]
 """By name: a question, and who waits for its answer."""
 
 
-class Batched(Wrapper):
+class BatchedOpenings(ModelWrapper):
     """A `Model` whose conversations begin in batches; what follows is asked at once.
 
     Openings are many and wait for nobody; a reply to a report is waited for by its machine, and
@@ -40,20 +40,20 @@ class Batched(Wrapper):
     does not know their address.
     """
 
-    def __init__(self, model: Model, batching: Model) -> None:
+    def __init__(self, model: Model, batch_model: Model) -> None:
         super().__init__(model)
-        self._batching = batching
+        self._batch_model = batch_model
 
-    async def answer(self, question: Question) -> Reply:
-        if question.opening:
+    async def answer(self, request: ModelRequest) -> Reply:
+        if request.is_opening:
             try:
-                return await question.put_to(self._batching)
+                return await request.send_to(self._batch_model)
             except (ModelUnavailable, ModelRetired):
                 pass
-        return await question.put_to(self.model)
+        return await request.send_to(self.model)
 
 
-class Batching(Answering):
+class BatchModel(ModelAdapter):
     """A `Model` that sends in one batch what it is asked within a moment, and waits for it.
 
     What is sent is kept in the store, before and after: a question that is asked again after a
@@ -68,14 +68,14 @@ class Batching(Answering):
         *,
         linger: float = LINGER_SECONDS,
         poll: float = POLL_SECONDS,
-        brief: Callable[[], AbstractContextManager[None]] = nullcontext,
+        uncancellable: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        """Times in seconds; `brief` is entered around what should not be cut off."""
+        """Times in seconds; `uncancellable` is entered around what should not be cut off."""
         self._service = service
-        self._post = Post(service, store, poll, brief)
+        self._queue = BatchQueue(service, store, poll, uncancellable)
         self._linger = linger
-        self._asked: _Group = {}
-        self._jobs: set[asyncio.Task[None]] = set()
+        self._pending: _PendingRequests = {}
+        self._tasks: set[asyncio.Task[None]] = set()
 
     @property
     def profile(self) -> ModelProfile:
@@ -85,45 +85,47 @@ class Batching(Answering):
 
     async def aclose(self) -> None:
         """Wait for no batch any longer; those that were sent are found again in the store."""
-        for job in self._jobs:
+        for job in self._tasks:
             job.cancel()
-        if self._jobs:
-            await asyncio.wait(self._jobs)
-        _fail(self._asked, None)  # a job that was cancelled before its first step did nothing
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        _fail_pending(
+            self._pending, None
+        )  # a job that was cancelled before its first step did nothing
 
-    async def answer(self, question: Question) -> Reply:
+    async def answer(self, request: ModelRequest) -> Reply:
         """Raises ModelUnavailable also when the batch was cancelled or came to no end."""
         answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-        if not self._asked:
-            job = asyncio.create_task(self._carry())
-            self._jobs.add(job)
-            job.add_done_callback(self._jobs.discard)
-        self._asked.setdefault(name_of(question), (question, []))[1].append(answer)
+        if not self._pending:
+            job = asyncio.create_task(self._run_batch())
+            self._tasks.add(job)
+            job.add_done_callback(self._tasks.discard)
+        self._pending.setdefault(request_name(request), (request, []))[1].append(answer)
         return await answer
 
-    async def _carry(self) -> None:
+    async def _run_batch(self) -> None:
         """Collect, send, wait, deliver; nobody who asked is left waiting, whatever happens."""
-        group: _Group = {}
+        group: _PendingRequests = {}
         try:
             await asyncio.sleep(self._linger)
-            group, self._asked = self._asked, {}
-            questions = {name: question for name, (question, _) in group.items()}
-            for batch, names in (await self._post.sent(questions)).items():
-                answers = await self._post.ended(batch)
-                await self._deliver(group, names, {unmarked(n): a for n, a in answers.items()})
+            group, self._pending = self._pending, {}
+            requests = {name: request for name, (request, _) in group.items()}
+            for batch, names in (await self._queue.submit_new(requests)).items():
+                answers = await self._queue.wait_for_results(batch)
+                await self._deliver(group, names, {remove_mark(n): a for n, a in answers.items()})
         except asyncio.CancelledError:
-            _fail(group or self._asked, None)
+            _fail_pending(group or self._pending, None)
             raise
         except BaseException as error:  # noqa: BLE001 - told to those who asked
-            _fail(group, error)
+            _fail_pending(group, error)
 
     async def _deliver(
-        self, group: _Group, names: list[str], answers: dict[str, Reply | ModelError]
+        self, group: _PendingRequests, names: list[str], answers: dict[str, Reply | ModelError]
     ) -> None:
         lost = ModelUnavailable("A batch ended without this question.")
         failed = [name for name in names if not isinstance(answers.get(name), Reply)]
         if failed:  # asked again, they shall not meet the same failure
-            await self._post.forget(failed)
+            await self._queue.forget(failed)
         for name in names:
             answer = answers.get(name, lost)
             for waiting in group[name][1]:
@@ -136,7 +138,7 @@ class Batching(Answering):
                     waiting.set_exception(answer)
 
 
-def _fail(group: _Group, error: BaseException | None) -> None:
+def _fail_pending(group: _PendingRequests, error: BaseException | None) -> None:
     """None: those who wait are cancelled."""
     for _, waiting in group.values():
         for answer in waiting:

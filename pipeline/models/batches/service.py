@@ -9,21 +9,21 @@ from datetime import datetime
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from pipeline.models.base import ModelError, ModelProfile, Reply
-from pipeline.models.wrappers.base import Question
+from pipeline.models.wrappers.base import ModelRequest
 
-_CALL, _DIGEST = 30, 24
+_CALL_LENGTH, _DIGEST_LENGTH = 30, 24
 """Characters of a question's name, of which a service allows 64 with the batch's mark."""
-MARK = 8
+MARK_LENGTH = 8
 """Characters of a batch's own mark."""
 
 
-class Taken(NamedTuple):
+class SubmittedBatch(NamedTuple):
     """A batch that the service has."""
 
     id: str
     at: datetime
     """When it was taken, by the service's clock."""
-    questions: int
+    requests: int
 
 
 @runtime_checkable
@@ -33,7 +33,7 @@ class BatchService(Protocol):
     @property
     def profile(self) -> ModelProfile: ...
 
-    async def submit(self, questions: Mapping[str, Question]) -> str:
+    async def submit(self, requests: Mapping[str, ModelRequest]) -> str:
         """Send all in one batch, once; its id. Names have 1 to 64 letters, digits, `_` and `-`.
 
         Raises:
@@ -41,7 +41,7 @@ class BatchService(Protocol):
         """
         ...
 
-    async def taken(self, since: datetime, until: datetime) -> Sequence[Taken]:
+    async def list_batches(self, since: datetime, until: datetime) -> Sequence[SubmittedBatch]:
         """The batches taken between these times, newest first, of whoever has the same key.
 
         Raises:
@@ -49,7 +49,7 @@ class BatchService(Protocol):
         """
         ...
 
-    async def collected(self, batch: str) -> dict[str, Reply | ModelError] | None:
+    async def fetch_results(self, batch: str) -> dict[str, Reply | ModelError] | None:
         """What came of each question, by name; None while the batch is under way.
 
         Raises:
@@ -58,22 +58,22 @@ class BatchService(Protocol):
         ...
 
 
-def name_of(question: Question) -> str:
+def request_name(request: ModelRequest) -> str:
     """The same for the same question, after a crash too; it begins with the call's name."""
-    said = [question.system, *(f"{m.role}:{m.text}" for m in question.messages)]
-    said += [question.call, str(question.max_tokens)]
-    digests = b"".join(hashlib.sha256(t.encode("utf-8", "replace")).digest() for t in said)
-    call = re.sub(r"[^A-Za-z0-9_]", "_", question.call.replace("/", "__"))
-    return f"{call[:_CALL]}-{hashlib.sha256(digests).hexdigest()[:_DIGEST]}"
+    parts = [request.system, *(f"{m.role}:{m.text}" for m in request.messages)]
+    parts += [request.call, str(request.max_tokens)]
+    digests = b"".join(hashlib.sha256(t.encode("utf-8", "replace")).digest() for t in parts)
+    call = re.sub(r"[^A-Za-z0-9_]", "_", request.call.replace("/", "__"))
+    return f"{call[:_CALL_LENGTH]}-{hashlib.sha256(digests).hexdigest()[:_DIGEST_LENGTH]}"
 
 
-def marked(name: str, mark: str) -> str:
+def add_mark(name: str, mark: str) -> str:
     """The name under which a question goes in the batch with this mark."""
     return f"{name}-{mark}"
 
 
-def unmarked(sent: str) -> str:
-    """`name` of `marked(name, mark)`."""
+def remove_mark(sent: str) -> str:
+    """`name` of `add_mark(name, mark)`."""
     return "-".join(sent.split("-")[:2])
 
 

@@ -24,22 +24,22 @@ from pipeline.models.base import (
     ModelUnavailable,
     Reply,
 )
-from pipeline.models.batches.service import Taken
-from pipeline.models.providers.anthropic_messages import Heard, params_of
+from pipeline.models.batches.service import SubmittedBatch
+from pipeline.models.providers.anthropic_messages import AnthropicStreamState, request_params
 from pipeline.models.providers.http import (
     CONNECT_SECONDS,
     SDK_RETRIES,
     SILENCE_SECONDS,
-    Client,
+    ProviderClient,
     call_headers,
-    checked_key,
-    counted,
-    failure,
-    hooks,
-    sendable,
-    trusted,
+    error_for_status,
+    event_hooks,
+    keep_usage_on_cancel,
+    replace_surrogates,
+    ssl_context,
+    validate_key,
 )
-from pipeline.models.wrappers.base import Question
+from pipeline.models.wrappers.base import ModelRequest
 from pipeline.types import Usage
 
 PUBLIC_URL = "https://api.anthropic.com"
@@ -58,11 +58,11 @@ _STATUS_OF_TYPE = {
 }
 """An error inside a stream comes after the 200. https://platform.claude.com/docs/en/api/errors"""
 
-_SAID = (anthropic.APIError, httpx2.TransportError, json.JSONDecodeError)
+_SDK_ERRORS = (anthropic.APIError, httpx2.TransportError, json.JSONDecodeError)
 _TOO_LONG = ("prompt is too long", "exceed context limit")
 
 
-class AnthropicModel(Client):
+class AnthropicModel(ProviderClient):
     """`Model` over `POST {base_url}/v1/messages`. Close it with `aclose()`.
 
     What the model thinks aloud is kept apart from the reply, and never sent back. It is a
@@ -82,9 +82,11 @@ class AnthropicModel(Client):
         super().__init__(profile, base_url)
         # With key and address given, the SDK looks for neither in the environment or a profile.
         self._client = anthropic.AsyncAnthropic(
-            api_key=checked_key(self.service, api_key),
+            api_key=validate_key(self.service, api_key),
             base_url=base_url,
-            http_client=anthropic.DefaultAsyncHttpxClient(verify=trusted(), event_hooks=hooks()),
+            http_client=anthropic.DefaultAsyncHttpxClient(
+                verify=ssl_context(), event_hooks=event_hooks()
+            ),
             timeout=httpx2.Timeout(silence_seconds, connect=CONNECT_SECONDS),
             max_retries=sdk_retries,
             open_telemetry=False,
@@ -93,118 +95,120 @@ class AnthropicModel(Client):
     async def aclose(self) -> None:
         await self._client.close()
 
-    async def answer(self, question: Question) -> Reply:
-        heard = Heard()
+    async def answer(self, request: ModelRequest) -> Reply:
+        state = AnthropicStreamState()
         try:
-            with counted(heard):
-                await self._listen(heard, question)
-        except _SAID as error:
-            raise self._failure(error, heard.usage) from error
-        return self._reply(heard)
+            with keep_usage_on_cancel(state):
+                await self._stream(state, request)
+        except _SDK_ERRORS as error:
+            raise self._translate_error(error, state.usage) from error
+        return self._build_reply(state)
 
-    async def submit(self, questions: Mapping[str, Question]) -> str:
+    async def submit(self, requests: Mapping[str, ModelRequest]) -> str:
         """See `BatchService`. https://platform.claude.com/docs/en/build-with-claude/batch-processing"""
         # The SDK would send it a second time where only the answer was lost, and both are paid.
         once = self._client.with_options(max_retries=0)
         try:
             batch = await once.messages.batches.create(
                 requests=[
-                    Request(custom_id=name, params=params_of(self._profile, question))
-                    for name, question in questions.items()
+                    Request(custom_id=name, params=request_params(self._profile, request))
+                    for name, request in requests.items()
                 ]
             )
-        except _SAID as error:
-            raise self._failure(error, None) from error
+        except _SDK_ERRORS as error:
+            raise self._translate_error(error, None) from error
         return batch.id
 
-    async def taken(self, since: datetime, until: datetime) -> list[Taken]:
+    async def list_batches(self, since: datetime, until: datetime) -> list[SubmittedBatch]:
         """See `BatchService`. https://platform.claude.com/docs/en/api/listing-message-batches"""
-        found: list[Taken] = []
+        found: list[SubmittedBatch] = []
         try:
             async for batch in self._client.messages.batches.list(limit=100):
                 if batch.created_at < since:
                     break
                 if batch.created_at <= until:
                     counts = batch.request_counts.model_dump().values()
-                    found.append(Taken(batch.id, batch.created_at, sum(counts)))
-        except _SAID as error:
-            raise self._failure(error, None) from error
+                    found.append(SubmittedBatch(batch.id, batch.created_at, sum(counts)))
+        except _SDK_ERRORS as error:
+            raise self._translate_error(error, None) from error
         return found
 
-    async def collected(self, batch: str) -> dict[str, Reply | ModelError] | None:
+    async def fetch_results(self, batch: str) -> dict[str, Reply | ModelError] | None:
         """See `BatchService`."""
         try:
             state = await self._client.messages.batches.retrieve(batch)
             if state.processing_status != "ended":
                 return None
             results = await self._client.messages.batches.results(batch)
-            return {one.custom_id: self._one(one) async for one in results}
-        except _SAID as error:
-            raise self._failure(error, None) from error
+            return {one.custom_id: self._batch_result(one) async for one in results}
+        except _SDK_ERRORS as error:
+            raise self._translate_error(error, None) from error
 
-    def _one(self, one: MessageBatchIndividualResponse) -> Reply | ModelError:
+    def _batch_result(self, one: MessageBatchIndividualResponse) -> Reply | ModelError:
         match one.result:
             case MessageBatchSucceededResult() as done:
-                heard = Heard()
-                heard.hear_whole(done.message)
+                state = AnthropicStreamState()
+                state.add_message(done.message)
                 try:
-                    return self._reply(heard).model_copy(update={"batched": True})
+                    return self._build_reply(state).model_copy(update={"batched": True})
                 except ModelError as error:
                     return error
             case MessageBatchErroredResult() as failed:
                 error = failed.error.error
-                return self._meant(_STATUS_OF_TYPE.get(str(error.type), 500), error.message)
+                return self._error_of_status(
+                    _STATUS_OF_TYPE.get(str(error.type), 500), error.message
+                )
             case other:
                 return ModelUnavailable(f"{self.service} has {other.type} what was asked in batch.")
 
-    async def _listen(self, heard: Heard, question: Question) -> None:
-        said = params_of(self._profile, question)
-        sampled = self._profile.sampling and question.temperature is not None
+    async def _stream(self, state: AnthropicStreamState, request: ModelRequest) -> None:
+        params = request_params(self._profile, request)
+        sampled = self._profile.sampling and request.temperature is not None
         stream = await self._client.messages.create(
-            model=said["model"],
-            messages=said["messages"],
-            max_tokens=said["max_tokens"],
-            system=said.get("system", anthropic.omit),
-            thinking=said.get("thinking", anthropic.omit),
+            model=params["model"],
+            messages=params["messages"],
+            max_tokens=params["max_tokens"],
+            system=params.get("system", anthropic.omit),
+            thinking=params.get("thinking", anthropic.omit),
             stream=True,
-            extra_headers=call_headers(question.call),
-            extra_body={"temperature": question.temperature} if sampled else None,
+            extra_headers=call_headers(request.call),
+            extra_body={"temperature": request.temperature} if sampled else None,
         )
         async with stream:
             if not stream.response.headers.get("content-type", "").startswith("text/event-stream"):
                 raise ModelMisconfigured(f"{self.service} does not speak Anthropic's protocol.")
             async for event in stream:
-                heard.hear(event)
+                state.add_event(event)
 
-    def _reply(self, heard: Heard) -> Reply:
-        match heard.stop_reason:
+    def _build_reply(self, state: AnthropicStreamState) -> Reply:
+        match state.stop_reason:
             case None:
-                raise ModelUnavailable(f"{self.service} stopped in mid-answer.", heard.usage)
+                raise ModelUnavailable(f"{self.service} stopped in mid-answer.", state.usage)
             case "refusal":
-                raise ModelRefused(f"{self.service} declined to answer.", heard.usage)
+                raise ModelRefused(f"{self.service} declined to answer.", state.usage)
             case "model_context_window_exceeded":
                 raise ContextTooLong(
-                    f"The conversation is too long for {self.service}.", heard.usage
+                    f"The conversation is too long for {self.service}.", state.usage
                 )
             case reason:
                 return Reply(
-                    text=sendable("".join(heard.text)),
-                    thinking=sendable("".join(heard.thinking)),
-                    usage=heard.usage or Usage(),
-                    model=sendable(heard.model),
+                    text=replace_surrogates("".join(state.text)),
+                    thinking=replace_surrogates("".join(state.thinking)),
+                    usage=state.usage or Usage(),
+                    model=replace_surrogates(state.model),
                     stopped="length" if reason == "max_tokens" else "end",
                 )
 
-    def _failure(self, error: Exception, usage: Usage | None) -> ModelError:
+    def _translate_error(self, error: Exception, usage: Usage | None) -> ModelError:
         if not isinstance(error, anthropic.APIStatusError):
             return ModelUnavailable(f"{self.service} cannot be reached, or hung up.", usage)
         status = error.status_code
         if status < 300:
             status = _STATUS_OF_TYPE.get(str(error.type), 500)
-        mapped = self._meant(status, error.api_message or "")
+        mapped = self._error_of_status(status, error.api_message or "")
         mapped.usage = usage
         return mapped
 
-    def _meant(self, status: int, message: str) -> ModelError:
+    def _error_of_status(self, status: int, message: str) -> ModelError:
         too_long = any(words in message.lower() for words in _TOO_LONG)
-        return failure(self.service, status, too_long=too_long)
+        return error_for_status(self.service, status, too_long=too_long)

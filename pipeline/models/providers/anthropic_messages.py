@@ -19,22 +19,22 @@ from anthropic.types.message_create_params import MessageCreateParamsNonStreamin
 
 from pipeline.models.base import Message, ModelProfile
 from pipeline.models.cache_lifetime import HOUR
-from pipeline.models.providers.http import sendable
-from pipeline.models.wrappers.base import Question
+from pipeline.models.providers.http import replace_surrogates
+from pipeline.models.wrappers.base import ModelRequest
 from pipeline.types import Usage
 
-MARKED_USER_MESSAGES = 2
+CACHED_USER_MESSAGES = 2
 """The last but one is the mark that the previous turn wrote, so that this turn reads it.
 
 https://platform.claude.com/docs/en/build-with-claude/prompt-caching
 """
 
-_SHORT: CacheControlEphemeralParam = {"type": "ephemeral"}  # kept five minutes
-_LONG: CacheControlEphemeralParam = {"type": "ephemeral", "ttl": "1h"}
+_FIVE_MINUTE_MARK: CacheControlEphemeralParam = {"type": "ephemeral"}  # kept five minutes
+_HOUR_MARK: CacheControlEphemeralParam = {"type": "ephemeral", "ttl": "1h"}
 
 
 @dataclass
-class Heard:
+class AnthropicStreamState:
     """What a stream has said so far."""
 
     model: str = ""
@@ -43,7 +43,7 @@ class Heard:
     usage: Usage | None = None
     stop_reason: str | None = None
 
-    def hear(self, event: RawMessageStreamEvent) -> None:
+    def add_event(self, event: RawMessageStreamEvent) -> None:
         match event.type:
             case "message_start":
                 self._start(event)
@@ -60,7 +60,7 @@ class Heard:
             case _:
                 pass  # signatures, block ends, and whatever is invented next
 
-    def hear_whole(self, answer: types.Message) -> None:
+    def add_message(self, answer: types.Message) -> None:
         """An answer that was not streamed, as batches bring them."""
         self.model, self.stop_reason = answer.model, answer.stop_reason
         for part in answer.content:
@@ -68,40 +68,40 @@ class Heard:
                 self.text.append(part.text)
             elif part.type == "thinking":
                 self.thinking.append(part.thinking)
-        self.usage = _usage(answer.usage)
+        self.usage = _to_usage(answer.usage)
 
     def _start(self, event: RawMessageStartEvent) -> None:
         self.model = event.message.model
-        self.usage = _usage(event.message.usage)
+        self.usage = _to_usage(event.message.usage)
 
     def _finish(self, event: RawMessageDeltaEvent) -> None:
         self.stop_reason = event.delta.stop_reason or self.stop_reason
         before, counted = self.usage or Usage(), event.usage
         # Cumulative counts; what is left out has not changed since the start.
         self.usage = Usage(
-            input=_first(counted.input_tokens, before.input),
+            input=_count_or(counted.input_tokens, before.input),
             output=counted.output_tokens,
-            cache_read=_first(counted.cache_read_input_tokens, before.cache_read),
-            cache_write=_first(counted.cache_creation_input_tokens, before.cache_write),
+            cache_read=_count_or(counted.cache_read_input_tokens, before.cache_read),
+            cache_write=_count_or(counted.cache_creation_input_tokens, before.cache_write),
         )
 
 
-def params_of(profile: ModelProfile, question: Question) -> MessageCreateParamsNonStreaming:
+def request_params(profile: ModelProfile, request: ModelRequest) -> MessageCreateParamsNonStreaming:
     """`question` with cache marks that keep what is read as long as the profile says."""
-    mark = _LONG if profile.cache_seconds == HOUR else _SHORT
+    mark = _HOUR_MARK if profile.cache_seconds == HOUR else _FIVE_MINUTE_MARK
     params = MessageCreateParamsNonStreaming(
         model=profile.name,
-        messages=_marked(question.messages, mark),
-        max_tokens=question.max_tokens or profile.max_output,
+        messages=_with_cache_marks(request.messages, mark),
+        max_tokens=request.max_tokens or profile.max_output,
     )
-    if question.system:
-        params["system"] = [_block(question.system, mark)]
-    if thinking := _thinking(profile, question):
+    if request.system:
+        params["system"] = [_text_block(request.system, mark)]
+    if thinking := _thinking_params(profile, request):
         params["thinking"] = thinking
     return params
 
 
-def _usage(counted: types.Usage) -> Usage:
+def _to_usage(counted: types.Usage) -> Usage:
     return Usage(
         input=counted.input_tokens,
         output=counted.output_tokens,
@@ -110,34 +110,38 @@ def _usage(counted: types.Usage) -> Usage:
     )
 
 
-def _thinking(profile: ModelProfile, question: Question) -> ThinkingConfigEnabledParam | None:
+def _thinking_params(
+    profile: ModelProfile, request: ModelRequest
+) -> ThinkingConfigEnabledParam | None:
     """How much may be thought before the reply; None where there is no room for a reply after it.
 
     https://platform.claude.com/docs/en/build-with-claude/extended-thinking
     """
-    longest = question.max_tokens or profile.max_output
+    longest = request.max_tokens or profile.max_output
     if not profile.thinking_tokens or longest <= profile.thinking_tokens:
         return None
     return {"type": "enabled", "budget_tokens": profile.thinking_tokens}
 
 
-def _first(count: int | None, otherwise: int) -> int:
+def _count_or(count: int | None, otherwise: int) -> int:
     return otherwise if count is None else count
 
 
-def _block(text: str, mark: CacheControlEphemeralParam | None) -> TextBlockParam:
-    block = TextBlockParam(type="text", text=sendable(text))
+def _text_block(text: str, mark: CacheControlEphemeralParam | None) -> TextBlockParam:
+    block = TextBlockParam(type="text", text=replace_surrogates(text))
     if mark is not None:
         block["cache_control"] = mark
     return block
 
 
-def _marked(messages: Sequence[Message], mark: CacheControlEphemeralParam) -> list[MessageParam]:
+def _with_cache_marks(
+    messages: Sequence[Message], mark: CacheControlEphemeralParam
+) -> list[MessageParam]:
     users = [i for i, message in enumerate(messages) if message.role == "user"]
-    last = set(users[-MARKED_USER_MESSAGES:])
+    last = set(users[-CACHED_USER_MESSAGES:])
     turns: list[MessageParam] = []
     for i, message in enumerate(messages):
-        content = [_block(message.text, mark if i in last else None)]
+        content = [_text_block(message.text, mark if i in last else None)]
         if message.role == "user":
             turns.append({"role": "user", "content": content})
         else:

@@ -20,7 +20,7 @@ from pipeline.models.base import (
     ModelRetired,
     ModelUnavailable,
 )
-from pipeline.models.wrappers.base import Answering
+from pipeline.models.wrappers.base import ModelAdapter
 from pipeline.types import Usage
 
 CALL_HEADER = "X-Capuchin-Call"
@@ -37,12 +37,12 @@ CONNECT_SECONDS = 10.0
 SDK_RETRIES = 2
 """Both SDKs' own default; they obey `retry-after`."""
 
-_PASSING = frozenset({408, 409, 425, 429, 499})
+_TRANSIENT = frozenset({408, 409, 425, 429, 499})
 """Client errors that both SDKs retry, or that say that somebody hung up."""
 
-_ELSEWHERE = "sends us on to another host, which was not set"
-_MEANING = {
-    **dict.fromkeys((301, 302, 303, 307, 308), _ELSEWHERE),
+_REDIRECTED = "sends us on to another host, which was not set"
+_STATUS_MEANING = {
+    **dict.fromkeys((301, 302, 303, 307, 308), _REDIRECTED),
     401: "does not accept the key",
     402: "wants a payment first",
     403: "does not allow this key to use the model",
@@ -53,14 +53,14 @@ _MEANING = {
 
 
 @cache
-def trusted() -> ssl.SSLContext:
+def ssl_context() -> ssl.SSLContext:
     """The authorities that both SDKs trust by themselves, read once for all clients: reading them
     takes longer than all else in making one.
     """
     return httpx2.create_ssl_context()
 
 
-async def stay(response: httpx2.Response) -> None:
+async def block_foreign_redirect(response: httpx2.Response) -> None:
     """For `event_hooks`: a service may send us on at its own host only, never to another.
 
     Code would go where nobody set it to go, and a key with it.
@@ -72,12 +72,12 @@ async def stay(response: httpx2.Response) -> None:
         del response.headers["location"]
 
 
-def hooks() -> dict[str, list[Callable[..., Any]]]:
+def event_hooks() -> dict[str, list[Callable[..., Any]]]:
     """The `event_hooks` of every client of a service."""
-    return {"response": [stay]}
+    return {"response": [block_foreign_redirect]}
 
 
-class Client(Answering):
+class ProviderClient(ModelAdapter):
     """What both clients know of themselves."""
 
     def __init__(self, profile: ModelProfile, base_url: str) -> None:
@@ -90,7 +90,7 @@ class Client(Answering):
         return self._profile
 
 
-class Hearing(Protocol):
+class StreamState(Protocol):
     """What a stream has said so far."""
 
     @property
@@ -98,26 +98,30 @@ class Hearing(Protocol):
 
 
 @contextmanager
-def counted(heard: Hearing) -> Generator[None]:
+def keep_usage_on_cancel(state: StreamState) -> Generator[None]:
     """Around the reading of a stream: a cancellation tells `usage_of` what was counted by then."""
     try:
         yield
     except asyncio.CancelledError as cancelled:
-        vars(cancelled)["usage"] = heard.usage
+        vars(cancelled)["usage"] = state.usage
         raise
 
 
-def failure(service: str, status: int, *, too_long: bool = False) -> ModelError:
+def error_for_status(service: str, status: int, *, too_long: bool = False) -> ModelError:
     """The error for an answer with HTTP `status`; its text never quotes the answer's body."""
     if status == 413 or (too_long and status == 400):
         return ContextTooLong(f"The conversation is too long for {service}.")
-    if status in _PASSING or status >= 500:
-        return ModelUnavailable(f"{service} {_MEANING.get(status, 'failed')} (HTTP {status}).")
+    if status in _TRANSIENT or status >= 500:
+        return ModelUnavailable(
+            f"{service} {_STATUS_MEANING.get(status, 'failed')} (HTTP {status})."
+        )
     kind = ModelRetired if status == 404 else ModelMisconfigured
-    return kind(f"{service} {_MEANING.get(status, 'does not accept our request')} (HTTP {status}).")
+    return kind(
+        f"{service} {_STATUS_MEANING.get(status, 'does not accept our request')} (HTTP {status})."
+    )
 
 
-def checked_key(service: str, key: str) -> str:
+def validate_key(service: str, key: str) -> str:
     """`key` itself.
 
     Raises:
@@ -143,6 +147,6 @@ def call_headers(call: str) -> dict[str, str]:
     return {CALL_HEADER: call}
 
 
-def sendable(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """`text` with half surrogates replaced: undecodable bytes of a file leave them behind."""
     return text.encode("utf-8", "replace").decode("utf-8")

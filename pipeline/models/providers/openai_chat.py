@@ -16,7 +16,6 @@ from openai.types.chat import ChatCompletionChunk, ChatCompletionMessageParam
 from openai.types.chat.chat_completion_chunk import ChoiceDelta
 
 from pipeline.models.base import (
-    Form,
     Message,
     ModelError,
     ModelMisconfigured,
@@ -24,26 +23,27 @@ from pipeline.models.base import (
     ModelRefused,
     ModelUnavailable,
     Reply,
+    ReplyFormat,
 )
 from pipeline.models.providers.http import (
     NO_KEY,
     SDK_RETRIES,
     SILENCE_SECONDS,
-    Client,
+    ProviderClient,
     call_headers,
-    counted,
-    failure,
-    sendable,
+    error_for_status,
+    keep_usage_on_cancel,
+    replace_surrogates,
 )
 from pipeline.models.providers.openai_client import connect
-from pipeline.models.wrappers.base import Question
+from pipeline.models.wrappers.base import ModelRequest
 from pipeline.types import Usage
 
-_THINK, _THOUGHT = "<think>", "</think>"
-_THOUGHT_LINE = re.compile(r"^[ \t]*</think>[ \t]*$", re.MULTILINE)
-_DECLINED = frozenset({400, 404, 422, 501})
+_THINK_START, _THINK_END = "<think>", "</think>"
+_THINK_END_LINE = re.compile(r"^[ \t]*</think>[ \t]*$", re.MULTILINE)
+_DECLINED_STATUSES = frozenset({400, 404, 422, 501})
 """How servers answer a parameter that they do not know."""
-_THINKING = frozenset({"thinking_token_budget", "chat_template_kwargs"})
+_THINKING_PARAMS = frozenset({"thinking_token_budget", "chat_template_kwargs"})
 _TOO_LONG = (
     "context_length_exceeded",  # OpenAI's code
     "context length is",  # OpenAI's and most of vLLM's sentences
@@ -52,7 +52,7 @@ _TOO_LONG = (
 )
 
 
-class OpenAIChatModel(Client):
+class OpenAIChatModel(ProviderClient):
     """`Model` over `POST {base_url}/chat/completions`. Close it with `aclose()`.
 
     What a reasoning model thinks is kept apart from the reply's text: `reasoning_content` or
@@ -83,74 +83,78 @@ class OpenAIChatModel(Client):
     async def aclose(self) -> None:
         await self._client.close()
 
-    async def answer(self, question: Question) -> Reply:
+    async def answer(self, request: ModelRequest) -> Reply:
         """A server that declines a form, or to limit thinking, is asked without from then on."""
-        asked = {**_shape(question.form), **_thinking(self._profile, question)}
+        asked = {**_format_params(request.form), **_thinking_params(self._profile, request)}
         wanted = {name: value for name, value in asked.items() if name not in self._declined}
         tries = [wanted]
-        if wanted.keys() & _THINKING and wanted.keys() - _THINKING:
-            tries.append({n: value for n, value in wanted.items() if n not in _THINKING})
+        if wanted.keys() & _THINKING_PARAMS and wanted.keys() - _THINKING_PARAMS:
+            tries.append({n: value for n, value in wanted.items() if n not in _THINKING_PARAMS})
         if wanted:
             tries.append({})
-        heard = _Heard()
+        state = _ChatStreamState()
         try:
-            with counted(heard):
+            with keep_usage_on_cancel(state):
                 for more in tries:
                     try:
-                        await self._listen(heard, question, more)
+                        await self._stream(state, request, more)
                         self._declined |= wanted.keys() - more.keys()
                         break
                     except openai.APIError as error:
-                        declined = _status(error) in _DECLINED and not _is_too_long(error)
+                        declined = _status_of(error) in _DECLINED_STATUSES and not _is_too_long(
+                            error
+                        )
                         if more is tries[-1] or not declined:
                             raise
         except (openai.APIError, httpx2.TransportError, json.JSONDecodeError) as error:
-            raise self._failure(error, heard.usage) from error
-        return self._reply(heard)
+            raise self._translate_error(error, state.usage) from error
+        return self._build_reply(state)
 
-    async def _listen(self, heard: _Heard, question: Question, shape: Mapping[str, object]) -> None:
-        sampled = self._profile.sampling and question.temperature is not None
+    async def _stream(
+        self, state: _ChatStreamState, request: ModelRequest, params: Mapping[str, object]
+    ) -> None:
+        sampled = self._profile.sampling and request.temperature is not None
         stream = await self._client.chat.completions.create(
             model=self._profile.name,
-            messages=_conversation(question.system, question.messages),
-            max_tokens=question.max_tokens or self._profile.max_output,
-            temperature=question.temperature if sampled else openai.omit,
+            messages=_conversation(request.system, request.messages),
+            max_tokens=request.max_tokens or self._profile.max_output,
+            temperature=request.temperature if sampled else openai.omit,
             stream=True,
             stream_options={"include_usage": True},
-            extra_headers=call_headers(question.call),
-            extra_body=shape or None,
+            extra_headers=call_headers(request.call),
+            extra_body=params or None,
         )
         async with stream:
             if not stream.response.headers.get("content-type", "").startswith("text/event-stream"):
                 raise ModelMisconfigured(f"{self.service} does not speak chat completions.")
             async for chunk in stream:
-                heard.hear(chunk)
+                state.add_chunk(chunk)
 
-    def _reply(self, heard: _Heard) -> Reply:
-        if heard.finish_reason is None:
-            raise ModelUnavailable(f"{self.service} stopped in mid-answer.", heard.usage)
-        if heard.refused or heard.finish_reason == "content_filter":
-            raise ModelRefused(f"{self.service} declined to answer.", heard.usage)
-        thought, text = _apart("".join(heard.text))
+    def _build_reply(self, state: _ChatStreamState) -> Reply:
+        if state.finish_reason is None:
+            raise ModelUnavailable(f"{self.service} stopped in mid-answer.", state.usage)
+        if state.refused or state.finish_reason == "content_filter":
+            raise ModelRefused(f"{self.service} declined to answer.", state.usage)
+        thought, text = _split_thinking("".join(state.text))
         return Reply(
-            text=sendable(text),
-            thinking=sendable("".join(heard.thinking) + thought),
-            usage=heard.usage or Usage(),
-            model=sendable(heard.model),
-            stopped="length" if heard.finish_reason == "length" else "end",
-            first=heard.first,
+            text=replace_surrogates(text),
+            thinking=replace_surrogates("".join(state.thinking) + thought),
+            usage=state.usage or Usage(),
+            model=replace_surrogates(state.model),
+            stopped="length" if state.finish_reason == "length" else "end",
+            first=state.first,
         )
 
-    def _failure(self, error: Exception, usage: Usage | None) -> ModelError:
-        status = _status(error) if isinstance(error, openai.APIError) else None
+    def _translate_error(self, error: Exception, usage: Usage | None) -> ModelError:
+        status = _status_of(error) if isinstance(error, openai.APIError) else None
         if status is None or not isinstance(error, openai.APIError):
             return ModelUnavailable(f"{self.service} cannot be reached, or hung up.", usage)
-        mapped = failure(self.service, status, too_long=_is_too_long(error))
+        mapped = error_for_status(self.service, status, too_long=_is_too_long(error))
         mapped.usage = usage
         return mapped
 
 
-def _status(error: openai.APIError) -> int | None:
+def _status_of(error: openai.APIError) -> int | None:
     """Of the answer; vLLM tells it inside the stream, too, after a 200."""
     if isinstance(error, openai.APIStatusError):
         return error.status_code
@@ -159,12 +163,12 @@ def _status(error: openai.APIError) -> int | None:
 
 
 def _is_too_long(error: openai.APIError) -> bool:
-    said = f"{error.code} {error.message}".lower()
-    return any(words in said for words in _TOO_LONG)
+    content = f"{error.code} {error.message}".lower()
+    return any(words in content for words in _TOO_LONG)
 
 
 @dataclass
-class _Heard:
+class _ChatStreamState:
     """What a stream has said so far."""
 
     model: str = ""
@@ -175,21 +179,23 @@ class _Heard:
     refused: bool = False
     first: tuple[tuple[str, float], ...] = ()
 
-    def hear(self, chunk: ChatCompletionChunk) -> None:
+    def add_chunk(self, chunk: ChatCompletionChunk) -> None:
         self.model = chunk.model or self.model
         if chunk.usage is not None:
-            self.usage = _usage(chunk.usage)
+            self.usage = _to_usage(chunk.usage)
         for choice in chunk.choices[:1]:
             self.text.append(choice.delta.content or "")
             if choice.logprobs and choice.logprobs.content and not self.first:
-                told = choice.logprobs.content[0].top_logprobs
-                self.first = tuple((sendable(t.token), exp(min(t.logprob, 0))) for t in told)
-            self.thinking.append(_thought(choice.delta))
+                alternatives = choice.logprobs.content[0].top_logprobs
+                self.first = tuple(
+                    (replace_surrogates(t.token), exp(min(t.logprob, 0))) for t in alternatives
+                )
+            self.thinking.append(_thinking_delta(choice.delta))
             self.refused = self.refused or bool(choice.delta.refusal)
             self.finish_reason = choice.finish_reason or self.finish_reason
 
 
-def _shape(form: Form | None) -> dict[str, object]:
+def _format_params(form: ReplyFormat | None) -> dict[str, object]:
     """How a form is asked for; both ways are OpenAI's, and vLLM's and llama.cpp's too."""
     shape: dict[str, object] = {}
     if form and form.json_schema is not None:
@@ -200,7 +206,7 @@ def _shape(form: Form | None) -> dict[str, object]:
     return shape
 
 
-def _thinking(profile: ModelProfile, question: Question) -> dict[str, object]:
+def _thinking_params(profile: ModelProfile, request: ModelRequest) -> dict[str, object]:
     """How much may be thought, where that leaves room for a reply: vLLM's way, with a reasoning
     parser; the switches are those of Qwen's and of DeepSeek's chat templates.
 
@@ -208,34 +214,34 @@ def _thinking(profile: ModelProfile, question: Question) -> dict[str, object]:
     """
     if not profile.thinking_tokens:
         return {}
-    if (question.max_tokens or profile.max_output) <= profile.thinking_tokens:
+    if (request.max_tokens or profile.max_output) <= profile.thinking_tokens:
         return {}
     switches = {"enable_thinking": True, "thinking": True}
     return {"thinking_token_budget": profile.thinking_tokens, "chat_template_kwargs": switches}
 
 
-def _thought(delta: ChoiceDelta) -> str:
+def _thinking_delta(delta: ChoiceDelta) -> str:
     """What a delta adds to the thinking; the SDK does not know these fields."""
     more: dict[str, object] = delta.model_extra or {}
-    said = more.get("reasoning_content") or more.get("reasoning")
-    return said if isinstance(said, str) else ""
+    content = more.get("reasoning_content") or more.get("reasoning")
+    return content if isinstance(content, str) else ""
 
 
-def _apart(text: str) -> tuple[str, str]:
+def _split_thinking(text: str) -> tuple[str, str]:
     """The thinking at the beginning of `text`, and the rest.
 
     Some chat templates open the block themselves, so that only its end, alone on a line, is in the
     text; a block that never ends was cut off, and nothing was said after it.
     """
     bare = text.lstrip()
-    if bare.startswith(_THINK):
-        thought, _, rest = bare.removeprefix(_THINK).partition(_THOUGHT)
+    if bare.startswith(_THINK_START):
+        thought, _, rest = bare.removeprefix(_THINK_START).partition(_THINK_END)
         return thought.strip(), rest.lstrip()
-    end = _THOUGHT_LINE.search(text) if _THINK not in text else None
+    end = _THINK_END_LINE.search(text) if _THINK_START not in text else None
     return (text[: end.start()].strip(), text[end.end() :].lstrip()) if end else ("", text)
 
 
-def _usage(counted: CompletionUsage) -> Usage:
+def _to_usage(counted: CompletionUsage) -> Usage:
     details = counted.prompt_tokens_details
     cached = (details.cached_tokens if details else None) or 0
     return Usage(
@@ -247,9 +253,9 @@ def _conversation(system: str, messages: Sequence[Message]) -> list[ChatCompleti
     """As chat templates want it: many of them refuse two messages of one role in a row."""
     start: list[ChatCompletionMessageParam] = []
     if system:
-        start.append({"role": "system", "content": sendable(system)})
-    for role, said in groupby(messages, key=lambda message: message.role):
-        text = sendable("\n\n".join(message.text for message in said))
+        start.append({"role": "system", "content": replace_surrogates(system)})
+    for role, content in groupby(messages, key=lambda message: message.role):
+        text = replace_surrogates("\n\n".join(message.text for message in content))
         if role == "user":
             start.append({"role": "user", "content": text})
         else:

@@ -5,7 +5,13 @@ from __future__ import annotations
 import httpx2
 import openai
 
-from pipeline.models.providers.http import CONNECT_SECONDS, SDK_RETRIES, checked_key, hooks, trusted
+from pipeline.models.providers.http import (
+    CONNECT_SECONDS,
+    SDK_RETRIES,
+    event_hooks,
+    ssl_context,
+    validate_key,
+)
 
 
 def connect(
@@ -24,9 +30,9 @@ def connect(
         ModelMisconfigured: `api_key` is no key.
     """
     return openai.AsyncOpenAI(
-        api_key=checked_key(service, api_key),
+        api_key=validate_key(service, api_key),
         base_url=base_url,
-        http_client=openai.DefaultAsyncHttpxClient(verify=trusted(), event_hooks=hooks()),
+        http_client=openai.DefaultAsyncHttpxClient(verify=ssl_context(), event_hooks=event_hooks()),
         timeout=httpx2.Timeout(silence_seconds, connect=CONNECT_SECONDS),
         max_retries=sdk_retries,
     )

@@ -11,15 +11,15 @@ import openai
 from pydantic import BaseModel, Field, FiniteFloat, ValidationError
 
 from pipeline.models.base import ModelProfile
-from pipeline.models.embedding import NotEmbedded, Vector
-from pipeline.models.providers.http import call_headers, sendable
+from pipeline.models.embedding import EmbeddingFailed, Vector
+from pipeline.models.providers.http import call_headers, replace_surrogates
 from pipeline.models.providers.openai_client import connect
-from pipeline.models.wrappers.metered import Meter, paid
+from pipeline.models.wrappers.metered import Meter, run_metered
 from pipeline.types import Usage
 
 _CALL = "embedding"
 _SILENCE_SECONDS = 120.0
-_SHORTEST = 200
+_MIN_CHARACTERS = 200
 """Characters; a text that is too long for the model is not cut shorter."""
 _TOO_LONG = frozenset({400, 413, 422, 500})
 """How servers answer a text beyond the model's window: llama.cpp says 500."""
@@ -29,20 +29,20 @@ _Number = Annotated[FiniteFloat, Field(ge=-1e15, le=1e15)]
 """Models give numbers about 1; what is far larger could not be kept in four bytes."""
 
 
-class _Row(BaseModel):
+class _EmbeddingRow(BaseModel):
     index: int
     embedding: Annotated[list[_Number], Field(min_length=1)]
 
 
-class _Usage(BaseModel):
+class _EmbeddingUsage(BaseModel):
     prompt_tokens: int = 0
 
 
-class _Body(BaseModel):
+class _EmbeddingResponse(BaseModel):
     """https://platform.openai.com/docs/api-reference/embeddings/object"""
 
-    data: list[_Row]
-    usage: _Usage | None = None
+    data: list[_EmbeddingRow]
+    usage: _EmbeddingUsage | None = None
 
 
 class OpenAIEmbedder:
@@ -76,26 +76,28 @@ class OpenAIEmbedder:
         """See `Embedder.embed`: what is too long is halved until the server takes it, as
         sentence-transformers cut at the model's window."""
         while True:
-            asked = [sendable(text)[: self._longest] for text in texts]
+            asked = [replace_surrogates(text)[: self._longest] for text in texts]
             try:
-                return await self._vectors(asked)
+                return await self._request_metered(asked)
             except openai.APIStatusError as error:
                 half = max(map(len, asked), default=0) // 2
-                if error.status_code not in _TOO_LONG or half < _SHORTEST:
-                    raise NotEmbedded(f"it answered HTTP {error.status_code}") from error
+                if error.status_code not in _TOO_LONG or half < _MIN_CHARACTERS:
+                    raise EmbeddingFailed(f"it answered HTTP {error.status_code}") from error
                 self._longest = min(half, self._longest or half)
             except (openai.APIError, httpx2.TransportError) as error:
-                raise NotEmbedded("it cannot be reached") from error
+                raise EmbeddingFailed("it cannot be reached") from error
 
     async def aclose(self) -> None:
         await self._client.close()
 
-    async def _vectors(self, texts: Sequence[str]) -> list[Vector]:
+    async def _request_metered(self, texts: Sequence[str]) -> list[Vector]:
         if self._meter is None:
-            return (await self._asked(texts))[0]
-        return await paid(self._meter, self._profile, self._asked(texts), stage=_CALL, texts=texts)
+            return (await self._request(texts))[0]
+        return await run_metered(
+            self._meter, self._profile, self._request(texts), stage=_CALL, texts=texts
+        )
 
-    async def _asked(self, texts: Sequence[str]) -> tuple[list[Vector], Usage]:
+    async def _request(self, texts: Sequence[str]) -> tuple[list[Vector], Usage]:
         raw = await self._client.embeddings.with_raw_response.create(
             model=self._profile.name,
             input=list(texts),
@@ -103,11 +105,11 @@ class OpenAIEmbedder:
             extra_headers=call_headers(_CALL),
         )
         try:
-            body = _Body.model_validate_json(raw.http_response.content)
+            body = _EmbeddingResponse.model_validate_json(raw.http_response.content)
         except ValidationError:
-            raise NotEmbedded("it answered nonsense") from None
+            raise EmbeddingFailed("it answered nonsense") from None
         rows = {row.index: array("f", row.embedding) for row in body.data}
         if sorted(rows) != list(range(len(texts))) or len(body.data) != len(texts):
-            raise NotEmbedded(f"it gave {len(body.data)} vectors for {len(texts)} texts")
+            raise EmbeddingFailed(f"it gave {len(body.data)} vectors for {len(texts)} texts")
         counted = body.usage.prompt_tokens if body.usage else 0
         return [rows[index] for index in range(len(texts))], Usage(input=counted)

@@ -13,11 +13,11 @@ import openai
 from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
 
 from pipeline.models.base import ModelProfile, ModelUnavailable
-from pipeline.models.likelihood import NoScore
+from pipeline.models.likelihood import ScoreUnavailable
 from pipeline.models.providers.http import (
     call_headers,
-    failure,
-    sendable,
+    error_for_status,
+    replace_surrogates,
 )
 from pipeline.models.providers.openai_client import connect
 from pipeline.types import Usage
@@ -26,8 +26,8 @@ SILENCE_SECONDS = 120.0
 """How long the server may send nothing: it writes one token, and reads one edit."""
 _ALTERNATIVES = 20
 """The most that the protocol lets one ask for beside each token."""
-_NOTHING: Mapping[str, object] = MappingProxyType({})
-_OF_THE_PROMPT: Mapping[str, object] = MappingProxyType(
+_NO_EXTRA: Mapping[str, object] = MappingProxyType({})
+_PROMPT_LOGPROBS: Mapping[str, object] = MappingProxyType(
     {"prompt_logprobs": 0, "add_generation_prompt": False, "continue_final_message": True}
 )
 """vLLM's own: the log-probability of each token of the prompt, which ends with our answer."""
@@ -65,10 +65,10 @@ class OpenAILikelihood:
             for token in (choice.logprobs.content or [])[:1] if choice.logprobs else []:
                 for one in token.top_logprobs or [token]:
                     name = one.token.strip()
-                    chances[name] = chances.get(name, 0.0) + _chance(one.logprob)
+                    chances[name] = chances.get(name, 0.0) + _probability(one.logprob)
         if not any(chances.values()):
-            raise NoScore(f"{self._service} gave no log-probabilities.")
-        return {name: math.log(chance) for name, chance in chances.items() if chance}, _usage(
+            raise ScoreUnavailable(f"{self._service} gave no log-probabilities.")
+        return {name: math.log(chance) for name, chance in chances.items() if chance}, _to_usage(
             answer
         )
 
@@ -78,22 +78,24 @@ class OpenAILikelihood:
         The prompt that ends before the answer tells how many of the tokens are the question's, so
         no tokenizer is needed. https://docs.vllm.ai/en/latest/api/vllm/sampling_params.html
         """
-        asked: list[ChatCompletionMessageParam] = [{"role": "user", "content": sendable(question)}]
+        asked: list[ChatCompletionMessageParam] = [
+            {"role": "user", "content": replace_surrogates(question)}
+        ]
         before = await self._ask(asked, call)
         whole = await self._ask(
-            [*asked, {"role": "assistant", "content": sendable(text)}],
+            [*asked, {"role": "assistant", "content": replace_surrogates(text)}],
             call,
-            beyond=_OF_THE_PROMPT,
+            extra=_PROMPT_LOGPROBS,
         )
         tokens = cast(object, (whole.model_extra or {}).get("prompt_logprobs"))
         skipped = before.usage.prompt_tokens if before.usage else 0
         if not isinstance(tokens, list) or not 0 < skipped < len(cast(list[object], tokens)):
-            raise NoScore(f"{self._service} gave no log-probabilities of the prompt.")
-        values = [_of_token(token) for token in cast(list[object], tokens)[skipped:]]
+            raise ScoreUnavailable(f"{self._service} gave no log-probabilities of the prompt.")
+        values = [_token_logprob(token) for token in cast(list[object], tokens)[skipped:]]
         known = [value for value in values if value is not None]
         if len(known) < len(values):
-            raise NoScore(f"{self._service} gave log-probabilities that are no numbers.")
-        return sum(known), _usage(before) + _usage(whole)
+            raise ScoreUnavailable(f"{self._service} gave log-probabilities that are no numbers.")
+        return sum(known), _to_usage(before) + _to_usage(whole)
 
     async def _ask(
         self,
@@ -101,7 +103,7 @@ class OpenAILikelihood:
         call: str,
         *,
         top_logprobs: int = 0,
-        beyond: Mapping[str, object] = _NOTHING,
+        extra: Mapping[str, object] = _NO_EXTRA,
     ) -> ChatCompletion:
         try:
             found = cast(
@@ -114,23 +116,23 @@ class OpenAILikelihood:
                     logprobs=True if top_logprobs else openai.omit,
                     top_logprobs=top_logprobs or openai.omit,
                     extra_headers=call_headers(call),
-                    extra_body=dict(beyond) if beyond else None,
+                    extra_body=dict(extra) if extra else None,
                 ),
             )
         except openai.APIStatusError as error:
-            raise failure(self._service, error.status_code) from error
+            raise error_for_status(self._service, error.status_code) from error
         except (openai.APIError, httpx2.TransportError, ValueError) as error:
             raise ModelUnavailable(f"{self._service} cannot be reached, or hung up.") from error
         if not isinstance(found, ChatCompletion) or not cast(object, found.choices):
-            raise NoScore(f"{self._service} does not speak chat completions.")
+            raise ScoreUnavailable(f"{self._service} does not speak chat completions.")
         return found
 
 
-def _chance(logprob: float) -> float:
+def _probability(logprob: float) -> float:
     return math.exp(min(logprob, 0.0)) if math.isfinite(logprob) else 0.0
 
 
-def _of_token(token: object) -> float | None:
+def _token_logprob(token: object) -> float | None:
     """The log-probability of the token that stands in the prompt: the first that is listed."""
     if not isinstance(token, Mapping):
         return None
@@ -144,7 +146,7 @@ def _of_token(token: object) -> float | None:
     return None
 
 
-def _usage(answer: ChatCompletion) -> Usage:
+def _to_usage(answer: ChatCompletion) -> Usage:
     counted = answer.usage
     return (
         Usage(input=counted.prompt_tokens, output=counted.completion_tokens) if counted else Usage()

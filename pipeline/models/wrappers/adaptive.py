@@ -10,32 +10,32 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
 from pipeline.models.base import Model, ModelUnavailable, Reply
-from pipeline.models.wrappers.base import Question, Wrapper
-from pipeline.models.wrappers.throttled import WAITS
+from pipeline.models.wrappers.base import ModelRequest, ModelWrapper
+from pipeline.models.wrappers.throttled import RETRY_WAITS
 
-_START = 4
-_TRIES = 12
+_INITIAL_SIZE = 4
+_MAX_ATTEMPTS = 12
 """However well others are served, a question that fails so often is given up."""
 
 
-class Window:
+class ConcurrencyWindow:
     """How many calls one server gets at once. Several models may share it."""
 
-    def __init__(self, most: int, *, start: int = _START) -> None:
+    def __init__(self, most: int, *, start: int = _INITIAL_SIZE) -> None:
         self.size = float(min(start, most))
         """Between 1 and `most`; the calls in flight never exceed it, rounded down."""
         self.served = 0
         """How many calls were answered so far."""
         self._most = most
         self._running = self._waiting = 0
-        self._begun = 0
-        self._shrunk = 0
+        self._started = 0
+        self._started_at_shrink = 0
         """How many calls had begun when it was last made smaller."""
         self._room = asyncio.Condition()
 
     @asynccontextmanager
     async def slot(self) -> AsyncGenerator[int]:
-        """Waits for room; gives the call's number, for `served_well` and `overloaded`."""
+        """Waits for room; gives the call's number, for `record_success` and `record_overload`."""
         async with self._room:
             self._waiting += 1
             try:
@@ -43,8 +43,8 @@ class Window:
             finally:
                 self._waiting -= 1
             self._running += 1
-            self._begun += 1
-            number = self._begun
+            self._started += 1
+            number = self._started
         try:
             yield number
         finally:
@@ -52,29 +52,33 @@ class Window:
             async with self._room:
                 self._room.notify(max(0, int(self.size) - self._running))
 
-    def served_well(self) -> None:
+    def record_success(self) -> None:
         """Grow: by one a call until the server was first too busy, then by one a round of calls."""
         self.served += 1
         # Otherwise it is not the window that holds us back.
         if self._waiting or self._running >= int(self.size):
-            self.size = min(self._most, self.size + (1 / self.size if self._shrunk else 1))
+            self.size = min(
+                self._most, self.size + (1 / self.size if self._started_at_shrink else 1)
+            )
 
-    def overloaded(self, number: int) -> None:
+    def record_overload(self, number: int) -> None:
         """Halve, once for all the calls that were in flight together."""
-        if number > self._shrunk:
-            self._shrunk = self._begun
+        if number > self._started_at_shrink:
+            self._started_at_shrink = self._started
             self.size = max(1.0, self.size / 2)
 
 
-class Adaptive(Wrapper):
-    """A `Model` whose calls wait for room in a `Window` and come back when the server is busy."""
+class AdaptiveModel(ModelWrapper):
+    """A `Model` whose calls wait for room in a `ConcurrencyWindow` and come back when the server is busy."""
 
-    def __init__(self, model: Model, window: Window, *, waits: Sequence[float] = WAITS) -> None:
+    def __init__(
+        self, model: Model, window: ConcurrencyWindow, *, waits: Sequence[float] = RETRY_WAITS
+    ) -> None:
         super().__init__(model)
         self._window = window
         self._waits = tuple(waits)
 
-    async def answer(self, question: Question) -> Reply:
+    async def answer(self, request: ModelRequest) -> Reply:
         """ModelUnavailable is raised after every wait when nobody was served meanwhile: then the
         server is away, and not merely busy.
         """
@@ -83,15 +87,15 @@ class Adaptive(Wrapper):
         while True:
             async with self._window.slot() as number:
                 try:
-                    reply = await question.put_to(self.model)
+                    reply = await request.send_to(self.model)
                 except ModelUnavailable:
-                    self._window.overloaded(number)
+                    self._window.record_overload(number)
                     tries += 1
                     failures = 1 if self._window.served > served else failures + 1
-                    if failures > len(self._waits) or tries >= _TRIES:
+                    if failures > len(self._waits) or tries >= _MAX_ATTEMPTS:
                         raise
                 else:
-                    self._window.served_well()
+                    self._window.record_success()
                     return reply
             served = self._window.served
             await asyncio.sleep(self._waits[failures - 1])

@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pipeline.models.base import Form, Message, Model, ModelProfile, Reply
+from pipeline.models.base import Message, Model, ModelProfile, Reply, ReplyFormat
 
 
 @dataclass(frozen=True)
-class Question:
+class ModelRequest:
     """The arguments of `Model.complete`."""
 
     system: str
@@ -18,18 +18,18 @@ class Question:
     call: str
     temperature: float | None = None
     max_tokens: int | None = None
-    form: Form | None = None
+    form: ReplyFormat | None = None
 
     @property
-    def opening(self) -> bool:
+    def is_opening(self) -> bool:
         """Whether it begins a conversation."""
         return all(message.role == "user" for message in self.messages)
 
-    def at_most(self, tokens: int) -> Question:
+    def with_max_tokens(self, tokens: int) -> ModelRequest:
         """The same, with a reply of at most `tokens`."""
         return replace(self, max_tokens=tokens)
 
-    async def put_to(self, model: Model) -> Reply:
+    async def send_to(self, model: Model) -> Reply:
         """What `model` says to it. Raises as `Model.complete`."""
         return await model.complete(
             self.system,
@@ -41,7 +41,7 @@ class Question:
         )
 
 
-class Answering(ABC):
+class ModelAdapter(ABC):
     """A `Model` that takes each question as one value."""
 
     @property
@@ -56,18 +56,20 @@ class Answering(ABC):
         call: str,
         temperature: float | None = None,
         max_tokens: int | None = None,
-        form: Form | None = None,
+        form: ReplyFormat | None = None,
     ) -> Reply:
         """See `Model.complete`, and the class for what else it does and raises."""
-        said = tuple(messages)
-        return await self.answer(Question(system, said, call, temperature, max_tokens, form))
+        conversation = tuple(messages)
+        return await self.answer(
+            ModelRequest(system, conversation, call, temperature, max_tokens, form)
+        )
 
     @abstractmethod
-    async def answer(self, question: Question) -> Reply:
+    async def answer(self, request: ModelRequest) -> Reply:
         """Raises as `Model.complete`."""
 
 
-class Wrapper(Answering):
+class ModelWrapper(ModelAdapter):
     """A `Model` around another. Subclasses say in `answer` what they do differently."""
 
     def __init__(self, model: Model) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 
 from pipeline.models.base import Model, Reply
-from pipeline.models.wrappers.base import Question, Wrapper
+from pipeline.models.wrappers.base import ModelRequest, ModelWrapper
 
 
-class HeadStart(Wrapper):
+class CacheWarmup(ModelWrapper):
     """A model whose first call runs alone, so that a prompt cache is written once, then read.
 
     Providers make a cached prefix visible when the call that wrote it answers; calls side by side
@@ -17,14 +17,14 @@ class HeadStart(Wrapper):
 
     def __init__(self, model: Model) -> None:
         super().__init__(model)
-        self._begun = False
+        self._started = False
         self._done = asyncio.Event()
 
-    async def answer(self, question: Question) -> Reply:
-        first, self._begun = not self._begun, True
+    async def answer(self, request: ModelRequest) -> Reply:
+        first, self._started = not self._started, True
         if not first:
             await self._done.wait()
         try:
-            return await question.put_to(self.model)
+            return await request.send_to(self.model)
         finally:
             self._done.set()

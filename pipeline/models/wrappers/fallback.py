@@ -13,16 +13,16 @@ from pipeline.models.base import (
     ModelUnavailable,
     Reply,
 )
-from pipeline.models.wrappers.base import Answering, Question
+from pipeline.models.wrappers.base import ModelAdapter, ModelRequest
 
-REST_SECONDS = 300.0
+COOLDOWN_SECONDS = 300.0
 """How long a model that was down is left alone, so that not every question waits for it first."""
 
 
-class Fallback(Answering):
+class FallbackModel(ModelAdapter):
     """The first of several models that answers; a conversation may move between them.
 
-    A model that is down (ModelUnavailable, after the waits of `Throttled`) rests for a while; one
+    A model that is down (ModelUnavailable, after the waits of `ThrottledModel`) rests for a while; one
     that the service does not know (ModelRetired) is not asked again. A conversation that the next
     one cannot hold ends nothing: then the failure of the model that could hold it is raised.
     """
@@ -33,7 +33,7 @@ class Fallback(Answering):
         """`models` in order of preference, at least one; `clock` gives seconds."""
         self._models = tuple(models)
         self._clock = clock
-        self._rests_until = [0.0] * len(self._models)
+        self._cooldown_until = [0.0] * len(self._models)
 
     @property
     def profile(self) -> ModelProfile:
@@ -42,21 +42,23 @@ class Fallback(Answering):
         window = min(model.profile.window for model in self._models)
         return first.model_copy(update={"window": window})
 
-    async def answer(self, question: Question) -> Reply:
+    async def answer(self, request: ModelRequest) -> Reply:
         """Raises as `Model.complete`: of several failures the first."""
         failed: ModelUnavailable | ModelRetired | None = None
         for i in self._order():
             try:
-                reply = await question.put_to(self._models[i])
+                reply = await request.send_to(self._models[i])
             except (ModelUnavailable, ModelRetired) as error:
                 passes = isinstance(error, ModelUnavailable)
-                self._rests_until[i] = self._clock() + REST_SECONDS if passes else float("inf")
-                failed = _first(failed, error)
+                self._cooldown_until[i] = (
+                    self._clock() + COOLDOWN_SECONDS if passes else float("inf")
+                )
+                failed = _failure_to_raise(failed, error)
             except ContextTooLong:
                 if failed is None:
                     raise
             else:
-                self._rests_until[i] = 0.0
+                self._cooldown_until[i] = 0.0
                 return reply
         assert failed is not None
         raise failed
@@ -64,10 +66,10 @@ class Fallback(Answering):
     def _order(self) -> list[int]:
         """Those that do not rest, then the others, so that each is tried before giving up."""
         now = self._clock()
-        return sorted(range(len(self._models)), key=lambda i: (self._rests_until[i] > now, i))
+        return sorted(range(len(self._models)), key=lambda i: (self._cooldown_until[i] > now, i))
 
 
-def _first(
+def _failure_to_raise(
     failed: ModelUnavailable | ModelRetired | None, error: ModelUnavailable | ModelRetired
 ) -> ModelUnavailable | ModelRetired:
     """What passes by itself is worth waiting for; what does not is told only if all are so."""

@@ -9,17 +9,17 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from pipeline.budget import CALL_SECONDS, Budget, Purse, Reservation, Wish
-from pipeline.concurrency import apart
+from pipeline.budget import CALL_SECONDS, Budget, CostBounds, Reservation, SharedBudget
+from pipeline.concurrency import shield
 from pipeline.models.base import Model, ModelError, ModelProfile, Reply, usage_of
-from pipeline.models.destinations import UNKNOWN
-from pipeline.models.wrappers.base import Question, Wrapper
+from pipeline.models.destinations import UNKNOWN_HOST
+from pipeline.models.wrappers.base import ModelRequest, ModelWrapper
 from pipeline.store import Store
 from pipeline.types import Account, Usage
 
 BYTES_PER_TOKEN = 2
 """Fewer than any tokenizer needs for a long text, so that a prompt is never dearer than guessed."""
-USUAL_REPLY = 8_000
+TYPICAL_REPLY_TOKENS = 8_000
 """Tokens that nearly every reply keeps to."""
 _ROUNDING = 1e-9
 T = TypeVar("T")
@@ -33,13 +33,13 @@ class Ledger(BaseModel):
 
     accounts: tuple[Account, ...] = ()
     sent_to: tuple[str, ...] = ()
-    """The hosts that code was sent to, or was about to be; `UNKNOWN` among them where one is."""
+    """The hosts that code was sent to, or was about to be; `UNKNOWN_HOST` among them where one is."""
 
     @property
     def dollars(self) -> float:
         return sum(account.dollars for account in self.accounts)
 
-    def plus(
+    def with_call(
         self, call: str, model: str, usage: Usage, dollars: float, price_note: str = ""
     ) -> Ledger:
         """With one more call; its stage is what stands before the slash of `call`."""
@@ -57,7 +57,7 @@ class Ledger(BaseModel):
         )
         return Ledger(accounts=tuple(lines.values()), sent_to=self.sent_to)
 
-    def sending(self, hosts: Iterable[str]) -> Ledger:
+    def with_destinations(self, hosts: Iterable[str]) -> Ledger:
         return self.model_copy(update={"sent_to": tuple(dict.fromkeys((*self.sent_to, *hosts)))})
 
 
@@ -65,28 +65,28 @@ class Meter:
     """The accounts and the budget of one run, shared by all its models."""
 
     def __init__(
-        self, store: Store, ceiling: float, ledger: Ledger, purse: Purse | None = None
+        self, store: Store, ceiling: float, ledger: Ledger, shared: SharedBudget | None = None
     ) -> None:
         """`ceiling` in US dollars. To go on from what was spent before, use `open`."""
         self.ledger = ledger
-        self.budget = Budget(ceiling, spent=ledger.dollars, purse=purse)
+        self.budget = Budget(ceiling, spent=ledger.dollars, shared=shared)
         self._store = store
         self._saving = asyncio.Lock()
 
     @classmethod
-    async def open(cls, store: Store, ceiling: float, purse: Purse | None = None) -> Meter:
+    async def open(cls, store: Store, ceiling: float, shared: SharedBudget | None = None) -> Meter:
         """The meter of the run kept in `store`, with what it spent before a crash."""
         ledger = await store.load(LEDGER_KEY, Ledger) or Ledger()
         if ledger.accounts and not ledger.sent_to:  # an older Capuchin's, which did not note it
-            ledger = ledger.sending([UNKNOWN])
-        return cls(store, ceiling, ledger, purse)
+            ledger = ledger.with_destinations([UNKNOWN_HOST])
+        return cls(store, ceiling, ledger, shared)
 
     def accounts(self) -> tuple[Account, ...]:
         return self.ledger.accounts
 
-    async def sends(self, hosts: Iterable[str]) -> None:
+    async def record_destinations(self, hosts: Iterable[str]) -> None:
         """Note where code goes, before it does: what is asked and fails was sent all the same."""
-        noted = self.ledger.sending(tuple(hosts) or [UNKNOWN])
+        noted = self.ledger.with_destinations(tuple(hosts) or [UNKNOWN_HOST])
         if noted != self.ledger:
             self.ledger = noted
             async with self._saving:
@@ -96,19 +96,19 @@ class Meter:
         self, call: str, model: str, usage: Usage, dollars: float, price_note: str = ""
     ) -> None:
         """Count one call, and keep the count before anybody sees its reply."""
-        self.ledger = self.ledger.plus(call, model, usage, dollars, price_note)
+        self.ledger = self.ledger.with_call(call, model, usage, dollars, price_note)
         async with self._saving:  # an older ledger may never be written over a newer one
             await self._store.save(LEDGER_KEY, self.ledger)
 
 
-class Metered(Wrapper):
+class MeteredModel(ModelWrapper):
     """A `Model` whose calls are paid from a `Meter`.
 
     Raises BudgetSpent before anything is sent when what is left may be too little. Where it is
     enough for a reply of usual length only, the reply may be no longer than that: the ceiling is
     passed by no call, also when several run at a time.
 
-    Put it inside `Throttled`, so that each attempt of a retried call is checked and counted.
+    Put it inside `ThrottledModel`, so that each attempt of a retried call is checked and counted.
     """
 
     def __init__(self, model: Model, meter: Meter, *, seconds: float = CALL_SECONDS) -> None:
@@ -117,45 +117,47 @@ class Metered(Wrapper):
         self._meter = meter
         self._seconds = seconds
 
-    async def answer(self, question: Question) -> Reply:
+    async def answer(self, request: ModelRequest) -> Reply:
         """A call that failed or was cancelled after the service had counted tokens is counted too,
         under the name that was asked for; a reply under the name that the service answered with.
         """
-        prompt = self._prompt(question)
-        async with self._meter.budget.reserved(self._wish(question, prompt)) as slip:
-            await self._meter.sends(self.profile.sent_to)
+        prompt = self._prompt_dollars(request)
+        async with self._meter.budget.reserve(self._cost_bounds(request, prompt)) as reservation:
+            await self._meter.record_destinations(self.profile.sent_to)
             try:
-                reply = await self._capped(question, slip.granted - prompt).put_to(self.model)
+                reply = await self._cap_reply(request, reservation.dollars - prompt).send_to(
+                    self.model
+                )
             except (ModelError, asyncio.CancelledError) as error:
                 usage = usage_of(error)
                 if usage is not None:
-                    await apart(self._count(slip, question.call, self.profile.name, usage))
+                    await shield(self._count(reservation, request.call, self.profile.name, usage))
                 raise
-            await self._count(slip, question.call, reply.model, reply.usage)
+            await self._count(reservation, request.call, reply.model, reply.usage)
             return reply
 
-    def _prompt(self, question: Question) -> float:
+    def _prompt_dollars(self, request: ModelRequest) -> float:
         """US dollars at most for what is sent."""
-        texts = [question.system, *(message.text for message in question.messages)]
+        texts = [request.system, *(message.text for message in request.messages)]
         return prompt_dollars(self.profile, texts)
 
-    def _wish(self, question: Question, prompt: float) -> Wish:
-        longest = question.max_tokens or self.profile.max_output
-        usual = min(longest, USUAL_REPLY + self.profile.thinking_tokens)
+    def _cost_bounds(self, request: ModelRequest, prompt: float) -> CostBounds:
+        longest = request.max_tokens or self.profile.max_output
+        usual = min(longest, TYPICAL_REPLY_TOKENS + self.profile.thinking_tokens)
         least, most = (self.profile.price.of(Usage(output=n)) for n in (usual, longest))
-        return Wish(prompt + least, prompt + most, self._seconds)
+        return CostBounds(prompt + least, prompt + most, self._seconds)
 
-    def _capped(self, question: Question, dollars: float) -> Question:
+    def _cap_reply(self, request: ModelRequest, dollars: float) -> ModelRequest:
         """With a reply that costs no more than `dollars`, if the longest would."""
-        longest = question.max_tokens or self.profile.max_output
+        longest = request.max_tokens or self.profile.max_output
         if self.profile.price.of(Usage(output=longest)) <= dollars * (1 + _ROUNDING):
-            return question
+            return request
         tokens = int(dollars * (1 + _ROUNDING) / self.profile.price.of(Usage(output=1)))
-        return question.at_most(max(1, tokens))
+        return request.with_max_tokens(max(1, tokens))
 
-    async def _count(self, slip: Reservation, call: str, model: str, usage: Usage) -> None:
+    async def _count(self, reservation: Reservation, call: str, model: str, usage: Usage) -> None:
         dollars = self.profile.price.of(usage)
-        await slip.settle(dollars)
+        await reservation.settle(dollars)
         await self._meter.add(call, model, usage, dollars, self.profile.price_note)
 
 
@@ -165,25 +167,25 @@ def prompt_dollars(profile: ModelProfile, texts: Iterable[str]) -> float:
     return max(profile.price.input, profile.price.cache_write) * tokens / 1_000_000
 
 
-async def paid(
+async def run_metered(
     meter: Meter,
     profile: ModelProfile,
-    asked: Coroutine[Any, Any, tuple[T, Usage]],
+    call: Coroutine[Any, Any, tuple[T, Usage]],
     *,
     stage: str,
     texts: Iterable[str],
 ) -> T:
-    """What comes of `asked`, a question of `texts` that no `Model` is put, its price set aside
+    """What comes of `call`, a question of `texts` that no `Model` is put, its price set aside
     before and counted after.
 
     Raises BudgetSpent, before anything is sent.
     """
     dollars = prompt_dollars(profile, texts)
-    with closing(asked):  # it is never begun where the money is spent
-        async with meter.budget.reserved(Wish(dollars, dollars)) as slip:
-            await meter.sends(profile.sent_to)
-            value, usage = await asked
+    with closing(call):  # it is never begun where the money is spent
+        async with meter.budget.reserve(CostBounds(dollars, dollars)) as reservation:
+            await meter.record_destinations(profile.sent_to)
+            value, usage = await call
             cost = profile.price.of(usage)
-            await slip.settle(cost)
+            await reservation.settle(cost)
             await meter.add(stage, profile.name, usage, cost, profile.price_note)
     return value

@@ -6,31 +6,31 @@ import asyncio
 from collections.abc import Sequence
 
 from pipeline.models.base import Model, ModelUnavailable, Reply
-from pipeline.models.wrappers.base import Question, Wrapper
+from pipeline.models.wrappers.base import ModelRequest, ModelWrapper
 
-WAITS = (1.0, 4.0, 15.0)
+RETRY_WAITS = (1.0, 4.0, 15.0)
 """Seconds before each further attempt, beside the two quick retries of the SDK itself."""
 
 
-class Throttled(Wrapper):
+class ThrottledModel(ModelWrapper):
     """A `Model` with at most `limit` calls in flight; ModelUnavailable only after every wait.
 
     Give several the same semaphore and they share its slots.
     """
 
     def __init__(
-        self, model: Model, limit: int | asyncio.Semaphore, *, waits: Sequence[float] = WAITS
+        self, model: Model, limit: int | asyncio.Semaphore, *, waits: Sequence[float] = RETRY_WAITS
     ) -> None:
         super().__init__(model)
         self._slots = asyncio.Semaphore(limit) if isinstance(limit, int) else limit
         self._waits = tuple(waits)
 
-    async def answer(self, question: Question) -> Reply:
+    async def answer(self, request: ModelRequest) -> Reply:
         # The slot is kept while waiting: a service in trouble shall hear less of us, not more.
         async with self._slots:
             for wait in self._waits:
                 try:
-                    return await question.put_to(self.model)
+                    return await request.send_to(self.model)
                 except ModelUnavailable:
                     await asyncio.sleep(wait)
-            return await question.put_to(self.model)
+            return await request.send_to(self.model)

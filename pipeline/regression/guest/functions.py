@@ -13,7 +13,7 @@ from .record import ROOT, write
 _SKIPPED = ("site-packages", "dist-packages", ".tox", ".venv", "node_modules")
 
 
-class Functions:
+class FunctionTracer:
     """Sees every call between `begin` and `end`, unless somebody else traces already."""
 
     def __init__(self) -> None:
@@ -25,8 +25,8 @@ class Functions:
         if sys.gettrace() is not None:
             return False
         self._seen = {}
-        threading.settrace(self._called)
-        sys.settrace(self._called)
+        threading.settrace(self._trace)
+        sys.settrace(self._trace)
         return True
 
     def end(self, name: str) -> None:
@@ -35,7 +35,7 @@ class Functions:
         seen = [self._number(code) for code in list(self._seen.values())]
         write("ran", name, os.getpid(), [number for number in seen if number])
 
-    def _called(self, frame: FrameType, event: str, value: Any) -> None:  # noqa: ARG002
+    def _trace(self, frame: FrameType, event: str, value: Any) -> None:  # noqa: ARG002
         code = frame.f_code
         self._seen[id(code)] = code  # by identity: a code object's hash reads all of it
 

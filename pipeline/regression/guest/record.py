@@ -15,16 +15,16 @@ LONGEST = 500
 
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 _CLOCK = re.compile(r"\d{1,2}:\d\d:\d\d(?:\.\d+)?")
-_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
-def stable(name: str) -> str:
+def stable_name(name: str) -> str:
     """A test's name on one line, without addresses of objects and times of day.
 
     Those differ from run to run.
     """
     name = _CLOCK.sub("0:00:00", _ADDRESS.sub("0x", name))
-    return _UNSEEN.sub(lambda m: ascii(m.group())[1:-1], name)[:LONGEST]
+    return _UNPRINTABLE.sub(lambda m: ascii(m.group())[1:-1], name)[:LONGEST]
 
 
 def write(kind: str, *values: Any) -> None:
@@ -43,14 +43,14 @@ def write(kind: str, *values: Any) -> None:
         return  # a test without files, or a full disk: what is missing counts as not passed
 
 
-def relative(path: Any) -> str:
+def relative_path(path: Any) -> str:
     """`path` from the root of the checkout; empty for one outside of it."""
     full = os.path.realpath(str(path))
     root = os.path.realpath(ROOT) + os.sep
     return full[len(root) :].replace(os.sep, "/") if full.startswith(root) else ""
 
 
-def _read_wanted() -> dict[str, Any]:
+def _read_request() -> dict[str, Any]:
     try:
         with open(os.path.join(FOLDER, "wanted.json"), encoding="ascii") as file:
             found: dict[str, Any] = json.load(file)
@@ -59,20 +59,20 @@ def _read_wanted() -> dict[str, Any]:
         return {}
 
 
-class Wanted:
+class CollectionFilter:
     """Which tests are to be run."""
 
     def __init__(self) -> None:
-        said = _read_wanted()
-        self.tests = None if said.get("tests") is None else frozenset(said["tests"])
-        self.files = None if said.get("files") is None else frozenset(said["files"])
-        self.functions = bool(said.get("functions"))
+        request = _read_request()
+        self.tests = None if request.get("tests") is None else frozenset(request["tests"])
+        self.files = None if request.get("files") is None else frozenset(request["files"])
+        self.functions = bool(request.get("functions"))
 
-    def test(self, name: str) -> bool:
+    def accepts_test(self, name: str) -> bool:
         if self.tests is None:
             return True
         # pytest-xdist puts @group behind names in its workers only.
-        return stable(name) in self.tests or stable(name.rpartition("@")[0]) in self.tests
+        return stable_name(name) in self.tests or stable_name(name.rpartition("@")[0]) in self.tests
 
-    def file(self, path: Any) -> bool:
-        return self.files is None or relative(path) in self.files
+    def accepts_file(self, path: Any) -> bool:
+        return self.files is None or relative_path(path) in self.files

@@ -8,29 +8,29 @@ import unittest
 from collections.abc import Iterator
 from typing import Any
 
-from .functions import Functions
-from .record import Wanted, relative, stable, write
+from .functions import FunctionTracer
+from .record import CollectionFilter, relative_path, stable_name, write
 
-_WANTED = Wanted()
-_FUNCTIONS = Functions()
+_FILTER = CollectionFilter()
+_TRACER = FunctionTracer()
 
 
-class Result(unittest.TextTestResult):
+class RecordingResult(unittest.TextTestResult):
     _began = 0.0
-    _seeing = False
+    _tracing = False
     _outcome = ""
 
     def startTest(self, test: unittest.TestCase) -> None:
         super().startTest(test)
-        write("start", stable(test.id()), relative(_file(test)), time.time())
+        write("start", stable_name(test.id()), relative_path(_source_file(test)), time.time())
         self._outcome = "passed"
         self._began = time.perf_counter()
-        self._seeing = _WANTED.functions and _FUNCTIONS.begin()
+        self._tracing = _FILTER.functions and _TRACER.begin()
 
     def stopTest(self, test: unittest.TestCase) -> None:
-        name = stable(test.id())
-        if self._seeing:
-            _FUNCTIONS.end(name)
+        name = stable_name(test.id())
+        if self._tracing:
+            _TRACER.end(name)
         write("phase", name, "call", self._outcome, time.perf_counter() - self._began)
         super().stopTest(test)
 
@@ -38,7 +38,7 @@ class Result(unittest.TextTestResult):
         super().addError(test, err)
         self._outcome = "failed"
         if not hasattr(test, "_testMethodName"):  # setUpClass or setUpModule: no test began
-            write("collect", stable(test.id()))
+            write("collect", stable_name(test.id()))
 
     def addFailure(self, test: unittest.TestCase, err: Any) -> None:
         super().addFailure(test, err)
@@ -58,29 +58,33 @@ class Result(unittest.TextTestResult):
         self._outcome = "failed"
 
 
-class Runner(unittest.TextTestRunner):
-    def _makeResult(self) -> Result:
-        return Result(self.stream, self.descriptions, self.verbosity)
+class FilteringRunner(unittest.TextTestRunner):
+    def _makeResult(self) -> RecordingResult:
+        return RecordingResult(self.stream, self.descriptions, self.verbosity)
 
     def run(self, test: Any) -> Any:
-        if _WANTED.tests is None and _WANTED.files is None:
+        if _FILTER.tests is None and _FILTER.files is None:
             return super().run(test)
-        kept = [one for one in _each(test) if _WANTED.test(one.id()) and _WANTED.file(_file(one))]
+        kept = [
+            one
+            for one in _flatten(test)
+            if _FILTER.accepts_test(one.id()) and _FILTER.accepts_file(_source_file(one))
+        ]
         return super().run(unittest.TestSuite(kept))
 
 
-def _file(test: Any) -> str:
+def _source_file(test: Any) -> str:
     return getattr(sys.modules.get(type(test).__module__), "__file__", "") or ""
 
 
-def _each(suite: Any) -> Iterator[Any]:
+def _flatten(suite: Any) -> Iterator[Any]:
     if isinstance(suite, unittest.TestSuite):
         for one in suite:
-            yield from _each(one)
+            yield from _flatten(one)
     else:
         yield suite
 
 
 if __name__ == "__main__":
     sys.argv[0] = "python -m unittest"
-    unittest.main(module=None, testRunner=Runner)
+    unittest.main(module=None, testRunner=FilteringRunner)

@@ -29,18 +29,18 @@ def main() -> None:
     request = json.loads(zlib.decompress(base64.b64decode("".join(sys.argv[1:]))))
     began = time.time()
     with tempfile.TemporaryDirectory() as folder:
-        environment = _prepared(request, folder)
+        environment = _prepare(request, folder)
         end = _run(request, environment)
         sys.stdout.flush()
-        _send(request["mark"], "records", _records(folder), MOST_SENT)
+        _send(request["mark"], "records", _read_records(folder), MOST_SENT)
         left = MOST_SENT
-        for document in _documents(folder, began - 1):
+        for document in _find_documents(folder, began - 1):
             left -= _send(request["mark"], "junit", document, left)
         _send(request["mark"], "end", json.dumps(end).encode(), MOST_SENT)
     sys.exit(end["code"] if end["code"] is not None else 128)
 
 
-def _prepared(request: dict[str, Any], folder: str) -> dict[str, str]:
+def _prepare(request: dict[str, Any], folder: str) -> dict[str, str]:
     package = os.path.join(folder, "capuchin_inside")
     os.mkdir(package)
     files = {os.path.join(package, name): text for name, text in request["files"].items()}
@@ -87,7 +87,7 @@ def _run(request: dict[str, Any], environment: dict[str, str]) -> dict[str, Any]
     }
 
 
-def _records(folder: str) -> bytes:
+def _read_records(folder: str) -> bytes:
     """What was recorded: without the functions, if that is too much with them."""
     try:
         with open(os.path.join(folder, "records"), "rb") as file:
@@ -100,7 +100,7 @@ def _records(folder: str) -> bytes:
     return b"\n".join(line for line in lines if not line.startswith((b'["ran"', b'["function"')))
 
 
-def _documents(folder: str, since: float) -> list[bytes]:
+def _find_documents(folder: str, since: float) -> list[bytes]:
     """The JUnit files that the command wrote."""
     found: list[bytes] = []
     left = MOST_XML
@@ -108,14 +108,14 @@ def _documents(folder: str, since: float) -> list[bytes]:
         folders[:] = [name for name in folders if name not in _SKIPPED]
         for name in names:
             path = os.path.join(top, name)
-            document = _document(path, since, left) if name.endswith(".xml") else b""
+            document = _read_document(path, since, left) if name.endswith(".xml") else b""
             if document:
                 found.append(document)
                 left -= len(document)
     return found[:50]
 
 
-def _document(path: str, since: float, most: int) -> bytes:
+def _read_document(path: str, since: float, most: int) -> bytes:
     try:
         facts = os.lstat(path)
         if facts.st_mtime < since or facts.st_size > most or not os.path.isfile(path):

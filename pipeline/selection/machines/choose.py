@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.machine import Attempt, Machine, State
+from pipeline.machine import Machine, ReplyKind, State
 from pipeline.models.base import Model
 from pipeline.options import Options
 from pipeline.replies import Malformed, Tag, only_tag
-from pipeline.selection.machines.discriminate import choice
+from pipeline.selection.machines.discriminate import parse_choice
 from pipeline.types import Issue, SourceFile
 from prompts import render
 
 
-class AskingState(State):
+class ChoosingState(State):
     chosen: int = 0
     """Index of a candidate. They come best voted first, so saying nothing means the first."""
 
 
-class AskingMachine(Machine[AskingState]):
+class ChoosingMachine(Machine[ChoosingState]):
     """Replies: `<choice>` with a candidate's number, from 1. Further turns only mend the form."""
 
     def __init__(
@@ -40,20 +40,20 @@ class AskingMachine(Machine[AskingState]):
     def system(self) -> str:
         return render("choosing/system")
 
-    def start(self) -> AskingState:
+    def start(self) -> ChoosingState:
         pending = render("choosing/write", issue=self._issue, files=self._files, diffs=self._diffs)
-        return AskingState(pending=pending)
+        return ChoosingState(pending=pending)
 
-    async def read(self, state: AskingState, reply: str) -> Attempt | Malformed:
+    async def read(self, state: ChoosingState, reply: str) -> ReplyKind | Malformed:
         match only_tag(reply, "choice"):
             case Malformed() as malformed:
                 return malformed
             case Tag(_, body):
-                number = choice(body, len(self._diffs))
+                number = parse_choice(body, len(self._diffs))
                 if isinstance(number, Malformed):
                     return number
                 state.chosen = number
-                return Attempt.APPROVED
+                return ReplyKind.APPROVED
 
-    async def execute(self, state: AskingState) -> None:
+    async def execute(self, state: ChoosingState) -> None:
         """Nothing is ever run."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from pipeline.concurrency import together
-from pipeline.machine import Attempt, Machine, State
+from pipeline.concurrency import gather_all
+from pipeline.machine import Machine, ReplyKind, State
 from pipeline.models.base import Model
 from pipeline.options import Options
 from pipeline.replies import Malformed, Tag, only_tag
@@ -25,7 +25,7 @@ class Round(Frozen):
     """One for each finalist, in their order."""
 
 
-class SelectingState(State):
+class DiscriminatingState(State):
     script: str = ""
     """The newest script."""
     rounds: list[Round] = Field(default_factory=list[Round])
@@ -33,7 +33,7 @@ class SelectingState(State):
     """Index of a finalist. They come best voted first, so saying nothing means the first."""
 
 
-class SelectingMachine(Machine[SelectingState]):
+class DiscriminatingMachine(Machine[DiscriminatingState]):
     """Replies: `<script>`, then `<script>` or `<choice>` with a candidate's number, from 1."""
 
     def __init__(
@@ -46,7 +46,7 @@ class SelectingMachine(Machine[SelectingState]):
         table: VoteTable,
         finalists: Sequence[int],
         files: Sequence[SourceFile],
-        told: bool = True,
+        show_votes: bool = True,
     ) -> None:
         """`finalists` are candidates of `table`, best first; `files` those that they change.
 
@@ -59,56 +59,56 @@ class SelectingMachine(Machine[SelectingState]):
         self._table = table
         self._finalists = finalists
         self._files = files
-        self._told = told
+        self._show_votes = show_votes
 
     @property
     def system(self) -> str:
         return render("selecting/system", seconds=f"{self._seconds:g}")
 
-    def start(self) -> SelectingState:
+    def start(self) -> DiscriminatingState:
         table = self._table
         candidates = [
             {
                 "diff": table.candidates[c].patch.diff,
-                "cells": [_cell(run) for run in table.runs[c]],
+                "cells": [_cell_text(run) for run in table.runs[c]],
             }
             for c in self._finalists
         ]
         test = table.candidates[self._finalists[0]].test or next(iter(table.tests), None)
-        told = self._told and bool(table.tests)
+        show_votes = self._show_votes and bool(table.tests)
         pending = render(
             "selecting/write",
             issue=self._issue,
             files=self._files,
             candidates=candidates,
-            base=[_cell(run) for run in table.base] if told else [],
+            base=[_cell_text(run) for run in table.base] if show_votes else [],
             script=test.text if test else "",
         )
-        return SelectingState(pending=pending)
+        return DiscriminatingState(pending=pending)
 
-    async def read(self, state: SelectingState, reply: str) -> Attempt | Malformed:
+    async def read(self, state: DiscriminatingState, reply: str) -> ReplyKind | Malformed:
         allowed = ("script", "choice") if state.rounds else ("script",)
         match only_tag(reply, *allowed):
             case Malformed() as malformed:
                 return malformed
             case Tag("choice", body):
-                return self._choose(state, body)
+                return self._parse_choice(state, body)
             case tag:
                 if not tag.body.strip():
                     return Malformed("The <script> block is empty. Send the whole script.")
                 state.script = tag.body + "\n"
-                return Attempt.REVISED
+                return ReplyKind.REVISED
 
-    def _choose(self, state: SelectingState, body: str) -> Attempt | Malformed:
-        number = choice(body, len(self._finalists))
+    def _parse_choice(self, state: DiscriminatingState, body: str) -> ReplyKind | Malformed:
+        number = parse_choice(body, len(self._finalists))
         if isinstance(number, Malformed):
             return number
         state.chosen = number
-        return Attempt.APPROVED
+        return ReplyKind.APPROVED
 
-    async def execute(self, state: SelectingState) -> str:
+    async def execute(self, state: DiscriminatingState) -> str:
         edits = [(self._table.candidates[c].patch.diff,) for c in self._finalists]
-        base, *runs = await together(
+        base, *runs = await gather_all(
             self._sandbox.run_script(state.script, diffs=diffs, seconds=self._seconds)
             for diffs in ((), *edits)
         )
@@ -116,7 +116,7 @@ class SelectingMachine(Machine[SelectingState]):
         return render("selecting/review", base=base, runs=runs)
 
 
-def choice(body: str, count: int) -> int | Malformed:
+def parse_choice(body: str, count: int) -> int | Malformed:
     """The index that a `<choice>` with a number from 1 to `count` means."""
     number = body.strip().lower().removeprefix("candidate").strip(" #.")
     if number not in map(str, range(1, count + 1)):
@@ -127,5 +127,5 @@ def choice(body: str, count: int) -> int | Malformed:
     return int(number) - 1
 
 
-def _cell(run: Execution) -> str:
+def _cell_text(run: Execution) -> str:
     return str(run.exit_code) if run.exit_code is not None else run.ending.value

@@ -8,14 +8,14 @@ from difflib import SequenceMatcher
 from itertools import chain
 
 from pipeline.selection.normalise.brackets import CLOSERS, OPENERS
-from pipeline.selection.normalise.plain_text import Unit
+from pipeline.selection.normalise.plain_text import LogicalLine
 
-_MOST_COMPARED = 40_000
+_MAX_COMPARISONS = 40_000
 """Pairs of lines; a larger region counts as one replaced by the other."""
 
 
 @dataclass(frozen=True)
-class Change:
+class TokenChange:
     """One region of tokens replaced by another, either of which may be empty."""
 
     anchor: tuple[int, int]
@@ -31,18 +31,18 @@ class Change:
     def canonical(self) -> tuple[object, ...]:
         return (self.anchor, self.removed, self.added)
 
-    def renamed(self, names: Mapping[str, str]) -> Change:
+    def with_names(self, names: Mapping[str, str]) -> TokenChange:
         """With local names replaced."""
-        return Change(
+        return TokenChange(
             self.anchor,
             self.removed,
-            substituted(self.added, names),
+            substitute_names(self.added, names),
             self.units_removed,
-            tuple(substituted(unit, names) for unit in self.units_added),
+            tuple(substitute_names(unit, names) for unit in self.units_added),
         )
 
 
-def substituted(tokens: Sequence[str], names: Mapping[str, str]) -> tuple[str, ...]:
+def substitute_names(tokens: Sequence[str], names: Mapping[str, str]) -> tuple[str, ...]:
     """`tokens` with names replaced, except attributes and the names of keyword arguments."""
     result: list[str] = []
     depth = 0
@@ -55,7 +55,9 @@ def substituted(tokens: Sequence[str], names: Mapping[str, str]) -> tuple[str, .
     return tuple(result)
 
 
-def changes(old: Sequence[Unit], new: Sequence[Unit], start: int) -> list[Change]:
+def changes(
+    old: Sequence[LogicalLine], new: Sequence[LogicalLine], start: int
+) -> list[TokenChange]:
     """The changes from `old` to `new`, in order; `start` lines of the file come before `old`."""
     head = 0
     most = min(len(old), len(new))
@@ -67,7 +69,7 @@ def changes(old: Sequence[Unit], new: Sequence[Unit], start: int) -> list[Change
     a, b = old[head : len(old) - tail], new[head : len(new) - tail]
     if not a and not b:
         return []
-    if len(a) * len(b) > _MOST_COMPARED:
+    if len(a) * len(b) > _MAX_COMPARISONS:
         regions = [(0, len(a), 0, len(b))]
     else:
         matcher = SequenceMatcher(None, [u.tokens for u in a], [u.tokens for u in b], False)
@@ -78,22 +80,25 @@ def changes(old: Sequence[Unit], new: Sequence[Unit], start: int) -> list[Change
 
 
 def _change(
-    old: Sequence[Unit], new: Sequence[Unit], region: tuple[int, int, int, int], start: int
-) -> Change:
-    i, j, k, m = _slid(old, new, region)
+    old: Sequence[LogicalLine],
+    new: Sequence[LogicalLine],
+    region: tuple[int, int, int, int],
+    start: int,
+) -> TokenChange:
+    i, j, k, m = _slide_down(old, new, region)
     gone, come = old[i:j], new[k:m]
-    removed = [*chain.from_iterable(_ended(unit) for unit in gone)]
-    added = [*chain.from_iterable(_ended(unit) for unit in come)]
-    head = _common(removed, added)
-    tail = _common(removed[head:][::-1], added[head:][::-1])
+    removed = [*chain.from_iterable(_with_newline(unit) for unit in gone)]
+    added = [*chain.from_iterable(_with_newline(unit) for unit in come)]
+    head = _common_prefix_length(removed, added)
+    tail = _common_prefix_length(removed[head:][::-1], added[head:][::-1])
     lines = [*chain.from_iterable((*unit.lines, unit.lines[-1]) for unit in gone)]
     if head < len(removed) - tail:
-        anchor = (start + lines[head], _index(lines, head))
+        anchor = (start + lines[head], _token_index(lines, head))
     elif head:
-        anchor = (start + lines[head - 1], _index(lines, head - 1))
+        anchor = (start + lines[head - 1], _token_index(lines, head - 1))
     else:
         anchor = (start + old[i - 1].lines[-1], -2) if i else (start - 1, -2)
-    return Change(
+    return TokenChange(
         anchor,
         tuple(removed[head : len(removed) - tail]),
         tuple(added[head : len(added) - tail]),
@@ -102,8 +107,8 @@ def _change(
     )
 
 
-def _slid(
-    old: Sequence[Unit], new: Sequence[Unit], region: tuple[int, int, int, int]
+def _slide_down(
+    old: Sequence[LogicalLine], new: Sequence[LogicalLine], region: tuple[int, int, int, int]
 ) -> tuple[int, int, int, int]:
     """A pure insertion or removal as far down as it can stand: `a+b|a` is the same as `a|b+a`."""
     i, j, k, m = region
@@ -116,11 +121,11 @@ def _slid(
     return i, j, k, m
 
 
-def _ended(unit: Unit) -> tuple[str, ...]:
+def _with_newline(unit: LogicalLine) -> tuple[str, ...]:
     return (*unit.tokens, "\n")
 
 
-def _common(a: Sequence[str], b: Sequence[str]) -> int:
+def _common_prefix_length(a: Sequence[str], b: Sequence[str]) -> int:
     count = 0
     for one, other in zip(a, b, strict=False):
         if one != other:
@@ -129,7 +134,7 @@ def _common(a: Sequence[str], b: Sequence[str]) -> int:
     return count
 
 
-def _index(lines: Sequence[int], at: int) -> int:
+def _token_index(lines: Sequence[int], at: int) -> int:
     """Which token of its line it is."""
     first = at
     while first and lines[first - 1] == lines[at]:

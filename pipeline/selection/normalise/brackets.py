@@ -25,7 +25,7 @@ def is_value(token: str) -> bool:
     return token in (")", "]", "}") or bool(_NAME.fullmatch(token) and token not in _KEYWORDS)
 
 
-def unwrapped(tokens: list[str], lines: list[int]) -> tuple[list[str], list[int]]:
+def strip_parentheses(tokens: list[str], lines: list[int]) -> tuple[list[str], list[int]]:
     """Without the parentheses around the whole of what a statement returns, tests or assigns."""
     last = len(tokens) - (tokens[-1] == ":")
     if tokens[last - 1] != ")" or "(" not in tokens:
@@ -34,19 +34,19 @@ def unwrapped(tokens: list[str], lines: list[int]) -> tuple[list[str], list[int]
     before = tokens[start - 1]
     if before not in _WRAPPING:
         return tokens, lines
-    if before in ("if", "=") and _depth(tokens, start):
+    if before in ("if", "=") and _depth_before(tokens, start):
         return tokens, lines
-    if not _whole(tokens, start, last - 1):
+    if not _encloses_expression(tokens, start, last - 1):
         return tokens, lines
     keep = [i for i in range(len(tokens)) if i not in (start, last - 1)]
     return [tokens[i] for i in keep], [lines[i] for i in keep]
 
 
-def _depth(tokens: list[str], end: int) -> int:
+def _depth_before(tokens: list[str], end: int) -> int:
     return sum((t in OPENERS) - (t in CLOSERS) for t in tokens[:end])
 
 
-def _whole(tokens: list[str], start: int, end: int) -> bool:
+def _encloses_expression(tokens: list[str], start: int, end: int) -> bool:
     """Whether the bracket at `start` closes at `end` and holds one plain expression."""
     depth = 0
     for i in range(start, end + 1):

@@ -12,45 +12,45 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pipeline.edits.unified_diff import FileDiff, Hunk, parse
-from pipeline.selection.normalise.align import Change, changes
-from pipeline.selection.normalise.irrelevant_files import is_aside
-from pipeline.selection.normalise.lexing import Lexed, lex
+from pipeline.edits.unified_diff import FileDiff, Hunk, parse_diff
+from pipeline.selection.normalise.align import TokenChange, changes
+from pipeline.selection.normalise.irrelevant_files import is_irrelevant
+from pipeline.selection.normalise.lexing import LexResult, lex
 
-Base = Callable[[str], "str | None"]
+BaseText = Callable[[str], "str | None"]
 """The text of a file before the edit, or None where it cannot be had."""
 
 _DEFINITION = re.compile(r"^\s*(?:async\s+)?(?:def|class|function|func|fn)\s+(\w+)")
-_METHOD = 5
+_METHOD_COLUMN = 5
 """Beyond this column stands, in a class as anyone indents it, the inside of a method."""
-_LONGEST = 400_000
+_MAX_CHARACTERS = 400_000
 """Characters of one side of one file that are parsed; what is larger counts line by line."""
 
 
-class Place(NamedTuple):
+class EditLocation(NamedTuple):
     path: str
     name: str
     """The innermost definition that is named near the change; empty at the top level."""
 
 
 @dataclass(frozen=True)
-class FileForm:
+class CanonicalFile:
     """What an edit does to one file."""
 
     path: str
     change: str
     """How the file as a whole changes: new, deleted, renamed, mode, binary; else empty."""
-    changes: tuple[Change, ...]
+    changes: tuple[TokenChange, ...]
 
 
 @dataclass(frozen=True)
-class Form:
+class CanonicalEdit:
     """An edit in canonical form. Equal `key` means equal after normalisation."""
 
     key: str
-    files: tuple[FileForm, ...] = field(compare=False)
-    places: frozenset[Place] = field(compare=False)
-    aside: tuple[str, ...] = field(compare=False)
+    files: tuple[CanonicalFile, ...] = field(compare=False)
+    locations: frozenset[EditLocation] = field(compare=False)
+    irrelevant_files: tuple[str, ...] = field(compare=False)
     """Paths that were left out: tests, documents, scripts left behind."""
 
     @property
@@ -59,7 +59,7 @@ class Form:
         return not self.files
 
 
-def normalise(diff: str, *, base: Base | None = None, whole: bool = False) -> Form:
+def normalise(diff: str, *, base: BaseText | None = None, whole: bool = False) -> CanonicalEdit:
     """The canonical form of `diff`.
 
     Comments, docstrings, blank lines, formatting, line endings, the names of local variables that
@@ -68,19 +68,20 @@ def normalise(diff: str, *, base: Base | None = None, whole: bool = False) -> Fo
     everything. Never raises: what cannot be read as a diff gives an empty form, equal only to that
     of the same text. Time is linear in the diff (beyond a bound, regions are compared as one).
     """
-    parsed = parse(diff)
-    essential = parsed if whole else [file for file in parsed if not is_aside(file)]
+    parsed = parse_diff(diff)
+    essential = parsed if whole else [file for file in parsed if not is_irrelevant(file)]
     chosen = essential or parsed
     forms = sorted(
-        (form for file in chosen if (form := _file(file, base))), key=lambda form: form.path
+        (form for file in chosen if (form := _canonical_file(file, base))),
+        key=lambda form: form.path,
     )
-    places = frozenset(place for file in chosen for place in _places(file))
-    aside = tuple(file.path for file in parsed if file not in chosen)
+    places = frozenset(place for file in chosen for place in _edit_locations(file))
+    irrelevant_files = tuple(file.path for file in parsed if file not in chosen)
     key = _key(forms, "" if parsed else diff)
-    return Form(key, tuple(forms), places, aside)
+    return CanonicalEdit(key, tuple(forms), places, irrelevant_files)
 
 
-def _key(forms: Iterable[FileForm], unread: str) -> str:
+def _key(forms: Iterable[CanonicalFile], unread: str) -> str:
     digest = hashlib.sha256(unread.encode("utf-8", "surrogatepass"))
     for form in forms:
         plain = (form.path, form.change, [c.canonical for c in form.changes])
@@ -88,14 +89,14 @@ def _key(forms: Iterable[FileForm], unread: str) -> str:
     return digest.hexdigest()[:32]
 
 
-def _file(file: FileDiff, base: Base | None) -> FileForm | None:
+def _canonical_file(file: FileDiff, base: BaseText | None) -> CanonicalFile | None:
     """None when nothing but comments and formatting changes."""
-    change = _whole_file(file)
+    change = _describe_file_change(file)
     found = changes_of(file, base) if not file.binary else ()
-    return FileForm(file.path, change, found) if change or found else None
+    return CanonicalFile(file.path, change, found) if change or found else None
 
 
-def _whole_file(file: FileDiff) -> str:
+def _describe_file_change(file: FileDiff) -> str:
     if file.binary:
         return "binary " + hashlib.sha256("\n".join(file.binary).encode()).hexdigest()
     parts: list[str] = []
@@ -110,24 +111,24 @@ def _whole_file(file: FileDiff) -> str:
     return ", ".join(parts)
 
 
-def changes_of(file: FileDiff, base: Base | None) -> tuple[Change, ...]:
+def changes_of(file: FileDiff, base: BaseText | None) -> tuple[TokenChange, ...]:
     """The changes of one file, in its order."""
     before = base(file.old) if base and file.old and file.hunks else None
-    after = _applied(before, file.hunks) if before is not None else None
+    after = _apply_hunks(before, file.hunks) if before is not None else None
     if before is not None and after is not None:
-        parts = [_Part(before, after, 0, None)]
+        parts = [_HunkSides(before, after, 0, None)]
     else:
-        parts = [_part(hunk) for hunk in file.hunks]
+        parts = [_hunk_sides(hunk) for hunk in file.hunks]
     sides = [
-        (_lexed(p.before, file.path, p.inner), _lexed(p.after, file.path, p.inner), p.start)
+        (_lex(p.before, file.path, p.inner), _lex(p.after, file.path, p.inner), p.start)
         for p in parts
     ]
     found = [change for old, new, start in sides for change in changes(old.units, new.units, start)]
-    names = _numbered(_brought(sides), found)
-    return tuple(change.renamed(names) for change in found) if names else tuple(found)
+    names = _number_names(_new_locals(sides), found)
+    return tuple(change.with_names(names) for change in found) if names else tuple(found)
 
 
-class _Part(NamedTuple):
+class _HunkSides(NamedTuple):
     before: str
     after: str
     start: int
@@ -136,18 +137,18 @@ class _Part(NamedTuple):
     """The column from which names are local, as far as the header tells."""
 
 
-def _part(hunk: Hunk) -> _Part:
+def _hunk_sides(hunk: Hunk) -> _HunkSides:
     before = "\n".join(text for marker, text in hunk.lines if marker != "+")
     after = "\n".join(text for marker, text in hunk.lines if marker != "-")
     inside = hunk.heading.strip().startswith(("def ", "async "))
-    return _Part(before, after, max(hunk.start - 1, 0), 1 if inside else _METHOD)
+    return _HunkSides(before, after, max(hunk.start - 1, 0), 1 if inside else _METHOD_COLUMN)
 
 
-def _lexed(text: str, path: str, inner: int | None) -> Lexed:
-    return lex(text, path if len(text) <= _LONGEST else "plain", inner)
+def _lex(text: str, path: str, inner: int | None) -> LexResult:
+    return lex(text, path if len(text) <= _MAX_CHARACTERS else "plain", inner)
 
 
-def _applied(before: str, hunks: Iterable[Hunk]) -> str | None:
+def _apply_hunks(before: str, hunks: Iterable[Hunk]) -> str | None:
     """The file after the hunks; None when they do not fit it."""
     lines = before.replace("\r\n", "\n").split("\n")
     result: list[str] = []
@@ -163,10 +164,10 @@ def _applied(before: str, hunks: Iterable[Hunk]) -> str | None:
     return "\n".join(result + lines[at:])
 
 
-def _brought(sides: list[tuple[Lexed, Lexed, int]]) -> set[str]:
+def _new_locals(sides: list[tuple[LexResult, LexResult, int]]) -> set[str]:
     """Local variables that the edit brings in: bound after, not so much as named before."""
-    bound = {name for _, new, _ in sides for name in new.bound}
-    bound -= {name for old, new, _ in sides for name in (*new.kept, *old.kept)}
+    bound = {name for _, new, _ in sides for name in new.local_names}
+    bound -= {name for old, new, _ in sides for name in (*new.other_names, *old.other_names)}
     if bound:
         for old, _, _ in sides:
             for unit in old.units:
@@ -174,7 +175,7 @@ def _brought(sides: list[tuple[Lexed, Lexed, int]]) -> set[str]:
     return bound
 
 
-def _numbered(names: set[str], found: Iterable[Change]) -> dict[str, str]:
+def _number_names(names: set[str], found: Iterable[TokenChange]) -> dict[str, str]:
     """A name for each that says only which was met first. No language has it."""
     if not names:
         return {}
@@ -182,7 +183,7 @@ def _numbered(names: set[str], found: Iterable[Change]) -> dict[str, str]:
     return {name: f"\0local{number}" for number, name in enumerate(met)}
 
 
-def _places(file: FileDiff) -> Iterable[Place]:
+def _edit_locations(file: FileDiff) -> Iterable[EditLocation]:
     for hunk in file.hunks:
         name = _DEFINITION.match(hunk.heading)
         inner = name[1] if name else ""
@@ -190,4 +191,4 @@ def _places(file: FileDiff) -> Iterable[Place]:
             if definition := _DEFINITION.match(text):
                 inner = definition[1]
             elif marker != " ":
-                yield Place(file.path, inner)
+                yield EditLocation(file.path, inner)

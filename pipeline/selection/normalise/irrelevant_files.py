@@ -26,7 +26,7 @@ def is_test(path: str) -> bool:
     return bool(_TEST.search(path))
 
 
-def is_aside(file: FileDiff) -> bool:
+def is_irrelevant(file: FileDiff) -> bool:
     """Whether a change of this file does not change what the program does.
 
     Tests, documents and notes; and new scripts at the top that only reproduced an issue.

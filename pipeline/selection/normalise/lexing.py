@@ -10,8 +10,14 @@ from functools import lru_cache
 from tree_sitter import Node, Parser, QueryCursor, Tree
 
 from pipeline.codebase.grammars import Grammar, Layout, grammar_of
-from pipeline.selection.normalise.brackets import CLOSERS, OPENERS, WORD, is_value, unwrapped
-from pipeline.selection.normalise.plain_text import Unit, plain
+from pipeline.selection.normalise.brackets import (
+    CLOSERS,
+    OPENERS,
+    WORD,
+    is_value,
+    strip_parentheses,
+)
+from pipeline.selection.normalise.plain_text import LogicalLine, split_plain_text
 
 _TOKEN = re.compile(
     rf"\x00\d+\x01|\\\r?\n|\n[ \t\f]*|{WORD}|\d[\w.]*"
@@ -20,21 +26,21 @@ _TOKEN = re.compile(
 )
 _DEFINITION = re.compile(rb"^([ \t]*)(?:async |def |class |@)", re.MULTILINE)
 _SPECIAL = frozenset("\n\\\0;([{)]}")
-_JOINED = frozenset({".", "?.", "&&", "||", "??", "?", ":"})
+_CONTINUATIONS = frozenset({".", "?.", "&&", "||", "??", "?", ":"})
 """A line that begins with one of these goes on from the line before."""
 
 
 @dataclass(frozen=True)
-class Lexed:
-    units: tuple[Unit, ...]
-    bound: frozenset[str] = frozenset()
+class LexResult:
+    units: tuple[LogicalLine, ...]
+    local_names: frozenset[str] = frozenset()
     """Names bound as local variables."""
-    kept: frozenset[str] = frozenset()
+    other_names: frozenset[str] = frozenset()
     """Names of parameters, globals and members: never merely local."""
 
 
 @lru_cache(maxsize=512)
-def lex(text: str, path: str, local_from: int | None = None) -> Lexed:
+def lex(text: str, path: str, local_from: int | None = None) -> LexResult:
     """The logical lines of `text`, a whole file or a part of one called `path`.
 
     `local_from`: for a part of a file, the column from which a name that is bound in no definition
@@ -43,24 +49,24 @@ def lex(text: str, path: str, local_from: int | None = None) -> Lexed:
     """
     grammar = grammar_of(path)
     if grammar is None:
-        return Lexed(plain(text, path))
+        return LexResult(split_plain_text(text, path))
     # NUL marks what is set aside below; no source file needs it.
     data = text.replace("\0", " ").encode("utf-8", "surrogatepass")
     parser = Parser(grammar.language)
-    tree, shift = _parsed(parser, data, grammar)
+    tree, shift = _parse(parser, data, grammar)
     captures = QueryCursor(grammar.query).captures(tree.root_node)
-    spans = _spans(captures, shift, len(data))
+    spans = _opaque_spans(captures, shift, len(data))
     # One character for each byte, so that the tree's offsets fit.
-    units = _Units(data.decode("latin-1"), grammar.layout).read(spans)
-    bound = {_text(node) for node in captures.get("local", ())}
-    kept = {_text(node) for node in captures.get("kept", ())}
+    units = _LineBuilder(data.decode("latin-1"), grammar.layout).build(spans)
+    bound = {_node_text(node) for node in captures.get("local", ())}
+    kept = {_node_text(node) for node in captures.get("kept", ())}
     columns = {len(indent) for indent in _DEFINITION.findall(data)}
     for node in captures.get("bound", ()):
-        (bound if _is_local(node, grammar, columns, local_from) else kept).add(_text(node))
-    return Lexed(tuple(units), frozenset(bound), frozenset(kept))
+        (bound if _is_local(node, grammar, columns, local_from) else kept).add(_node_text(node))
+    return LexResult(tuple(units), frozenset(bound), frozenset(kept))
 
 
-def _parsed(parser: Parser, data: bytes, grammar: Grammar) -> tuple[Tree, int]:
+def _parse(parser: Parser, data: bytes, grammar: Grammar) -> tuple[Tree, int]:
     """The tree, and how many bytes were put before `data` to get it.
 
     A part of a Python file may start inside a docstring: it is read both ways, and the way that
@@ -69,17 +75,17 @@ def _parsed(parser: Parser, data: bytes, grammar: Grammar) -> tuple[Tree, int]:
     tree = parser.parse(data)
     if grammar.name != "python" or not tree.root_node.has_error:
         return tree, 0
-    best, shift, errors = tree, 0, _nonsense(tree)
+    best, shift, errors = tree, 0, _count_unparsed_bytes(tree)
     for quotes in (b'"""', b"'''"):
         if quotes in data:
             other = parser.parse(quotes + b"\n" + data)
-            nonsense = _nonsense(other)
+            nonsense = _count_unparsed_bytes(other)
             if nonsense < errors:
                 best, shift, errors = other, len(quotes) + 1, nonsense
     return best, shift
 
 
-def _nonsense(tree: Tree) -> int:
+def _count_unparsed_bytes(tree: Tree) -> int:
     """How many bytes did not parse."""
     total = 0
     stack = [tree.root_node]
@@ -95,7 +101,7 @@ def _nonsense(tree: Tree) -> int:
 _Span = tuple[int, int, str]
 
 
-def _spans(captures: dict[str, list[Node]], shift: int, length: int) -> list[_Span]:
+def _opaque_spans(captures: dict[str, list[Node]], shift: int, length: int) -> list[_Span]:
     """What is not read as tokens, in order: start, end, and what it is. None overlap."""
     found = [
         (max(node.start_byte - shift, 0), min(node.end_byte - shift, length), kind)
@@ -113,7 +119,7 @@ def _spans(captures: dict[str, list[Node]], shift: int, length: int) -> list[_Sp
     return spans
 
 
-def _text(node: Node) -> str:
+def _node_text(node: Node) -> str:
     return (node.text or b"").decode("latin-1")
 
 
@@ -137,13 +143,13 @@ def _is_local(
     return column not in columns
 
 
-class _Units:
+class _LineBuilder:
     """Collects tokens into logical lines."""
 
     def __init__(self, text: str, layout: Layout) -> None:
         self._text = text
         self._layout = layout
-        self._units: list[Unit] = []
+        self._units: list[LogicalLine] = []
         self._tokens: list[str] = []
         self._lines: list[int] = []
         self._line = 0
@@ -155,18 +161,18 @@ class _Units:
         self._strings: list[tuple[str, int]] = []
         """Of each mark: the text, empty for what is dropped, and how many line ends it holds."""
 
-    def read(self, spans: list[_Span]) -> list[Unit]:
-        code = self._set_aside(spans)
+    def build(self, spans: list[_Span]) -> list[LogicalLine]:
+        code = self._replace_strings(spans)
         tokens, lines = self._tokens, self._lines
         indented, free = self._layout == "indented", self._layout == "free"
         for token in _TOKEN.findall(code):
             first = token[0]
             if first in _SPECIAL:
-                self._special(first, token, free)
+                self._add_special(first, token, free)
                 tokens, lines = self._tokens, self._lines
                 continue
             if self._pending:
-                self._goes_on(token)
+                self._resolve_pending(token)
                 tokens, lines = self._tokens, self._lines
             if indented and not tokens:
                 tokens.append(f"\0{self._indent}")
@@ -176,7 +182,7 @@ class _Units:
         self._end()
         return self._units
 
-    def _set_aside(self, spans: list[_Span]) -> str:
+    def _replace_strings(self, spans: list[_Span]) -> str:
         """The text without what is dropped, and with a mark for each string."""
         parts: list[str] = []
         at = 0
@@ -186,17 +192,17 @@ class _Units:
             breaks = self._text.count("\n", start, end)
             if kind != "drop":
                 parts.append(f"\0{len(self._strings)}\1")
-                self._strings.append((self._string(self._text[start:end], kind), breaks))
+                self._strings.append((self._canonical_string(self._text[start:end], kind), breaks))
             elif breaks:
                 self._strings.append(("", breaks))
                 parts.append(f"\0{len(self._strings) - 1}\1")
         parts.append(self._text[at:])
         return "".join(parts)
 
-    def _special(self, first: str, token: str, free: bool) -> None:
+    def _add_special(self, first: str, token: str, free: bool) -> None:
         if first == "\n":
             self._line += 1
-            self._newline(token)
+            self._add_newline(token)
         elif first == "\\" and len(token) > 1:
             self._line += 1
         elif first == "\0" and len(token) > 1:
@@ -205,28 +211,28 @@ class _Units:
                 self._add(text)
             self._line += breaks
         elif first in OPENERS or first in CLOSERS:
-            self._bracket(token)
+            self._add_bracket(token)
         else:
             self._add(token)
             if first == ";" and free:
                 self._end()
 
-    def _goes_on(self, token: str) -> None:
+    def _resolve_pending(self, token: str) -> None:
         """After the end of a line that may not have been the end of a statement."""
         self._pending = False
-        if token not in _JOINED:
+        if token not in _CONTINUATIONS:
             self._end()
 
     def _add(self, token: str) -> None:
         if self._pending:
-            self._goes_on(token)
+            self._resolve_pending(token)
         if not self._tokens and self._layout == "indented":
             self._tokens.append(f"\0{self._indent}")
             self._lines.append(self._line)
         self._tokens.append(token)
         self._lines.append(self._line)
 
-    def _newline(self, token: str) -> None:
+    def _add_newline(self, token: str) -> None:
         inside = bool(self._brackets) and self._layout != "free"
         if inside and (self._brackets[-1][0] != "}" or self._layout == "indented"):
             return
@@ -236,7 +242,7 @@ class _Units:
         elif self._layout == "lines" and self._tokens:
             self._pending = True
 
-    def _bracket(self, token: str) -> None:
+    def _add_bracket(self, token: str) -> None:
         if token in OPENERS:
             self._add(token)
             called = len(self._tokens) > 1 and is_value(self._tokens[-2])
@@ -247,14 +253,14 @@ class _Units:
             self._end()
 
     def _close(self, token: str) -> None:
-        if self._tokens and self._tokens[-1] == "," and self._needless(token):
+        if self._tokens and self._tokens[-1] == "," and self._is_redundant_comma(token):
             self._tokens.pop()
             self._lines.pop()
         self._add(token)
         if self._brackets and self._brackets[-1][0] == token:
             self._brackets.pop()
 
-    def _needless(self, closer: str) -> bool:
+    def _is_redundant_comma(self, closer: str) -> bool:
         """Whether the comma before this closer changes nothing."""
         if not self._brackets or self._brackets[-1][0] != closer or self._layout != "indented":
             return False
@@ -266,7 +272,7 @@ class _Units:
         inside = self._tokens[opener + 1 : -1]
         return "," in inside and not CLOSERS.intersection(inside)
 
-    def _string(self, text: str, kind: str) -> str:
+    def _canonical_string(self, text: str, kind: str) -> str:
         if self._layout == "indented":
             if kind == "open":
                 return text.rstrip("\"'").lower() + '"'
@@ -280,8 +286,8 @@ class _Units:
         if self._tokens:
             tokens, lines = self._tokens, self._lines
             if self._layout == "indented":
-                tokens, lines = unwrapped(tokens, lines)
-            self._units.append(Unit(tuple(tokens), tuple(lines)))
+                tokens, lines = strip_parentheses(tokens, lines)
+            self._units.append(LogicalLine(tuple(tokens), tuple(lines)))
             self._tokens, self._lines = [], []
         if self._layout != "free":
             self._brackets.clear()

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-_HASHED = re.compile(r"(?:^|/)(?:Makefile|Dockerfile)$|\.(?:sh|ya?ml|toml|cfg|ini|pl|r|mk|cmake)$")
+_HASH_COMMENTS = re.compile(
+    r"(?:^|/)(?:Makefile|Dockerfile)$|\.(?:sh|ya?ml|toml|cfg|ini|pl|r|mk|cmake)$"
+)
 """Files in which a line that begins with `#` is a comment."""
 
 
 @dataclass(frozen=True)
-class Unit:
+class LogicalLine:
     """One logical line."""
 
     tokens: tuple[str, ...]
@@ -19,15 +21,15 @@ class Unit:
     """The physical line of each token, from 0."""
 
 
-def plain(text: str, path: str) -> tuple[Unit, ...]:
+def split_plain_text(text: str, path: str) -> tuple[LogicalLine, ...]:
     """Lines as words, for files of a kind without a grammar."""
-    hashed = bool(_HASHED.search(path))
-    units: list[Unit] = []
+    hashed = bool(_HASH_COMMENTS.search(path))
+    units: list[LogicalLine] = []
     for number, line in enumerate(text.split("\n")):
         words = line.split()
         if not words or (hashed and words[0].startswith("#") and not words[0].startswith("#!")):
             continue
         width = len(line.expandtabs()) - len(line.expandtabs().lstrip())
         tokens = (f"\0{width}", *words)
-        units.append(Unit(tokens, (number,) * len(tokens)))
+        units.append(LogicalLine(tokens, (number,) * len(tokens)))
     return tuple(units)

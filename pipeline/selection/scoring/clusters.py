@@ -7,10 +7,10 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, repeat
 
-from pipeline.selection.normalise.align import Change
-from pipeline.selection.normalise.canonical import Form
+from pipeline.selection.normalise.align import TokenChange
+from pipeline.selection.normalise.canonical import CanonicalEdit
 
-_LARGEST_BAG = 20_000
+_MAX_BAG_SIZE = 20_000
 """Elements of an edit that are compared; a huge edit is known by its beginning."""
 
 
@@ -40,7 +40,7 @@ Bag = frozenset[int]
 
 
 @dataclass(frozen=True)
-class Profile:
+class EditProfile:
     """What of an edit is compared with others."""
 
     tokens: Bag
@@ -51,20 +51,20 @@ class Profile:
     """The definitions that are edited."""
 
 
-def profile(form: Form) -> Profile:
+def edit_profile(form: CanonicalEdit) -> EditProfile:
     """The parts of `form` that similarity is reckoned from."""
     found = [change for file in form.files for change in file.changes]
-    return Profile(
-        tokens=_bag(_tokens(found)),
-        lines=_bag(Counter(_signed(found))),
-        places=frozenset(hash(place) for place in form.places),
+    return EditProfile(
+        tokens=_to_bag(_count_token_pairs(found)),
+        lines=_to_bag(Counter(_lines_with_sign(found))),
+        places=frozenset(hash(place) for place in form.locations),
     )
 
 
-Matrix = list[list[float]]
+SimilarityMatrix = list[list[float]]
 
 
-def similarities(bags: Sequence[Bag]) -> Matrix:
+def similarities(bags: Sequence[Bag]) -> SimilarityMatrix:
     """The Jaccard similarity of each with each, 0 to 1; 0 between two that have no element."""
     # What all have need not be looked for in every pair.
     shared = frozenset[int]().union(*bags[:1]).intersection(*bags[1:])
@@ -78,15 +78,15 @@ def similarities(bags: Sequence[Bag]) -> Matrix:
     return matrix
 
 
-def means(matrix: Matrix) -> list[float]:
+def means(matrix: SimilarityMatrix) -> list[float]:
     """Of each row the mean over all others; 0 for one alone."""
     others = max(len(matrix) - 1, 1)
     return [(sum(row) - row[i]) / others for i, row in enumerate(matrix)]
 
 
-def medoid(forms: Sequence[Form]) -> list[int]:
+def medoid(forms: Sequence[CanonicalEdit]) -> list[int]:
     """The candidates most like all others by their tokens; several when they are equally so."""
-    average = means(similarities([profile(form).tokens for form in forms]))
+    average = means(similarities([edit_profile(form).tokens for form in forms]))
     return best(range(len(forms)), average)
 
 
@@ -97,7 +97,7 @@ def best(candidates: Iterable[int], score: Sequence[float]) -> list[int]:
     return [c for c in pool if score[c] >= top - 1e-9]
 
 
-def _signed(found: Iterable[Change]) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _lines_with_sign(found: Iterable[TokenChange]) -> Iterator[tuple[str, tuple[str, ...]]]:
     for change in found:
         for unit in change.units_removed:
             yield "-", unit
@@ -105,14 +105,14 @@ def _signed(found: Iterable[Change]) -> Iterator[tuple[str, tuple[str, ...]]]:
             yield "+", unit
 
 
-def _tokens(found: Iterable[Change]) -> Counter[Hashable]:
+def _count_token_pairs(found: Iterable[TokenChange]) -> Counter[Hashable]:
     counted: Counter[Hashable] = Counter()
-    for sign, unit in _signed(found):
+    for sign, unit in _lines_with_sign(found):
         counted.update(zip(repeat(sign), unit, unit[1:], strict=False))
     return counted
 
 
-def _bag(counted: Counter[Hashable]) -> Bag:
+def _to_bag(counted: Counter[Hashable]) -> Bag:
     once = (hash(element) for element in counted)
     more = (
         hash((element, number))
@@ -120,4 +120,4 @@ def _bag(counted: Counter[Hashable]) -> Bag:
         if count > 1
         for number in range(1, count)
     )
-    return frozenset(islice(chain(once, more), _LARGEST_BAG))
+    return frozenset(islice(chain(once, more), _MAX_BAG_SIZE))

@@ -15,19 +15,19 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from pipeline.selection.scoring.clusters import best
-from pipeline.selection.scoring.features import Evidence, Row
+from pipeline.selection.scoring.features import FeatureRow, TextEvidence
 
 Kind = Literal["anonymous", "record"]
 """Whether the sources of edits are told apart by their record on other repositories."""
 
-_STEEPEST = 6.0
+_MAX_LOG_ODDS = 6.0
 
 
-class _Strict(BaseModel):
+class _WeightsModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Weights(_Strict):
+class Weights(_WeightsModel):
     """What each number of the evidence adds."""
 
     rank: Mapping[str, float]
@@ -35,13 +35,13 @@ class Weights(_Strict):
     """In log-odds; `bias` is added always."""
 
 
-class Fit(_Strict):
+class Fit(_WeightsModel):
     whole: Weights
     without: Mapping[str, Weights]
     """Of each repository that the data holds: weights fitted on all others."""
 
 
-class Bin(_Strict):
+class CalibrationBin(_WeightsModel):
     """Choices of about the same confidence."""
 
     confidence: float
@@ -49,7 +49,7 @@ class Bin(_Strict):
     choices: int
 
 
-class Fitted(_Strict):
+class ConfidenceModel(_WeightsModel):
     """The file of weights."""
 
     date: str
@@ -57,47 +57,51 @@ class Fitted(_Strict):
     method: str
     command: str
     fits: Mapping[Kind, Fit]
-    curves: Mapping[Kind, tuple[Bin, ...]]
+    curves: Mapping[Kind, tuple[CalibrationBin, ...]]
     """Of choices in repositories that the weights had not seen."""
 
 
 @cache
-def shipped() -> Fitted:
+def load_shipped_model() -> ConfidenceModel:
     """The weights that come with the package."""
     text = (files("pipeline.selection.scoring") / "confidence.json").read_text(encoding="utf-8")
-    return Fitted.model_validate_json(text)
+    return ConfidenceModel.model_validate_json(text)
 
 
 def weights_for(repository: str | None, kind: Kind = "anonymous") -> Weights:
     """The weights for an issue of this repository: never any that were fitted on its labels."""
-    fit = shipped().fits[kind]
+    fit = load_shipped_model().fits[kind]
     return fit.without.get(repository or "", fit.whole)
 
 
-def ranking(evidence: Evidence, weights: Weights) -> list[float]:
+def ranking(evidence: TextEvidence, weights: Weights) -> list[float]:
     """A score for each candidate; only differences within one evidence mean anything."""
-    return [_sum(weights.rank, row) for row in evidence.rows]
+    return [_dot(weights.rank, row) for row in evidence.rows]
 
 
-def choose(evidence: Evidence, weights: Weights) -> list[int]:
+def choose(evidence: TextEvidence, weights: Weights) -> list[int]:
     """The best candidates: more than one only when nothing tells them apart."""
     return best(range(len(evidence.rows)), ranking(evidence, weights))
 
 
-def confidence(evidence: Evidence, weights: Weights) -> float:
+def confidence(evidence: TextEvidence, weights: Weights) -> float:
     """The probability, 0 to 1, that what `choose` gives is right; 0 when there is nothing."""
     return sigmoid(log_odds(evidence, weights)) if evidence.rows else 0.0
 
 
-def log_odds(evidence: Evidence, weights: Weights, chosen: int | None = None) -> float:
+def log_odds(evidence: TextEvidence, weights: Weights, chosen: int | None = None) -> float:
     """Of a candidate's being right, by its text and the others' alone; None: what `choose` gives.
 
     There must be a candidate.
     """
-    return _sum(weights.probability, stakes(evidence, ranking(evidence, weights), chosen))
+    return _dot(
+        weights.probability, probability_features(evidence, ranking(evidence, weights), chosen)
+    )
 
 
-def stakes(evidence: Evidence, scores: Sequence[float], chosen: int | None = None) -> Row:
+def probability_features(
+    evidence: TextEvidence, scores: Sequence[float], chosen: int | None = None
+) -> FeatureRow:
     """What the probability is reckoned from: how far the candidates agree, on `chosen` too.
 
     None: the first of those with the highest score.
@@ -111,13 +115,15 @@ def stakes(evidence: Evidence, scores: Sequence[float], chosen: int | None = Non
     total = sum(math.exp(top - highest) for top in tops)
     share = math.exp(own - highest) / total
     margin = (
-        math.log(share / (1 - share)) if 0 < share < 1 else math.copysign(_STEEPEST, share - 0.5)
+        math.log(share / (1 - share))
+        if 0 < share < 1
+        else math.copysign(_MAX_LOG_ODDS, share - 0.5)
     )
     row = {f"chosen_{name}": value for name, value in evidence.rows[chosen].items()}
     return {
         "bias": 1.0,
-        "margin": max(-_STEEPEST, min(margin, _STEEPEST)),
-        **evidence.whole,
+        "margin": max(-_MAX_LOG_ODDS, min(margin, _MAX_LOG_ODDS)),
+        **evidence.agreement,
         **row,
     }
 
@@ -126,5 +132,5 @@ def sigmoid(x: float) -> float:
     return 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x))
 
 
-def _sum(weights: Mapping[str, float], row: Row) -> float:
+def _dot(weights: Mapping[str, float], row: FeatureRow) -> float:
     return sum(weight * row[name] for name, weight in weights.items())

@@ -17,30 +17,30 @@ import math
 from collections.abc import Sequence
 from statistics import fmean
 
-from pipeline.selection.voting import reporting
+from pipeline.selection.voting import reproducing_tests
 from pipeline.types import VoteTable
 
 PASSED_IF_RIGHT, PASSED_IF_WRONG = 0.75, 0.45
 """Assumed: how often a right and a wrong edit pass a test that somebody wrote for the issue."""
 BREAKS_IF_RIGHT, BREAKS_IF_WRONG = 0.05, 0.30
 """Assumed: how often a right and a wrong edit break a test of the repository's own."""
-ALIKE = 0.6
+TEST_CORRELATION = 0.6
 """Assumed: the correlation between tests that were written for one issue."""
-DRAW = 4
+PRIOR_CANDIDATES = 4
 """Candidates that are imagined to say nothing about a test, beside those that there are."""
 
 
-def voters(table: VoteTable, *, all_tests: bool = False) -> tuple[int, ...]:
+def voting_tests(table: VoteTable, *, all_tests: bool = False) -> tuple[int, ...]:
     """The tests that vote: those that fail on the unedited code as tests of the issue do, unless
     `all_tests` counts, and never flaky ones."""
-    tests = range(len(table.tests)) if all_tests else reporting(table)
+    tests = range(len(table.tests)) if all_tests else reproducing_tests(table)
     return tuple(test for test in tests if test not in table.flaky)
 
 
-def weights(table: VoteTable, tests: Sequence[int]) -> list[float]:
+def vote_weights(table: VoteTable, tests: Sequence[int]) -> list[float]:
     """Of each of `tests`, how much its vote counts: from 0 to 1."""
     rows = [[float(runs[test].passed) for test in tests] for runs in table.runs]
-    drawn = len(rows) / (len(rows) + DRAW)
+    drawn = len(rows) / (len(rows) + PRIOR_CANDIDATES)
     return [(1 + drawn * _discrimination(rows, at)) / 2 for at in range(len(tests))]
 
 
@@ -62,11 +62,11 @@ def _correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
 
 def script_odds(table: VoteTable, tests: Sequence[int]) -> list[float]:
     """Of each candidate, what passing and failing `tests` adds to its log-odds of being right."""
-    shares = weights(table, tests)
+    shares = vote_weights(table, tests)
     total = sum(shares)
     if total <= 0:
         return [0.0 for _ in table.candidates]
-    count = len(tests) / (1 + (len(tests) - 1) * ALIKE)
+    count = len(tests) / (1 + (len(tests) - 1) * TEST_CORRELATION)
     passed = math.log(PASSED_IF_RIGHT / PASSED_IF_WRONG)
     failed = math.log((1 - PASSED_IF_RIGHT) / (1 - PASSED_IF_WRONG))
     return [

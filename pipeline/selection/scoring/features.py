@@ -7,65 +7,65 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean, median
 
-from pipeline.selection.normalise.canonical import Form
+from pipeline.selection.normalise.canonical import CanonicalEdit
 from pipeline.selection.scoring.clusters import (
     Cluster,
-    Matrix,
+    SimilarityMatrix,
     clusters,
+    edit_profile,
     means,
-    profile,
     similarities,
 )
-from pipeline.selection.scoring.features_of_edit import shape, words_of
+from pipeline.selection.scoring.features_of_edit import edit_features, words_of
 
-Row = dict[str, float]
+FeatureRow = dict[str, float]
 
 KINDS = ("tokens", "lines", "places")
 
 
 @dataclass(frozen=True)
-class Evidence:
+class TextEvidence:
     """Candidates for one issue, compared with each other."""
 
     groups: tuple[Cluster, ...]
     """Most support first."""
-    alike: dict[str, Matrix]
+    similarity: dict[str, SimilarityMatrix]
     """Similarity of candidates by kind: `tokens`, `lines`, `places`."""
-    rows: tuple[Row, ...]
+    rows: tuple[FeatureRow, ...]
     """Of each candidate, what speaks for it rather than another."""
-    whole: Row
+    agreement: FeatureRow
     """What is true of all candidates together: how far they agree."""
 
 
-def weigh(
-    forms: Sequence[Form], issue: str = "", record: Sequence[float] | None = None
-) -> Evidence:
+def compute_text_evidence(
+    forms: Sequence[CanonicalEdit], issue: str = "", record: Sequence[float] | None = None
+) -> TextEvidence:
     """The evidence for each of `forms`, the candidates for `issue`.
 
     `record`: of each candidate, the log-odds that its source's edits for *other* repositories are
     right, where that is known; without it, all sources count the same.
     """
     groups = tuple(clusters([form.key for form in forms]))
-    profiles = [profile(form) for form in forms]
-    alike: dict[str, Matrix] = {
+    profiles = [edit_profile(form) for form in forms]
+    alike: dict[str, SimilarityMatrix] = {
         "tokens": similarities([p.tokens for p in profiles]),
         "lines": similarities([p.lines for p in profiles]),
         "places": similarities([p.places for p in profiles]),
     }
     words = words_of(issue)
-    rows: list[Row] = [asdict(shape(form, words)) for form in forms]
+    rows: list[FeatureRow] = [asdict(edit_features(form, words)) for form in forms]
     _add_sizes(rows)
     _add_support(rows, groups)
     for kind, matrix in alike.items():
-        _add_likeness(rows, kind, matrix)
+        _add_similarity(rows, kind, matrix)
     known = record or [0.0] * len(forms)
     _add_record(rows, groups, known)
-    whole = _whole(groups, alike, len(forms))
+    whole = _measure_agreement(groups, alike, len(forms))
     whole["record_mean"] = fmean(known) if known else 0.0
-    return Evidence(groups, alike, tuple(rows), whole)
+    return TextEvidence(groups, alike, tuple(rows), whole)
 
 
-def _add_sizes(rows: Sequence[Row]) -> None:
+def _add_sizes(rows: Sequence[FeatureRow]) -> None:
     """How far each size is beyond the middle one."""
     for size in ("added", "removed") if rows else ():
         middle = median(row[size] for row in rows)
@@ -73,7 +73,7 @@ def _add_sizes(rows: Sequence[Row]) -> None:
             row[f"{size}_beyond"] = max(row[size] - middle, 0.0)
 
 
-def _add_support(rows: Sequence[Row], groups: Sequence[Cluster]) -> None:
+def _add_support(rows: Sequence[FeatureRow], groups: Sequence[Cluster]) -> None:
     others = max(len(rows) - 1, 1)
     for group in groups:
         for member in group.members:
@@ -84,7 +84,7 @@ def _add_support(rows: Sequence[Row], groups: Sequence[Cluster]) -> None:
             row["alone"] = float(group.support == 1)
 
 
-def _add_likeness(rows: Sequence[Row], kind: str, matrix: Matrix) -> None:
+def _add_similarity(rows: Sequence[FeatureRow], kind: str, matrix: SimilarityMatrix) -> None:
     average = means(matrix)
     middle = fmean(average) if average else 0.0
     most = max(average, default=0.0)
@@ -96,7 +96,9 @@ def _add_likeness(rows: Sequence[Row], kind: str, matrix: Matrix) -> None:
         row[f"{kind}_nearest"] = max(others, default=0.0)
 
 
-def _add_record(rows: Sequence[Row], groups: Sequence[Cluster], record: Sequence[float]) -> None:
+def _add_record(
+    rows: Sequence[FeatureRow], groups: Sequence[Cluster], record: Sequence[float]
+) -> None:
     # Sources whose edits are right less often than one in six add next to nothing.
     weight = [max(value + 1.5, 0.0) for value in record]
     total = sum(weight) or 1.0
@@ -108,10 +110,12 @@ def _add_record(rows: Sequence[Row], groups: Sequence[Cluster], record: Sequence
             row["record_share"] = sum(weight[other] for other in group.members) / total
 
 
-def _whole(groups: Sequence[Cluster], alike: dict[str, Matrix], count: int) -> Row:
+def _measure_agreement(
+    groups: Sequence[Cluster], alike: dict[str, SimilarityMatrix], count: int
+) -> FeatureRow:
     shares = [group.support / count for group in groups]
     entropy = -sum(share * math.log(share) for share in shares)
-    whole: Row = {
+    whole: FeatureRow = {
         "candidates": math.log(count) if count else 0.0,
         "entropy": entropy / math.log(max(count, 2)),
         "distinct": len(groups) / max(count, 1),

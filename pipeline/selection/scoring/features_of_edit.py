@@ -7,15 +7,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.selection.normalise.canonical import Form
+from pipeline.selection.normalise.canonical import CanonicalEdit
 from pipeline.selection.normalise.irrelevant_files import is_test
 
 _WORD = re.compile(r"[A-Za-z_]\w+")
-_LONGEST_ISSUE = 100_000
+_MAX_ISSUE_CHARACTERS = 100_000
 
 
 @dataclass(frozen=True)
-class Shape:
+class EditFeatures:
     """Sizes are natural logarithms of one more than a count; the rest is 0 or 1."""
 
     added: float
@@ -27,7 +27,7 @@ class Shape:
     new_file: float
     tests: float
     """Tests come with the edit."""
-    aside: float
+    irrelevant_files: float
     """Tests, documents or left scripts come with it; thirty count as one."""
     definition: float
     imports: float
@@ -42,18 +42,18 @@ class Shape:
 
 
 def words_of(issue: str) -> frozenset[str]:
-    """The words of an issue's text, for `shape`."""
-    return frozenset(_WORD.findall(issue[:_LONGEST_ISSUE]))
+    """The words of an issue's text, for `edit_features`."""
+    return frozenset(_WORD.findall(issue[:_MAX_ISSUE_CHARACTERS]))
 
 
-def shape(form: Form, words: frozenset[str]) -> Shape:
+def edit_features(form: CanonicalEdit, words: frozenset[str]) -> EditFeatures:
     """The shape of one edit, for an issue of these words."""
     found = [change for file in form.files for change in file.changes]
     added = [token for change in found for token in change.added]
     removed = [token for change in found for token in change.removed]
     come, gone = set(added), set(removed)
     stems = {file.path.rpartition("/")[2].partition(".")[0] for file in form.files}
-    return Shape(
+    return EditFeatures(
         added=math.log1p(len(added)),
         removed=math.log1p(len(removed)),
         regions=math.log1p(len(found)),
@@ -61,17 +61,17 @@ def shape(form: Form, words: frozenset[str]) -> Shape:
         adds_only=float(not removed),
         removes_only=float(not added),
         new_file=float(any(file.change.startswith("new") for file in form.files)),
-        tests=float(any(is_test(path) for path in form.aside)),
-        aside=float(bool(form.aside)),
-        definition=float(_more("def", added, removed)),
+        tests=float(any(is_test(path) for path in form.irrelevant_files)),
+        irrelevant_files=float(bool(form.irrelevant_files)),
+        definition=float(_has_more("def", added, removed)),
         imports=float("import" in come),
         guard=float(bool(come & {"isinstance", "hasattr", "getattr", "try"})),
         raises=float("raise" in come and "raise" not in gone),
         prints=float("print" in come),
         file_named=float(bool(stems & words)),
-        place_named=float(any(place.name in words for place in form.places if place.name)),
+        place_named=float(any(place.name in words for place in form.locations if place.name)),
     )
 
 
-def _more(token: str, added: Sequence[str], removed: Sequence[str]) -> bool:
+def _has_more(token: str, added: Sequence[str], removed: Sequence[str]) -> bool:
     return added.count(token) > removed.count(token)

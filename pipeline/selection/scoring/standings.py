@@ -8,55 +8,55 @@ from typing import TypeVar
 
 from pipeline.selection.normalise.canonical import normalise
 from pipeline.selection.scoring.confidence import log_odds, ranking, sigmoid, weights_for
-from pipeline.selection.scoring.execution import script_odds, suite_odds, voters
-from pipeline.selection.scoring.features import Evidence, weigh
-from pipeline.selection.voting import ended, reporting
+from pipeline.selection.scoring.execution import script_odds, suite_odds, voting_tests
+from pipeline.selection.scoring.features import TextEvidence, compute_text_evidence
+from pipeline.selection.voting import reproducing_tests, run_outcome
 from pipeline.types import Standing, VoteTable
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Contest:
+class Standings:
     """Candidates, tests, and how each candidate stands. The table may hold no test at all."""
 
     table: VoteTable
-    standings: tuple[Standing, ...]
+    entries: tuple[Standing, ...]
     voters: tuple[int, ...]
     """The tests that vote."""
-    text: Evidence
+    text_evidence: TextEvidence
     """What the edits' text says."""
     repository: str
 
     def reproduces(self, candidate: int) -> bool:
         """Whether it passes a test that reports the issue on the unedited code and is steady."""
-        tests = set(reporting(self.table)) - set(self.table.flaky)
+        tests = set(reproducing_tests(self.table)) - set(self.table.flaky)
         return any(self.table.runs[candidate][test].passed for test in tests)
 
     def breaks(self, candidate: int) -> bool:
         """Whether it is known to break tests of the repository."""
-        return bool(self.standings[candidate].broken)
+        return bool(self.entries[candidate].broken)
 
     def confidence(self, candidate: int) -> float:
         """The probability, 0 to 1, that the candidate is right: fitted text, assumed executions."""
         weights = weights_for(self.repository)
-        text = log_odds(self.text, weights, candidate)
-        return sigmoid(text + self.standings[candidate].execution)
+        text = log_odds(self.text_evidence, weights, candidate)
+        return sigmoid(text + self.entries[candidate].execution)
 
-    def knowing(
+    def with_results(
         self,
         *,
         broken: Mapping[int, Sequence[str]] | None = None,
         rewards: Mapping[int, float] | None = None,
-    ) -> Contest:
+    ) -> Standings:
         """With more known of some candidates: the repository's tests that they break, and rewards.
 
         What is known of one holds for all whose diff is the same.
         """
 
-        def updated(c: int, old: Standing) -> Standing:
-            names = _of_same(self.table, c, broken or {})
-            reward = _of_same(self.table, c, rewards or {})
+        def with_result(c: int, old: Standing) -> Standing:
+            names = _value_for_same_diff(self.table, c, broken or {})
+            reward = _value_for_same_diff(self.table, c, rewards or {})
             new = old
             if names is not None and old.broken is None:
                 odds = old.execution + suite_odds(names)
@@ -65,25 +65,25 @@ class Contest:
                 new = new.model_copy(update={"reward": reward})
             return new
 
-        standings = tuple(updated(c, old) for c, old in enumerate(self.standings))
-        return replace(self, standings=standings)
+        standings = tuple(with_result(c, old) for c, old in enumerate(self.entries))
+        return replace(self, entries=standings)
 
 
-def contest(
+def build_standings(
     table: VoteTable, *, issue: str, repository: str = "", all_tests: bool = False
-) -> Contest:
+) -> Standings:
     """How the candidates of `table` stand by votes, by what is equal, and by their text.
 
     `issue` is its title and body. Takes time that grows with the size of all edits: call it from a
     thread where others wait.
     """
-    tests = voters(table, all_tests=all_tests)
+    tests = voting_tests(table, all_tests=all_tests)
     forms = [normalise(candidate.patch.diff) for candidate in table.candidates]
-    text = weigh(forms, issue)
+    text = compute_text_evidence(forms, issue)
     prior = ranking(text, weights_for(repository))
     odds = script_odds(table, tests)
     groups = {member: group for group in text.groups for member in group.members}
-    behaviour = _firsts(table)
+    behaviour = _first_with_same_behaviour(table)
     standings = tuple(
         Standing(
             votes=table.votes(c),
@@ -96,19 +96,19 @@ def contest(
         )
         for c in range(len(table.candidates))
     )
-    return Contest(table, standings, tests, text, repository)
+    return Standings(table, standings, tests, text, repository)
 
 
-def _firsts(table: VoteTable) -> list[int]:
+def _first_with_same_behaviour(table: VoteTable) -> list[int]:
     """Of each candidate the first one with which every steady test ends in the same way."""
     steady = [test for test in range(len(table.tests)) if test not in table.flaky]
     first: dict[tuple[str, ...], int] = {}
     return [
-        first.setdefault(tuple(ended(runs[test]) for test in steady), c)
+        first.setdefault(tuple(run_outcome(runs[test]) for test in steady), c)
         for c, runs in enumerate(table.runs)
     ]
 
 
-def _of_same(table: VoteTable, candidate: int, known: Mapping[int, T]) -> T | None:
+def _value_for_same_diff(table: VoteTable, candidate: int, known: Mapping[int, T]) -> T | None:
     diff = table.candidates[candidate].patch.diff
     return next((v for c, v in known.items() if table.candidates[c].patch.diff == diff), None)

@@ -18,7 +18,7 @@ ADDRESSES = ("169.254.0.0/16", "100.100.100.200/32", "fd00:ec2::254/128")
 NEW_ROUTE = 24
 REQUEST_ACK_CREATE_REPLACE = 0x1 | 0x4 | 0x400 | 0x100
 ERROR = 2
-MAIN_TABLE, BY_STATIC, EVERYWHERE, BLACKHOLE = 254, 4, 0, 6
+MAIN_TABLE, BY_STATIC, UNIVERSE_SCOPE, BLACKHOLE = 254, 4, 0, 6
 DESTINATION = 1
 
 
@@ -26,14 +26,14 @@ def main() -> None:
     for text in ADDRESSES:
         network = ipaddress.ip_network(text)
         if network.version == 4 or Path("/proc/net/if_inet6").exists():
-            block(network)
+            block_network(network)
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     while os.read(0, 1024):
         pass
 
 
-def block(network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> None:
+def block_network(network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> None:
     """Add a route that leads nowhere; rtnetlink(7)."""
     family = socket.AF_INET if network.version == 4 else socket.AF_INET6
     packed = network.network_address.packed
@@ -45,7 +45,7 @@ def block(network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> None:
         0,
         MAIN_TABLE,
         BY_STATIC,
-        EVERYWHERE,
+        UNIVERSE_SCOPE,
         BLACKHOLE,
         0,
     )

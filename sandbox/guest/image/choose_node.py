@@ -24,10 +24,10 @@ def main(argv: list[str] | None = None) -> int:
         parser.add_argument(name, required=True)
     options = parser.parse_args(argv)
     accepted = [major for major in options.accepted.split(",") if major]
-    own = major_of("node")
+    own = node_major("node")
     if own and (own in accepted or not options.asked):
         return 0
-    if any(fetch(major) for major in accepted):
+    if any(fetch_node(major) for major in accepted):
         return 0
     have = f"has Node {own}" if own else "has no Node"
     sys.stdout.write(
@@ -38,7 +38,7 @@ def main(argv: list[str] | None = None) -> int:
     return NONE_FITS
 
 
-def major_of(node: str) -> str:
+def node_major(node: str) -> str:
     """The major version of a Node; empty if it does not run."""
     try:
         done = subprocess.run([node, "--version"], capture_output=True, text=True, check=False)
@@ -48,7 +48,7 @@ def major_of(node: str) -> str:
     return found[1] if found else ""
 
 
-def fetch(major: str) -> bool:
+def fetch_node(major: str) -> bool:
     """Whether the index has that Node, which holds npm too, for this machine."""
     home = ENVIRONMENT / f"node-{major}"
     pip = [
@@ -69,7 +69,7 @@ def fetch(major: str) -> bool:
     for name, program in (("npm", NPM_CLI), ("npx", NPX_CLI)):
         (modules / program).chmod(0o755)
         link(name, modules / program)
-    return major_of(str(ENVIRONMENT / "bin/node")) == major
+    return node_major(str(ENVIRONMENT / "bin/node")) == major
 
 
 def link(name: str, target: Path) -> None:

@@ -34,9 +34,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--folders", default=FOLDERS)
     options = parser.parse_args(argv)
     environment = Path(options.environment)
-    accepted, wanted = versions(options.accepted), versions(options.wanted)
-    own = version_of(str(environment / "bin/python"))
-    there = interpreters(options.folders)
+    accepted, wanted = parse_versions(options.accepted), parse_versions(options.wanted)
+    own = python_version(str(environment / "bin/python"))
+    there = find_interpreters(options.folders)
     fits = own in (wanted or accepted)
     chosen = next((version for version in wanted if version in there), None)
     if chosen is None and not fits and own not in accepted:
@@ -44,30 +44,32 @@ def main(argv: list[str] | None = None) -> int:
     if fits or (chosen is None and own in accepted):
         return 0
     try:
-        python = there[chosen] if chosen else installed((wanted or accepted)[:1], environment)
-        replace(environment, python)
+        python = (
+            there[chosen] if chosen else install_interpreter((wanted or accepted)[:1], environment)
+        )
+        recreate_environment(environment, python)
     except NoInterpreter as error:
-        have = ", ".join(sorted({own, *there} - {""}, key=number)) or "none"
-        say(sentence(options.asked, options.where, have, str(error)))
+        have = ", ".join(sorted({own, *there} - {""}, key=version_key)) or "none"
+        print_line(failure_sentence(options.asked, options.where, have, str(error)))
         return NONE_FITS
-    say(f"the environment has Python {version_of(str(environment / 'bin/python'))}")
+    print_line(f"the environment has Python {python_version(str(environment / 'bin/python'))}")
     return 0
 
 
-def versions(text: str) -> list[str]:
+def parse_versions(text: str) -> list[str]:
     return [version for version in text.split(",") if version]
 
 
-def number(version: str) -> tuple[int, ...]:
+def version_key(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
-def say(line: str) -> None:
+def print_line(line: str) -> None:
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
 
 
-def sentence(asked: str, where: str, have: str, why: str) -> str:
+def failure_sentence(asked: str, where: str, have: str, why: str) -> str:
     return (
         f"This repository asks for Python {asked} ({where}), and the sandbox has {have}. "
         f"{why} The maintainers can name another with `python` or bring one with `dockerfile` in "
@@ -75,7 +77,7 @@ def sentence(asked: str, where: str, have: str, why: str) -> str:
     )
 
 
-def version_of(python: str) -> str:
+def python_version(python: str) -> str:
     """Its `3.N`; empty if it does not run."""
     try:
         done = subprocess.run(
@@ -86,38 +88,38 @@ def version_of(python: str) -> str:
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
-def interpreters(folders: str) -> dict[str, str]:
+def find_interpreters(folders: str) -> dict[str, str]:
     """Version to path, of those on the search path and those that uv installed."""
     found: dict[str, str] = {}
     places = [Path(folder) for folder in folders.split(os.pathsep) if folder]
     for folder in [*places, *sorted(Path(PYTHONS).glob("*/bin"))]:
         for path in sorted(folder.glob("python3*")):
             if re.fullmatch(r"python3(\.\d+)?", path.name):
-                version = version_of(str(path))
+                version = python_version(str(path))
                 if version:
                     # An environment made through a link may not find its library.
                     found.setdefault(version, str(path.resolve()))
     return found
 
 
-def installed(wanted: list[str], environment: Path) -> str:
+def install_interpreter(wanted: list[str], environment: Path) -> str:
     """The path of an interpreter that uv fetches."""
     if not wanted:
         raise NoInterpreter("No version of Python 3 is within these bounds.")
     version = wanted[0]
-    uv = uv_program(environment)
+    uv = ensure_uv(environment)
     done = subprocess.run(
         [uv, "python", "install", "--no-bin", "--install-dir", PYTHONS, version],
         env={**os.environ, **NETWORK},  # noqa: TID251 - the build container's own
         check=False,
     )
-    there = interpreters("") if done.returncode == 0 else {}
+    there = find_interpreters("") if done.returncode == 0 else {}
     if version not in there:
         raise NoInterpreter(f"uv could not fetch Python {version}.")
     return there[version]
 
 
-def uv_program(environment: Path) -> str:
+def ensure_uv(environment: Path) -> str:
     program = f"{TOOLS}/bin/uv"
     if not Path(program).exists():
         pip = [str(environment / "bin/python"), "-m", "pip", "install", "--quiet"]
@@ -126,7 +128,7 @@ def uv_program(environment: Path) -> str:
     return program
 
 
-def replace(environment: Path, python: str) -> None:
+def recreate_environment(environment: Path, python: str) -> None:
     """Make the environment anew with `python`, and the checkout the last on its path again."""
     made = subprocess.run([python, "-m", "venv", "--clear", str(environment)], check=False)
     if made.returncode:

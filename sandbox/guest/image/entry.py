@@ -22,7 +22,7 @@ from typing import Any
 
 PR_SET_DUMPABLE = 4
 OOM_COUNTERS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
-WORDS_KEPT = 4000
+MESSAGE_BYTES = 4000
 HOST_GONE = 125
 NOT_STARTED = 127
 
@@ -30,8 +30,8 @@ NOT_STARTED = 127
 class NotReady(Exception):
     """The checkout could not be made; `kind` is `rejected` or `failed`."""
 
-    def __init__(self, kind: str, words: str) -> None:
-        super().__init__(words)
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
         self.kind = kind
 
 
@@ -41,27 +41,29 @@ def main() -> None:
     job: dict[str, Any] = json.loads(sys.stdin.buffer.readline())
     # What runs here has our uid: without this it could write /proc/1/mem and open our pipes.
     set_dumpable(on=False)
-    forget_the_environment()
+    wipe_environment()
     try:
         make_checkout(job)
     except NotReady as error:
-        tell(job, **{error.kind: str(error)})
+        report(job, **{error.kind: str(error)})
         os._exit(1)
-    tell(job, ready=True)
-    threading.Thread(target=die_with_the_host, daemon=True).start()
+    report(job, ready=True)
+    threading.Thread(target=exit_with_host, daemon=True).start()
     code = 0
     started = time.monotonic()
     for number, argv in enumerate(job["steps"]):
-        tell(job, step=number)
-        code = run(job, argv)
+        report(job, step=number)
+        code = run_step(job, argv)
         if code:
             break
     end = {"exit": code} if code >= 0 else {"signal": -code}
-    tell(job, **end, seconds=time.monotonic() - started, oom=oom_kills(), **used())
+    report(
+        job, **end, seconds=time.monotonic() - started, oom=count_oom_kills(), **kill_and_measure()
+    )
     os._exit(code if code >= 0 else 128 - code)
 
 
-def tell(job: dict[str, Any], **fields: Any) -> None:
+def report(job: dict[str, Any], **fields: Any) -> None:
     line = json.dumps({"nonce": job["nonce"], **fields}) + "\n"
     os.write(2, line.encode())
 
@@ -70,7 +72,7 @@ def set_dumpable(*, on: bool) -> None:
     ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, int(on), 0, 0, 0)
 
 
-def forget_the_environment() -> None:
+def wipe_environment() -> None:
     """Wipe the memory that /proc/1/environ shows: gVisor shows it to all of our uid."""
     strings = ctypes.POINTER(ctypes.c_void_p).in_dll(ctypes.CDLL(None), "environ")
     for number in range(len(os.environ)):  # noqa: TID251 - only counted
@@ -82,28 +84,30 @@ def make_checkout(job: dict[str, Any]) -> None:
     checkout = job["checkout"]
     if job["tree"]:
         # Timestamps are kept, or every .pyc of the image would be stale.
-        copied = tool(
+        copied = run_tool(
             ["cp", "-a", "--no-preserve=ownership", job["tree"] + "/.", checkout], cwd="/"
         )
         if copied.returncode:
-            raise NotReady("failed", "The checkout could not be copied: " + words(copied.stderr))
+            raise NotReady(
+                "failed", "The checkout could not be copied: " + decode_tail(copied.stderr)
+            )
     for number, diff in enumerate(job["diffs"], start=1):
-        apply(diff, checkout, f"Diff {number} of {len(job['diffs'])}: ")
+        apply_diff(diff, checkout, f"Diff {number} of {len(job['diffs'])}: ")
     for path, text in job["files"].items():
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_bytes(text.encode("utf-8", "surrogateescape"))
 
 
-def apply(diff: str, checkout: str, which: str) -> None:
+def apply_diff(diff: str, checkout: str, which: str) -> None:
     if not diff.strip():
         return
     data = diff.encode("utf-8", "surrogateescape")
-    applied = tool(["git", "apply", "--whitespace=nowarn", "-"], cwd=checkout, data=data)
+    applied = run_tool(["git", "apply", "--whitespace=nowarn", "-"], cwd=checkout, data=data)
     if applied.returncode:
-        raise NotReady("rejected", which + words(applied.stderr))
+        raise NotReady("rejected", which + decode_tail(applied.stderr))
 
 
-def tool(
+def run_tool(
     argv: list[str], *, cwd: str, data: bytes | None = None
 ) -> subprocess.CompletedProcess[bytes]:
     # A GIT_DIR that is not there: git must not read configuration out of the checkout.
@@ -112,11 +116,11 @@ def tool(
     return subprocess.run(argv, cwd=cwd, input=data, env=env, capture_output=True, check=False)
 
 
-def words(text: bytes) -> str:
-    return text[-WORDS_KEPT:].decode("utf-8", "replace").strip()
+def decode_tail(text: bytes) -> str:
+    return text[-MESSAGE_BYTES:].decode("utf-8", "replace").strip()
 
 
-def run(job: dict[str, Any], argv: list[str]) -> int:
+def run_step(job: dict[str, Any], argv: list[str]) -> int:
     """The exit code of one program, negative for a signal."""
     try:
         child = subprocess.Popen(
@@ -127,7 +131,7 @@ def run(job: dict[str, Any], argv: list[str]) -> int:
             stdout=1,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=be_the_first_to_die,
+            preexec_fn=prefer_oom_kill,
         )
     except (OSError, ValueError) as error:
         os.write(1, f"{argv[0]}: {error}\n".encode("utf-8", "replace"))
@@ -135,7 +139,7 @@ def run(job: dict[str, Any], argv: list[str]) -> int:
     return os.waitstatus_to_exitcode(wait_for(child.pid))
 
 
-def used() -> dict[str, Any]:
+def kill_and_measure() -> dict[str, Any]:
     """What all that ran has used; whatever is left of it is killed first, so that it counts."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(-1, signal.SIGKILL)  # all but process 1
@@ -146,12 +150,12 @@ def used() -> dict[str, Any]:
     return {"cpu_seconds": sums.ru_utime + sums.ru_stime, "peak_kb": sums.ru_maxrss}
 
 
-def be_the_first_to_die() -> None:
+def prefer_oom_kill() -> None:
     set_dumpable(on=True)  # or /proc/self would belong to root until the exec
     Path("/proc/self/oom_score_adj").write_text("1000")
 
 
-def die_with_the_host() -> None:
+def exit_with_host() -> None:
     """Standard input ends when the host's connection does; then nobody is left to stop us."""
     while os.read(0, 1024):
         pass
@@ -165,7 +169,7 @@ def wait_for(pid: int) -> int:
             return status
 
 
-def oom_kills() -> int:
+def count_oom_kills() -> int:
     for path in OOM_COUNTERS:
         try:
             lines = Path(path).read_text().splitlines()

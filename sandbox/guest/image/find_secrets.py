@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-FOUND = 66
+FOUND_EXIT_CODE = 66
 NAMES = "CAPUCHIN_SECRET_NAMES"
 ROOTS = ("/testbed", "/opt", "/tmp", "/var/tmp")  # noqa: S108
 CHUNK = 1 << 20
@@ -20,20 +20,20 @@ CHUNK = 1 << 20
 def main() -> int:
     environ = os.environ  # noqa: TID251 - the build container's own
     values = [environ[name].encode() for name in environ.get(NAMES, "").split(",") if name]
-    secrets = [part for value in values for part in (value, password(value)) if part]
-    for path in files(ROOTS):
-        if holds(path, secrets):
+    secrets = [part for value in values for part in (value, url_password(value)) if part]
+    for path in regular_files(ROOTS):
+        if contains_secret(path, secrets):
             sys.stdout.write(f"{path} holds a secret of the package index\n")
-            return FOUND
+            return FOUND_EXIT_CODE
     return 0
 
 
-def password(value: bytes) -> bytes:
+def url_password(value: bytes) -> bytes:
     """Of an address with one."""
     return value.partition(b"://")[2].rpartition(b"@")[0].partition(b":")[2]
 
 
-def files(roots: tuple[str, ...]) -> Iterator[Path]:
+def regular_files(roots: tuple[str, ...]) -> Iterator[Path]:
     for root in roots:
         for folder, _, names in os.walk(root):
             for name in names:
@@ -42,7 +42,7 @@ def files(roots: tuple[str, ...]) -> Iterator[Path]:
                     yield path
 
 
-def holds(path: Path, secrets: list[bytes]) -> bool:
+def contains_secret(path: Path, secrets: list[bytes]) -> bool:
     longest = max(map(len, secrets), default=1)
     before = b""
     try:

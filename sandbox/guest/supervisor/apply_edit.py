@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 REJECTED: Final = 3
-INPUT: Final = "/tmp/diff"  # noqa: S108 - a file system of the world's own
-WORDS: Final = "/tmp/words"  # noqa: S108
+DIFF_FILE: Final = "/tmp/diff"  # noqa: S108 - a file system of the world's own
+ERROR_FILE: Final = "/tmp/words"  # noqa: S108
 COMPILE_SECONDS: Final = 20
-BY_PYTHON: Final = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT)
+PYTHON_SIGNALS: Final = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT)
 """What Python changed of the signals."""
 GIT_ENVIRONMENT: Final = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
@@ -25,28 +25,30 @@ GIT_ENVIRONMENT: Final = {
 }
 
 
-def make_edit(diffs: Sequence[str], checkout: str, *, compiles: bool) -> int:
+def make_edit(diffs: Sequence[str], checkout: str, *, compile_only: bool) -> int:
     """Apply `diffs` in order; 0, or `REJECTED` after printing why one is refused.
 
-    With `compiles` they are there already, and their sources are compiled instead.
+    With `compile_only` they are there already, and their sources are compiled instead.
     """
-    if compiles:
+    if compile_only:
         compile_sources(diffs, checkout)
         return 0
     for number, diff in enumerate(diffs, start=1):
-        if diff.strip() and git_apply(diff):
-            with open(WORDS, "rb") as words:  # noqa: PTH123 - pathlib takes long to import
+        if diff.strip() and apply_diff(diff):
+            with open(ERROR_FILE, "rb") as words:  # noqa: PTH123 - pathlib takes long to import
                 os.write(1, f"Diff {number} of {len(diffs)}: ".encode() + words.read())
             return REJECTED
     return 0
 
 
-def git_apply(diff: str) -> int:
-    with open(INPUT, "wb") as file:  # noqa: PTH123
+def apply_diff(diff: str) -> int:
+    with open(DIFF_FILE, "wb") as file:  # noqa: PTH123
         file.write(diff.encode("utf-8", "surrogateescape"))
-    argv = ["git", "apply", "--whitespace=nowarn", INPUT]
-    says = [(os.POSIX_SPAWN_OPEN, 2, WORDS, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)]
-    pid = os.posix_spawnp("git", argv, GIT_ENVIRONMENT, file_actions=says, setsigdef=BY_PYTHON)
+    argv = ["git", "apply", "--whitespace=nowarn", DIFF_FILE]
+    redirect = [(os.POSIX_SPAWN_OPEN, 2, ERROR_FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)]
+    pid = os.posix_spawnp(
+        "git", argv, GIT_ENVIRONMENT, file_actions=redirect, setsigdef=PYTHON_SIGNALS
+    )
     return os.waitpid(pid, 0)[1]
 
 
@@ -59,12 +61,12 @@ def compile_sources(diffs: Sequence[str], checkout: str) -> None:
     import py_compile
 
     resource.setrlimit(resource.RLIMIT_CPU, (COMPILE_SECONDS, COMPILE_SECONDS))
-    for name in dict.fromkeys(name for diff in diffs for name in sources(diff)):
+    for name in dict.fromkeys(name for diff in diffs for name in python_sources(diff)):
         with contextlib.suppress(OSError, ValueError):
             py_compile.compile(f"{checkout}/{name}", quiet=2)
 
 
-def sources(diff: str) -> Iterator[str]:
+def python_sources(diff: str) -> Iterator[str]:
     """The Python files that a diff changes or makes."""
     for line in diff.split("\n"):
         if line.startswith("+++ b/") and line.endswith(".py"):

@@ -50,7 +50,7 @@ class FilterProgram(ctypes.Structure):
     _fields_ = (("len", ctypes.c_ushort), ("filter", ctypes.c_void_p))
 
 
-def checked(result: int, doing: str) -> int:
+def check_result(result: int, action: str) -> int:
     """`result`, unless it is -1.
 
     Raises:
@@ -58,7 +58,7 @@ def checked(result: int, doing: str) -> int:
     """
     if result < 0:
         error = ctypes.get_errno()
-        raise OSError(error, f"{doing}: {os.strerror(error)}")
+        raise OSError(error, f"{action}: {os.strerror(error)}")
     return result
 
 
@@ -66,16 +66,16 @@ def clone(flags: int) -> int:
     """As `os.fork`, into new namespaces; 0 in the child. The caller must have one thread."""
     number = NUMBERS[MACHINE]["clone"]
     arguments = [ctypes.c_long(value) for value in (number, flags | SIGCHLD, 0, 0, 0, 0)]
-    return checked(_libc.syscall(*arguments), "clone")
+    return check_result(_libc.syscall(*arguments), "clone")
 
 
 def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
     done = _libc.mount(source.encode(), target.encode(), kind.encode(), flags, options.encode())
-    checked(done, f"mount {kind} on {target}")
+    check_result(done, f"mount {kind} on {target}")
 
 
 def prctl(option: int, argument: int) -> None:
-    checked(_libc.prctl(option, argument, 0, 0, 0), f"prctl {option}")
+    check_result(_libc.prctl(option, argument, 0, 0, 0), f"prctl {option}")
 
 
 def set_dumpable(*, on: bool) -> None:
@@ -91,10 +91,10 @@ def drop_capabilities() -> None:
             break
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
     header = struct.pack("<Ii", CAPABILITY_VERSION_3, 0)
-    checked(_libc.syscall(NUMBERS[MACHINE]["capset"], header, bytes(24)), "capset")
+    check_result(_libc.syscall(NUMBERS[MACHINE]["capset"], header, bytes(24)), "capset")
 
 
-def no_new_privileges() -> None:
+def set_no_new_privileges() -> None:
     prctl(PR_SET_NO_NEW_PRIVS, 1)
 
 
@@ -103,9 +103,9 @@ def install_filter(program: bytes) -> None:
     buffer = ctypes.create_string_buffer(program, len(program))
     packed = FilterProgram(len(program) // 8, ctypes.addressof(buffer))
     done = _libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(packed), 0, 0)
-    checked(done, "seccomp")
+    check_result(done, "seccomp")
 
 
-def datagram_socket() -> int:
+def open_datagram_socket() -> int:
     """An internet socket to configure interfaces with."""
-    return checked(_libc.socket(2, 2, 0), "socket")
+    return check_result(_libc.socket(2, 2, 0), "socket")

@@ -19,17 +19,17 @@ from sandbox.guest.supervisor.kernel import (
     MS_RDONLY,
     MS_REC,
     MS_REMOUNT,
-    datagram_socket,
     mount,
+    open_datagram_socket,
 )
 
 STATE: Final = "/sbx"
 """A file system in memory that only process 1 sees: the edits of this lane."""
 SCRATCH: Final = STATE + "/world"
-OURS: Final = "/opt/capuchin"
+CAPUCHIN_FOLDER: Final = "/opt/capuchin"
 SHARED_MEMORY: Final = "size=64m,nr_inodes=10000,mode=1777"
-PLAIN: Final = MS_NOSUID | MS_NODEV
-NOTHING: Final = MS_NOSUID | MS_NODEV | MS_NOEXEC
+DATA_FLAGS: Final = MS_NOSUID | MS_NODEV
+NOEXEC_FLAGS: Final = MS_NOSUID | MS_NODEV | MS_NOEXEC
 
 HIDDEN_FOLDERS: Final = (
     "/opt/incoming",
@@ -55,18 +55,18 @@ READ_ONLY: Final = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys")
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
 
 
-class Layers(NamedTuple):
+class CheckoutLayers(NamedTuple):
     """What the checkout of one world is made of."""
 
-    below: Sequence[str]
+    lower: Sequence[str]
     """Read-only, the topmost first."""
     upper: str | None = None
     """Keep what is written to the checkout here, in `u`; None lets it go with the world."""
-    whole: bool = False
+    copy_all: bool = False
     """Copy all of it: its own folders can then be renamed, which an overlay refuses (EXDEV)."""
 
 
-def surround(disk: str) -> None:
+def mount_surroundings(disk: str) -> None:
     """Make everything of a world that is the same for all: empty folders, a /proc, a loopback.
 
     `disk` are the options of the file systems that the program may fill, as `mount` takes them.
@@ -75,15 +75,15 @@ def surround(disk: str) -> None:
         OSError: the kernel forbids a part of it.
     """
     mount("none", "/", "none", MS_REC | MS_PRIVATE)
-    mount("tmpfs", SCRATCH, "tmpfs", PLAIN, disk + ",mode=0755")
-    mount("tmpfs", "/tmp", "tmpfs", PLAIN, disk + ",mode=1777")  # noqa: S108
-    mount("tmpfs", "/dev/shm", "tmpfs", NOTHING, SHARED_MEMORY)  # noqa: S108
-    mount("proc", "/proc", "proc", NOTHING)
-    hide()
-    loopback_up()
+    mount("tmpfs", SCRATCH, "tmpfs", DATA_FLAGS, disk + ",mode=0755")
+    mount("tmpfs", "/tmp", "tmpfs", DATA_FLAGS, disk + ",mode=1777")  # noqa: S108
+    mount("tmpfs", "/dev/shm", "tmpfs", NOEXEC_FLAGS, SHARED_MEMORY)  # noqa: S108
+    mount("proc", "/proc", "proc", NOEXEC_FLAGS)
+    hide_paths()
+    enable_loopback()
 
 
-def furnish(checkout: str, layers: Layers) -> None:
+def mount_checkout(checkout: str, layers: CheckoutLayers) -> None:
     """Make the rest: the checkout, whose layers stay although they can no longer be named.
 
     Raises:
@@ -93,14 +93,14 @@ def furnish(checkout: str, layers: Layers) -> None:
     for name in ("u", "w"):
         with contextlib.suppress(FileExistsError):  # an edit that goes on
             os.mkdir(f"{upper}/{name}", 0o755)  # noqa: PTH102
-    options = f"lowerdir={':'.join(layers.below)},upperdir={upper}/u,workdir={upper}/w"
-    mount("overlay", checkout, "overlay", PLAIN, options + ",userxattr")
-    if layers.whole:
-        copy_whole(checkout)
-    mount(OURS, STATE, "none", MS_BIND)
+    options = f"lowerdir={':'.join(layers.lower)},upperdir={upper}/u,workdir={upper}/w"
+    mount("overlay", checkout, "overlay", DATA_FLAGS, options + ",userxattr")
+    if layers.copy_all:
+        copy_checkout(checkout)
+    mount(CAPUCHIN_FOLDER, STATE, "none", MS_BIND)
 
 
-def copy_whole(checkout: str) -> None:
+def copy_checkout(checkout: str) -> None:
     """Lay a copy over `checkout`, on the world's own disk."""
     whole = SCRATCH + "/whole"
     os.mkdir(whole, 0o755)  # noqa: PTH102
@@ -112,25 +112,27 @@ def copy_whole(checkout: str) -> None:
     mount(whole, checkout, "none", MS_BIND)
 
 
-def hide() -> None:
+def hide_paths() -> None:
     """Cover what is not for untrusted eyes: our own files, the machine's secrets."""
     # An empty folder that nobody can write to; it covers the rest as well.
-    mount("tmpfs", OURS, "tmpfs", MS_RDONLY | NOTHING, "size=4k,nr_inodes=2,mode=0555")
+    mount(
+        "tmpfs", CAPUCHIN_FOLDER, "tmpfs", MS_RDONLY | NOEXEC_FLAGS, "size=4k,nr_inodes=2,mode=0555"
+    )
     for path in HIDDEN_FOLDERS:
         with contextlib.suppress(FileNotFoundError):
-            mount(OURS, path, "none", MS_BIND)
+            mount(CAPUCHIN_FOLDER, path, "none", MS_BIND)
     for path in HIDDEN_FILES:
         with contextlib.suppress(FileNotFoundError):
             mount("/dev/null", path, "none", MS_BIND)
     for path in READ_ONLY:
         with contextlib.suppress(FileNotFoundError):
             mount(path, path, "none", MS_BIND | MS_REC)
-            mount("none", path, "none", MS_BIND | MS_REMOUNT | MS_RDONLY | NOTHING)
+            mount("none", path, "none", MS_BIND | MS_REMOUNT | MS_RDONLY | NOEXEC_FLAGS)
 
 
-def loopback_up() -> None:
+def enable_loopback() -> None:
     """A new network namespace has one interface, and that is down."""
-    handle = datagram_socket()
+    handle = open_datagram_socket()
     request = fcntl.ioctl(handle, SIOCGIFFLAGS, struct.pack("16sh22x", b"lo", 0))
     flags = struct.unpack("16sh22x", request)[1] | IFF_UP
     fcntl.ioctl(handle, SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", flags))

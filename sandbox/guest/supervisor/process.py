@@ -19,8 +19,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, NoReturn
 
 from sandbox.guest.supervisor import kernel
-from sandbox.guest.supervisor.apply_edit import BY_PYTHON, make_edit
-from sandbox.guest.supervisor.mounts import Layers, furnish, surround
+from sandbox.guest.supervisor.apply_edit import PYTHON_SIGNALS, make_edit
+from sandbox.guest.supervisor.mounts import CheckoutLayers, mount_checkout, mount_surroundings
 
 NAMESPACES: Final = (
     kernel.CLONE_NEWUSER
@@ -31,14 +31,14 @@ NAMESPACES: Final = (
     | kernel.CLONE_NEWNET
 )
 NOT_STARTED: Final = 127
-FIRST_TO_DIE: Final = 1000
+OOM_SCORE: Final = 1000
 """When memory runs out, the world goes, not the lane."""
 CHUNK: Final = 64 * 1024
-ORDERS, OUTPUT, STATUS, FREE = 3, 4, 5, 20
-"""The handles of a world's process 1; above `FREE` they are in nobody's way."""
+JOB_INPUT, OUTPUT, STATUS, FIRST_FREE = 3, 4, 5, 20
+"""The handles of a world's process 1; above `FIRST_FREE` they are in nobody's way."""
 
 
-class Walls(NamedTuple):
+class GuestLimits(NamedTuple):
     """What every program of a lane may use, beyond what the container's own limits say."""
 
     checkout: str
@@ -49,42 +49,42 @@ class Walls(NamedTuple):
     filter: bytes
 
 
-class Job(NamedTuple):
+class ProcessJob(NamedTuple):
     """What is to run in a world: `argv`, or, where there are `diffs`, the making of an edit."""
 
-    layers: Layers
+    layers: CheckoutLayers
     argv: Sequence[str] = ()
     env: Mapping[str, str] = {}
     files: Mapping[str, str] = {}
     """Absolute path to text, written before it starts."""
     diffs: Sequence[str] = ()
-    compiles: bool = False
+    compile_only: bool = False
     """Of an edit that was made before, compile the sources."""
 
 
-class Place:
-    """A world that waits for its job, seen from outside. `start` makes one ahead of need."""
+class SandboxProcess:
+    """A world that waits for its job, seen from outside. `start_process` makes one ahead of need."""
 
-    def __init__(self, pid: int, orders: int, output: int, status: int) -> None:
+    def __init__(self, pid: int, job_input: int, output: int, status: int) -> None:
         self.pid = pid
         self.output = output
         """What the program prints; never blocks."""
         self.status = status
         """What process 1 of the world tells, a JSON object a line; never blocks."""
-        self._orders = orders
+        self._job_input = job_input
         os.set_blocking(output, False)
         os.set_blocking(status, False)
 
-    def give(self, job: Job) -> None:
+    def send_job(self, job: ProcessJob) -> None:
         """Raises `OSError` if the world has died in the meantime."""
         try:
             data = memoryview(json.dumps(job).encode())
             while data:
-                data = data[os.write(self._orders, data) :]
+                data = data[os.write(self._job_input, data) :]
         finally:
-            os.close(self._orders)
+            os.close(self._job_input)
 
-    def clear(self) -> resource.struct_rusage:
+    def kill(self) -> resource.struct_rusage:
         """End everything in it, wait for that, and tell what it used."""
         os.kill(self.pid, signal.SIGKILL)
         return os.wait4(self.pid, 0)[2]
@@ -94,7 +94,7 @@ class Place:
         os.close(self.status)
 
 
-def start(walls: Walls) -> Place:
+def start_process(limits: GuestLimits) -> SandboxProcess:
     """Raises `OSError` if the kernel allows no such process."""
     (orders, orders_end), (output, output_end), (status, status_end) = (
         os.pipe2(os.O_CLOEXEC) for _ in range(3)
@@ -103,65 +103,67 @@ def start(walls: Walls) -> Place:
     try:
         pid = kernel.clone(NAMESPACES)
         if pid == 0:
-            first_process(walls, ids, (orders, output_end, status_end))
+            run_first_process(limits, ids, (orders, output_end, status_end))
     finally:
         for handle in (orders, output_end, status_end):
             os.close(handle)
-    return Place(pid, orders_end, output, status)
+    return SandboxProcess(pid, orders_end, output, status)
 
 
-def first_process(walls: Walls, ids: tuple[int, int], handles: tuple[int, int, int]) -> NoReturn:
+def run_first_process(
+    limits: GuestLimits, ids: tuple[int, int], handles: tuple[int, int, int]
+) -> NoReturn:
     """Never returns, whatever happens: behind it is the code of process 1 of the lane."""
     try:
-        own_handles(handles)
-        set_up(walls, ids)
-        job = take_orders()
-        furnish(walls.checkout, job.layers)
+        keep_only_handles(handles)
+        set_up_process(limits, ids)
+        job = read_job()
+        mount_checkout(limits.checkout, job.layers)
         for path, text in job.files.items():
             os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
-            write(path, text, os.O_WRONLY | os.O_CREAT)
-        tell(ready=True)
-        live(job, walls)
+            write_text(path, text, os.O_WRONLY | os.O_CREAT)
+        report(ready=True)
+        run_to_end(job, limits)
     except (OSError, ValueError) as error:
-        tell(failed=str(error))
+        report(failed=str(error))
     finally:
         os._exit(1)
 
 
-def own_handles(handles: tuple[int, int, int]) -> None:
+def keep_only_handles(handles: tuple[int, int, int]) -> None:
     """Let go of all that belongs to the lane, its line to the host above all."""
     nothing = os.open("/dev/null", os.O_RDWR)
-    kept = [fcntl.fcntl(handle, fcntl.F_DUPFD, FREE) for handle in (nothing, *handles)]
+    kept = [fcntl.fcntl(handle, fcntl.F_DUPFD, FIRST_FREE) for handle in (nothing, *handles)]
     for target, handle in enumerate((kept[0], kept[0], kept[0], *kept[1:])):
-        os.dup2(handle, target, inheritable=target < ORDERS)
+        os.dup2(handle, target, inheritable=target < JOB_INPUT)
     os.closerange(STATUS + 1, 1 << 20)
 
 
-def set_up(walls: Walls, ids: tuple[int, int]) -> None:
+def set_up_process(limits: GuestLimits, ids: tuple[int, int]) -> None:
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     kernel.set_dumpable(on=True)  # or the files in /proc/self would belong to root
     uid, gid = ids
-    write("/proc/self/setgroups", "deny")
-    write("/proc/self/gid_map", f"{gid} {gid} 1")
-    write("/proc/self/uid_map", f"{uid} {uid} 1")
-    write("/proc/self/oom_score_adj", str(FIRST_TO_DIE))
+    write_text("/proc/self/setgroups", "deny")
+    write_text("/proc/self/gid_map", f"{gid} {gid} 1")
+    write_text("/proc/self/uid_map", f"{uid} {uid} 1")
+    write_text("/proc/self/oom_score_adj", str(OOM_SCORE))
     # What runs here has our uid: without this it could write /proc/1/mem and open our pipes.
     kernel.set_dumpable(on=False)
-    surround(walls.disk)
+    mount_surroundings(limits.disk)
 
 
-def take_orders() -> Job:
+def read_job() -> ProcessJob:
     """The job, waited for; a lane that ends closes the pipe, and there is none."""
     data = bytearray()
-    while more := os.read(ORDERS, CHUNK):
+    while more := os.read(JOB_INPUT, CHUNK):
         data += more
     if not data:
         os._exit(0)
     layers, *rest = json.loads(data)
-    return Job(Layers(*layers), *rest)
+    return ProcessJob(CheckoutLayers(*layers), *rest)
 
 
-def write(path: str, text: str, flags: int = os.O_WRONLY) -> None:
+def write_text(path: str, text: str, flags: int = os.O_WRONLY) -> None:
     handle = os.open(path, flags, 0o644)
     try:
         data = memoryview(text.encode("utf-8", "surrogateescape"))
@@ -171,14 +173,14 @@ def write(path: str, text: str, flags: int = os.O_WRONLY) -> None:
         os.close(handle)
 
 
-def tell(**fields: object) -> None:
+def report(**fields: object) -> None:
     os.write(STATUS, json.dumps(fields).encode() + b"\n")
 
 
-def live(job: Job, walls: Walls) -> NoReturn:
-    close_in(walls)
+def run_to_end(job: ProcessJob, limits: GuestLimits) -> NoReturn:
+    drop_rights(limits)
     begun = time.monotonic()
-    child = edit(job, walls) if job.diffs else program(job)
+    child = start_edit(job, limits) if job.diffs else start_program(job)
     os.close(OUTPUT)
     ended = NOT_STARTED << 8
     while child:
@@ -187,16 +189,16 @@ def live(job: Job, walls: Walls) -> NoReturn:
             ended = status
             break
     seconds = time.monotonic() - begun
-    end_the_rest()
+    kill_remaining()
     whose = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
     used = [resource.getrusage(who) for who in whose]
     cpu_seconds = sum(u.ru_utime + u.ru_stime for u in used)
     peak_kb = max(u.ru_maxrss for u in used)
-    tell(ended=ended, seconds=seconds, cpu_seconds=cpu_seconds, peak_kb=peak_kb)
+    report(ended=ended, seconds=seconds, cpu_seconds=cpu_seconds, peak_kb=peak_kb)
     os._exit(0)
 
 
-def end_the_rest() -> None:
+def kill_remaining() -> None:
     """Kill whatever the program left running, and wait for it: so that what it used is known."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(-1, signal.SIGKILL)  # all that process 1 can see but itself
@@ -205,17 +207,17 @@ def end_the_rest() -> None:
             os.wait4(-1, 0)
 
 
-def close_in(walls: Walls) -> None:
+def drop_rights(limits: GuestLimits) -> None:
     """Take away from this process and all that it starts whatever is left; there is no way back."""
-    set_limits(walls)
+    set_limits(limits)
     os.umask(0o022)
-    os.chdir(walls.checkout)
-    kernel.no_new_privileges()
+    os.chdir(limits.checkout)
+    kernel.set_no_new_privileges()
     kernel.drop_capabilities()
-    kernel.install_filter(walls.filter)
+    kernel.install_filter(limits.filter)
 
 
-def program(job: Job) -> int:
+def start_program(job: ProcessJob) -> int:
     """The program that was asked for; 0 after printing why there is none.
 
     Started without a copy of this process, which would take longer than all the walls.
@@ -223,10 +225,10 @@ def program(job: Job) -> int:
     outputs = [(os.POSIX_SPAWN_DUP2, OUTPUT, handle) for handle in (1, 2)]
     argv, env = list(job.argv), dict(job.env)
     found: Exception = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-    for path in places(argv[0], env):
+    for path in candidate_paths(argv[0], env):
         try:
             return os.posix_spawn(
-                path, argv, env, file_actions=outputs, setsid=True, setsigdef=BY_PYTHON
+                path, argv, env, file_actions=outputs, setsid=True, setsigdef=PYTHON_SIGNALS
             )
         except (FileNotFoundError, NotADirectoryError):
             continue
@@ -239,14 +241,14 @@ def program(job: Job) -> int:
     return 0
 
 
-def places(name: str, env: Mapping[str, str]) -> list[str]:
+def candidate_paths(name: str, env: Mapping[str, str]) -> list[str]:
     """Where a program of this name may lie, as a shell would look for it."""
     if "/" in name:
         return [name]
     return [f"{folder}/{name}" for folder in env.get("PATH", os.defpath).split(":")]
 
 
-def edit(job: Job, walls: Walls) -> int:
+def start_edit(job: ProcessJob, limits: GuestLimits) -> int:
     """The process that makes the edit."""
     child = os.fork()
     if child == 0:
@@ -256,7 +258,7 @@ def edit(job: Job, walls: Walls) -> int:
             os.dup2(OUTPUT, 1)
             os.dup2(OUTPUT, 2)
             os.closerange(3, 1 << 20)
-            code = make_edit(job.diffs, walls.checkout, compiles=job.compiles)
+            code = make_edit(job.diffs, limits.checkout, compile_only=job.compile_only)
         except (OSError, ValueError) as error:
             os.write(1, f"edit: {error}\n".encode("utf-8", "replace"))
         finally:
@@ -264,12 +266,12 @@ def edit(job: Job, walls: Walls) -> int:
     return child
 
 
-def set_limits(walls: Walls) -> None:
+def set_limits(limits: GuestLimits) -> None:
     for kind, value in (
         (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_NOFILE, walls.open_files),
-        (resource.RLIMIT_FSIZE, walls.file_bytes),
+        (resource.RLIMIT_NOFILE, limits.open_files),
+        (resource.RLIMIT_FSIZE, limits.file_bytes),
         # Counted for each user namespace, so that process 1 of this one is the only other.
-        (resource.RLIMIT_NPROC, walls.processes + 1),
+        (resource.RLIMIT_NPROC, limits.processes + 1),
     ):
         resource.setrlimit(kind, (value, value))

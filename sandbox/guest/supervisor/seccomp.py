@@ -101,33 +101,33 @@ def instruction(code: int, value: int, *, if_true: int = 0, if_false: int = 0) -
     return struct.pack("<HBBI", code, if_true, if_false, value)
 
 
-def answer(value: int) -> bytes:
+def return_instruction(value: int) -> bytes:
     return instruction(RETURN, value)
 
 
-def on_number(number: int, verdict: int) -> bytes:
-    return instruction(JUMP_EQUAL, number, if_false=1) + answer(verdict)
+def match_number(number: int, action: int) -> bytes:
+    return instruction(JUMP_EQUAL, number, if_false=1) + return_instruction(action)
 
 
-def program(machine: str) -> bytes:
+def filter_program(machine: str) -> bytes:
     """The filter for `machine`, as `struct sock_filter` after `struct sock_filter`."""
     column = list(AUDIT_ARCH).index(machine)
     calls = CALLS_WITH_RULES[machine]
     parts = [
         instruction(LOAD, ARCH_AT),
-        instruction(JUMP_EQUAL, AUDIT_ARCH[machine], if_true=1) + answer(KILL),
+        instruction(JUMP_EQUAL, AUDIT_ARCH[machine], if_true=1) + return_instruction(KILL),
         instruction(LOAD, NUMBER_AT),
-        instruction(JUMP_AT_LEAST, X32, if_false=1) + answer(ENOSYS),
+        instruction(JUMP_AT_LEAST, X32, if_false=1) + return_instruction(ENOSYS),
     ]
     numbers = [both[column] for both in FORBIDDEN.values()]
-    parts += [on_number(number, EPERM) for number in numbers if number is not None]
+    parts += [match_number(number, EPERM) for number in numbers if number is not None]
     # Its flags lie in memory where a filter cannot look; ENOSYS makes libc fall back to clone.
-    parts.append(on_number(CLONE3, ENOSYS))
+    parts.append(match_number(CLONE3, ENOSYS))
     first = instruction(LOAD, FIRST_ARGUMENT_AT)
-    no_namespace = instruction(JUMP_ANY_BIT, NAMESPACES, if_false=1) + answer(EPERM)
+    no_namespace = instruction(JUMP_ANY_BIT, NAMESPACES, if_false=1) + return_instruction(EPERM)
     parts.append(instruction(JUMP_EQUAL, calls["clone"], if_false=4))
-    parts.append(first + no_namespace + answer(ALLOW))
-    families = b"".join(on_number(family, ALLOW) for family in FAMILIES)
+    parts.append(first + no_namespace + return_instruction(ALLOW))
+    families = b"".join(match_number(family, ALLOW) for family in FAMILIES)
     parts.append(instruction(JUMP_EQUAL, calls["socket"], if_false=2 + len(families) // 8))
-    parts.append(first + families + answer(EAFNOSUPPORT))
-    return b"".join([*parts, answer(ALLOW)])
+    parts.append(first + families + return_instruction(EAFNOSUPPORT))
+    return b"".join([*parts, return_instruction(ALLOW)])

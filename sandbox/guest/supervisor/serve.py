@@ -18,16 +18,22 @@ from typing import Any, Final, NoReturn
 
 from sandbox.guest.supervisor import kernel
 from sandbox.guest.supervisor.apply_edit import REJECTED
-from sandbox.guest.supervisor.edit_layers import Delta, Deltas, remove
-from sandbox.guest.supervisor.mounts import SCRATCH, Layers
-from sandbox.guest.supervisor.process import Job, Place, Walls, start
-from sandbox.guest.supervisor.seccomp import program
-from sandbox.guest.supervisor.watch import End, Patience, Verdict, Watch, is_memory_short
+from sandbox.guest.supervisor.edit_layers import EditLayer, EditLayers, remove_layer
+from sandbox.guest.supervisor.mounts import SCRATCH, CheckoutLayers
+from sandbox.guest.supervisor.process import GuestLimits, ProcessJob, SandboxProcess, start_process
+from sandbox.guest.supervisor.seccomp import filter_program
+from sandbox.guest.supervisor.watch import (
+    ExecutionLimits,
+    ExecutionMonitor,
+    ExecutionResult,
+    GuestEnding,
+    is_memory_short,
+)
 
 HOST_GONE: Final = 125
 IDLE_SECONDS: Final = 0.005
 CHUNK: Final = 64 * 1024
-EDIT: Final = Patience(seconds=60, output_kept=4000, output_total=1 << 20)
+EDIT_LIMITS: Final = ExecutionLimits(seconds=60, output_kept=4000, output_total=1 << 20)
 
 
 class Channel:
@@ -36,7 +42,7 @@ class Channel:
     def __init__(self) -> None:
         self._received = b""
         self._messages: deque[dict[str, Any]] = deque()
-        self._unwanted: set[str] = set()
+        self._stopped: set[str] = set()
         os.set_blocking(0, False)
         os.set_blocking(1, False)
 
@@ -46,10 +52,10 @@ class Channel:
             if not select.select([0], [], [], IDLE_SECONDS)[0]:
                 when_idle()
                 select.select([0], [], [])
-            self.take()
+            self.read_available()
         return self._messages.popleft()
 
-    def take(self) -> None:
+    def read_available(self) -> None:
         """Read what is there without waiting."""
         try:
             data = os.read(0, CHUNK)
@@ -65,18 +71,18 @@ class Channel:
             message: dict[str, Any] = json.loads(self._received[4:size])
             self._received = self._received[size:]
             if "stop" in message:
-                self._unwanted.add(message["stop"])
+                self._stopped.add(message["stop"])
             else:
                 self._messages.append(message)
 
-    def wants(self, run: str) -> bool:
+    def is_wanted(self, run: str) -> bool:
         """Whether the host, after what it says now, still waits for `run`."""
-        self.take()
-        return run not in self._unwanted
+        self.read_available()
+        return run not in self._stopped
 
-    def done(self, run: str) -> None:
+    def mark_answered(self, run: str) -> None:
         """`run` has been answered."""
-        self._unwanted.discard(run)
+        self._stopped.discard(run)
 
     def send(self, **fields: object) -> None:
         """Never waits for a host that is gone."""
@@ -88,127 +94,129 @@ class Channel:
             except BlockingIOError:
                 readable, _, _ = select.select([0], [1], [])
                 if readable:
-                    self.take()
+                    self.read_available()
 
 
-class Lane:
+class Supervisor:
     """What the host may ask for, one thing at a time."""
 
-    def __init__(self, channel: Channel, setting: dict[str, Any]) -> None:
+    def __init__(self, channel: Channel, settings: dict[str, Any]) -> None:
         self._channel = channel
-        self._tree = str(setting["tree"])
-        self._walls = Walls(
-            checkout=setting["checkout"],
-            disk=f"size={setting['disk_mb']}m,nr_inodes={setting['inodes']}",
-            processes=setting["processes"],
-            open_files=setting["open_files"],
+        self._tree = str(settings["tree"])
+        self._limits = GuestLimits(
+            checkout=settings["checkout"],
+            disk=f"size={settings['disk_mb']}m,nr_inodes={settings['inodes']}",
+            processes=settings["processes"],
+            open_files=settings["open_files"],
             # Twice the disk, so that a full disk is told as one; what it stops is sparse.
-            file_bytes=setting["disk_mb"] << 21,
-            filter=program(kernel.MACHINE),
+            file_bytes=settings["disk_mb"] << 21,
+            filter=filter_program(kernel.MACHINE),
         )
         os.mkdir(SCRATCH, 0o700)  # noqa: PTH102
-        self._deltas = Deltas()
-        self._left: Watch | None = None
+        self._edit_layers = EditLayers()
+        self._previous: ExecutionMonitor | None = None
         """Of the execution before, answered while the kernel clears its world."""
-        self._next: Place | None = None
+        self._next: SandboxProcess | None = None
         """Made while the one before is in use: a world takes longer to make than to enter."""
 
-    def get_ready(self) -> None:
-        self._next = start(self._walls)
+    def start_next(self) -> None:
+        self._next = start_process(self._limits)
 
     def run(self, job: dict[str, Any]) -> None:
         run = str(job["run"])
-        if not self._channel.wants(run):
-            self._channel.send(run=run, end=End.STOPPED)
+        if not self._channel.is_wanted(run):
+            self._channel.send(run=run, end=GuestEnding.STOPPED)
             return
-        delta, layers = None, [self._tree]
+        layer, layers = None, [self._tree]
         if job["edit"]:
-            delta = self._deltas.find(job["edit"]) or self._edit(run, job)
-            if delta is None:
+            layer = self._edit_layers.find(job["edit"]) or self._make_edit(run, job)
+            if layer is None:
                 return
-            if delta.is_worth_compiling:
-                self._compile(run, job, delta)
-                if not self._channel.wants(run):
-                    self._channel.send(run=run, end=End.STOPPED)
+            if layer.is_worth_compiling:
+                self._compile_edit(run, job, layer)
+                if not self._channel.is_wanted(run):
+                    self._channel.send(run=run, end=GuestEnding.STOPPED)
                     return
-            layers.insert(0, delta.layer)
-        patience = Patience(job["seconds"], job["output_kept"], job["output_total"])
-        below = Layers(layers, whole=bool(job["whole"]))
-        asked = Job(below, argv=job["argv"], env=job["env"], files=job["files"])
-        verdict = self._watch(run, asked, patience)
-        if delta is not None:
-            delta.was_run(verdict.cpu_seconds)
+            layers.insert(0, layer.upper)
+        limits = ExecutionLimits(job["seconds"], job["output_kept"], job["output_total"])
+        below = CheckoutLayers(layers, copy_all=bool(job["whole"]))
+        asked = ProcessJob(below, argv=job["argv"], env=job["env"], files=job["files"])
+        result = self._run_job(run, asked, limits)
+        if layer is not None:
+            layer.record_run(result.cpu_seconds)
         self._channel.send(
             run=run,
-            end=verdict.end,
-            words=verdict.words,
-            code=verdict.code,
-            output=verdict.output.text(),
-            seconds=verdict.seconds,
-            cpu_seconds=verdict.cpu_seconds,
-            peak_kb=verdict.peak_kb,
+            end=result.end,
+            words=result.message,
+            code=result.code,
+            output=result.output.text(),
+            seconds=result.seconds,
+            cpu_seconds=result.cpu_seconds,
+            peak_kb=result.peak_kb,
         )
 
-    def _edit(self, run: str, job: dict[str, Any]) -> Delta | None:
+    def _make_edit(self, run: str, job: dict[str, Any]) -> EditLayer | None:
         """A new edit; None when the host has been told why there is none."""
-        self.leave()
-        delta = self._deltas.fresh()
-        making = Job(Layers([self._tree], upper=delta.folder), diffs=job["diffs"])
-        verdict = self._watch(run, making, EDIT)
-        self.leave()
-        if verdict.code == 0:
-            self._deltas.keep(job["edit"], delta)
-            return delta
-        remove(delta)
-        words = verdict.output.text().strip()
-        if verdict.end is End.STOPPED:
-            self._channel.send(run=run, end=End.STOPPED)
-        elif verdict.code == REJECTED:
+        self.finish_previous()
+        layer = self._edit_layers.create()
+        making = ProcessJob(CheckoutLayers([self._tree], upper=layer.folder), diffs=job["diffs"])
+        result = self._run_job(run, making, EDIT_LIMITS)
+        self.finish_previous()
+        if result.code == 0:
+            self._edit_layers.store(job["edit"], layer)
+            return layer
+        remove_layer(layer)
+        words = result.output.text().strip()
+        if result.end is GuestEnding.STOPPED:
+            self._channel.send(run=run, end=GuestEnding.STOPPED)
+        elif result.code == REJECTED:
             self._channel.send(run=run, end="rejected", words=words)
         else:
-            why = verdict.words or f"The edit could not be made ({verdict.end}). {words}"
-            self._channel.send(run=run, end=End.FAILED, words=why)
+            why = result.message or f"The edit could not be made ({result.end}). {words}"
+            self._channel.send(run=run, end=GuestEnding.FAILED, words=why)
         return None
 
-    def _compile(self, run: str, job: dict[str, Any], delta: Delta) -> None:
+    def _compile_edit(self, run: str, job: dict[str, Any], layer: EditLayer) -> None:
         """Once, and of no weight if it fails."""
-        self.leave()  # its world may hold the folder that is written to now
-        delta.is_compiled = True
-        layers = Layers([self._tree], upper=delta.folder)
-        self._watch(run, Job(layers, diffs=job["diffs"], compiles=True), EDIT)
-        self.leave()
+        self.finish_previous()  # its world may hold the folder that is written to now
+        layer.is_compiled = True
+        layers = CheckoutLayers([self._tree], upper=layer.folder)
+        self._run_job(run, ProcessJob(layers, diffs=job["diffs"], compile_only=True), EDIT_LIMITS)
+        self.finish_previous()
 
-    def _watch(self, run: str, job: Job, patience: Patience) -> Verdict:
-        place = self._enter(job)
-        before = self._left
-        self._left = Watch(place, patience, control=0, wanted=lambda: self._channel.wants(run))
-        self.get_ready()
+    def _run_job(self, run: str, job: ProcessJob, limits: ExecutionLimits) -> ExecutionResult:
+        process = self._assign_process(job)
+        before = self._previous
+        self._previous = ExecutionMonitor(
+            process, limits, control=0, is_wanted=lambda: self._channel.is_wanted(run)
+        )
+        self.start_next()
         if before is not None:
-            before.leave()
-        verdict = self._left.until_the_end()
-        if verdict.end is not End.EXIT or is_memory_short():
-            self.leave()
-        return verdict
+            before.wait_until_gone()
+        result = self._previous.wait_for_result()
+        if result.end is not GuestEnding.EXIT or is_memory_short():
+            self.finish_previous()
+        return result
 
-    def leave(self) -> None:
+    def finish_previous(self) -> None:
         """Wait until nothing is left of the execution before, whose world is empty by now."""
-        if self._left is not None:
-            left, self._left = self._left, None
-            left.leave()
+        if self._previous is not None:
+            left, self._previous = self._previous, None
+            left.wait_until_gone()
 
-    def _enter(self, job: Job) -> Place:
+    def _assign_process(self, job: ProcessJob) -> SandboxProcess:
         waiting, self._next = self._next, None
         if waiting is not None:
             try:
-                waiting.give(job)
+                waiting.send_job(job)
             except OSError:  # out of memory, it was the first to go
-                waiting.clear()
+                waiting.kill()
                 waiting.close()
             else:
                 return waiting
-        place = start(self._walls)
-        place.give(job)
-        return place
+        process = start_process(self._limits)
+        process.send_job(job)
+        return process
 
 
 def main() -> NoReturn:
@@ -216,13 +224,13 @@ def main() -> NoReturn:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     kernel.set_dumpable(on=False)
     channel = Channel()
-    lane = Lane(channel, channel.receive())
+    supervisor = Supervisor(channel, channel.receive())
     gc.freeze()
-    lane.get_ready()
+    supervisor.start_next()
     while True:
-        job = channel.receive(when_idle=lane.leave)
+        job = channel.receive(when_idle=supervisor.finish_previous)
         try:
-            lane.run(job)
+            supervisor.run(job)
         except OSError as error:
-            channel.send(run=job["run"], end=End.FAILED, words=str(error))
-        channel.done(job["run"])
+            channel.send(run=job["run"], end=GuestEnding.FAILED, words=str(error))
+        channel.mark_answered(job["run"])

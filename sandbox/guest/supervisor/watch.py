@@ -11,10 +11,10 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from sandbox.guest.supervisor.process import Place
+from sandbox.guest.supervisor.process import SandboxProcess
 from sandbox.output import Output
 
-WORLD_SECONDS: Final = 30
+SETUP_SECONDS: Final = 30
 """Longest time for a world to be made, before the program's own clock starts."""
 CHUNK: Final = 64 * 1024
 STATUS_BYTES: Final = 64 * 1024
@@ -27,12 +27,12 @@ MEMORY_FILES: Final = (
         "/sys/fs/cgroup/memory/memory.limit_in_bytes",
     ),
 )
-SMALL: Final = 0.25
+SMALL_SHARE: Final = 0.25
 """The share of the memory that may still be in use when the next execution begins: it is free long
 before that one can have taken the rest."""
 
 
-class End(StrEnum):
+class GuestEnding(StrEnum):
     """The words of `sandbox.base.Ending`, and two that are no endings of a program."""
 
     EXIT = "exit"
@@ -46,23 +46,23 @@ class End(StrEnum):
     """There was no world; nothing ran."""
 
 
-class Verdict:
+class ExecutionResult:
     """How an execution ended; never taken from what it printed."""
 
     def __init__(
-        self, end: End, output: Output, *, words: str = "", code: int | None = None
+        self, end: GuestEnding, output: Output, *, message: str = "", code: int | None = None
     ) -> None:
-        """`words` say what failed."""
+        """`message` say what failed."""
         self.end = end
         self.output = output
-        self.words = words
+        self.message = message
         self.code = code
         self.seconds = 0.0
         self.cpu_seconds = 0.0
         self.peak_kb = 0
 
 
-class Patience(NamedTuple):
+class ExecutionLimits(NamedTuple):
     """How long, and how much output, an execution may take."""
 
     seconds: float
@@ -70,120 +70,127 @@ class Patience(NamedTuple):
     output_total: int
 
 
-class Watch:
-    """Waits for the end of what runs in a `place`, and leaves nothing of it."""
+class ExecutionMonitor:
+    """Waits for the end of what runs in a `process`, and leaves nothing of it."""
 
     def __init__(
-        self, place: Place, patience: Patience, *, control: int, wanted: Callable[[], bool]
+        self,
+        process: SandboxProcess,
+        limits: ExecutionLimits,
+        *,
+        control: int,
+        is_wanted: Callable[[], bool],
     ) -> None:
-        """`control` is a handle that gets readable when the host says something; then `wanted`
+        """`control` is a handle that gets readable when the host says something; then `is_wanted`
         is asked whether the execution still is."""
-        self._place = place
-        self._patience = patience
+        self._process = process
+        self._limits = limits
         self._control = control
-        self._wanted = wanted
-        self._output = Output(patience.output_kept)
-        self._told = b""
-        self._facts: dict[str, Any] = {}
-        self._begun: float | None = None
+        self._is_wanted = is_wanted
+        self._output = Output(limits.output_kept)
+        self._partial_line = b""
+        self._status: dict[str, Any] = {}
+        self._started_at: float | None = None
         self._is_gone = False
-        self._kills = oom_kills()
-        self._deadline = time.monotonic() + WORLD_SECONDS
+        self._kills = count_oom_kills()
+        self._deadline = time.monotonic() + SETUP_SECONDS
 
-    def until_the_end(self) -> Verdict:
-        """Nothing runs in the world any more then; `leave` waits until the kernel is done too."""
-        cut = self._listen()
-        seconds = time.monotonic() - (self._begun or time.monotonic())
-        used = self._facts
+    def wait_for_result(self) -> ExecutionResult:
+        """Nothing runs in the world any more then; `wait_until_gone` waits until the kernel is done too."""
+        cut = self._wait_for_end()
+        seconds = time.monotonic() - (self._started_at or time.monotonic())
+        used = self._status
         if "ended" not in used:
-            used = self._end()
+            used = self._kill()
         while self._read_output():
             pass
-        self._hear()
-        verdict = self._judge(cut, killed_for_memory=oom_kills() > self._kills)
-        verdict.seconds = float(self._facts.get("seconds", seconds))
-        verdict.cpu_seconds = float(used["cpu_seconds"])
-        verdict.peak_kb = int(used["peak_kb"])
-        return verdict
+        self._read_status()
+        result = self._build_result(cut, killed_for_memory=count_oom_kills() > self._kills)
+        result.seconds = float(self._status.get("seconds", seconds))
+        result.cpu_seconds = float(used["cpu_seconds"])
+        result.peak_kb = int(used["peak_kb"])
+        return result
 
-    def leave(self) -> None:
+    def wait_until_gone(self) -> None:
         """Wait until the world is gone, memory and all."""
         if not self._is_gone:
-            self._end()
-        self._place.close()
+            self._kill()
+        self._process.close()
 
-    def _end(self) -> dict[str, Any]:
+    def _kill(self) -> dict[str, Any]:
         """Kill process 1 of the world; what it used, and all that the kernel takes along."""
-        used = self._place.clear()
+        used = self._process.kill()
         self._is_gone = True
         return {"cpu_seconds": used.ru_utime + used.ru_stime, "peak_kb": used.ru_maxrss}
 
-    def _judge(self, cut: End | None, *, killed_for_memory: bool) -> Verdict:
+    def _build_result(self, cut: GuestEnding | None, *, killed_for_memory: bool) -> ExecutionResult:
         output = self._output
-        if cut is End.STOPPED:
-            return Verdict(End.STOPPED, output)
-        if self._begun is None:
-            words = str(self._facts.get("failed", "The world was not made in time."))
+        if cut is GuestEnding.STOPPED:
+            return ExecutionResult(GuestEnding.STOPPED, output)
+        if self._started_at is None:
+            words = str(self._status.get("failed", "The world was not made in time."))
             if killed_for_memory:
                 words = "The checkout does not fit into the memory limit."
-            return Verdict(End.FAILED, output, words=words)
+            return ExecutionResult(GuestEnding.FAILED, output, message=words)
         if killed_for_memory:
-            return Verdict(End.MEMORY, output)
-        if cut or output.total > self._patience.output_total:
-            return Verdict(cut or End.OUTPUT, output)
-        if "ended" not in self._facts:
-            return Verdict(End.FAILED, output, words="Process 1 of the world ended without a word.")
-        code = os.waitstatus_to_exitcode(int(self._facts["ended"]))
+            return ExecutionResult(GuestEnding.MEMORY, output)
+        if cut or output.total > self._limits.output_total:
+            return ExecutionResult(cut or GuestEnding.OUTPUT, output)
+        if "ended" not in self._status:
+            return ExecutionResult(
+                GuestEnding.FAILED, output, message="Process 1 of the world ended without a word."
+            )
+        code = os.waitstatus_to_exitcode(int(self._status["ended"]))
         if code < 0:
-            return Verdict(End.KILLED, output)
-        return Verdict(End.EXIT, output, code=code)
+            return ExecutionResult(GuestEnding.KILLED, output)
+        return ExecutionResult(GuestEnding.EXIT, output, code=code)
 
-    def _listen(self) -> End | None:
+    def _wait_for_end(self) -> GuestEnding | None:
         """Until process 1 of the world has told its end; or why it was not waited for."""
         poll = select.poll()
-        for handle in (self._place.output, self._place.status, self._control):
+        for handle in (self._process.output, self._process.status, self._control):
             poll.register(handle, select.POLLIN)
         while True:
             left = self._deadline - time.monotonic()
             if left <= 0:
-                return End.TIMEOUT
+                return GuestEnding.TIMEOUT
             ready = {handle for handle, _ in poll.poll(left * 1000 + 1)}
-            if self._place.output in ready and not self._read_output():
-                poll.unregister(self._place.output)
-            if self._output.total > self._patience.output_total:
-                return End.OUTPUT
-            if self._place.status in ready and not self._hear():
+            if self._process.output in ready and not self._read_output():
+                poll.unregister(self._process.output)
+            if self._output.total > self._limits.output_total:
+                return GuestEnding.OUTPUT
+            if self._process.status in ready and not self._read_status():
                 return None
-            if self._control in ready and not self._wanted():
-                return End.STOPPED
+            if self._control in ready and not self._is_wanted():
+                return GuestEnding.STOPPED
 
     def _read_output(self) -> bool:
         """Whether there may be more."""
-        data = read(self._place.output)
+        data = read_available(self._process.output)
         if data:
             self._output.add(data)
         return bool(data)
 
-    def _hear(self) -> bool:
+    def _read_status(self) -> bool:
         """Whether process 1 of the world may have more to tell."""
-        data = read(self._place.status)
-        *lines, self._told = (self._told + data).split(b"\n")
+        data = read_available(self._process.status)
+        *lines, self._partial_line = (self._partial_line + data).split(b"\n")
         for line in lines:
-            self._facts |= json.loads(line)
-        if self._begun is None and "ready" in self._facts:
-            self._begun = time.monotonic()
-            self._deadline = self._begun + self._patience.seconds
-        return bool(data) and "ended" not in self._facts
+            self._status |= json.loads(line)
+        if self._started_at is None and "ready" in self._status:
+            self._started_at = time.monotonic()
+            self._deadline = self._started_at + self._limits.seconds
+        return bool(data) and "ended" not in self._status
 
 
-def read(handle: int) -> bytes:
+def read_available(handle: int) -> bytes:
     """What is there; nothing at the end, or when nothing is there."""
     with contextlib.suppress(BlockingIOError):
         return os.read(handle, CHUNK)
     return b""
 
 
-def oom_kills() -> int:
+def count_oom_kills() -> int:
     """How often the kernel has killed in this container for want of memory."""
     for path in OOM_COUNTERS:
         try:
@@ -205,5 +212,5 @@ def is_memory_short() -> bool:
             with open(used, encoding="ascii") as file:  # noqa: PTH123
                 bytes_used = int(file.read())
             with open(limit, encoding="ascii") as file:  # noqa: PTH123
-                return bytes_used > SMALL * int(file.read())
+                return bytes_used > SMALL_SHARE * int(file.read())
     return True

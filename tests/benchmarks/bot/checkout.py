@@ -29,12 +29,12 @@ async def measure() -> list[Row]:
             hub.add_user("alice")
             repo.grant("alice", "write")
 
-            token = hub.personal_token("alice")
+            token = hub.create_personal_token("alice")
 
-            async def held() -> str:
+            async def get_token() -> str:
                 return token
 
-            remote = Remote(f"{hub.url}/acme/large.git", held)
+            remote = Remote(f"{hub.url}/acme/large.git", get_token)
             mirrors = Mirrors(folder / "data")
             await mirrors.checkout(remote, "acme/large", "main")
             seconds: list[float] = []
@@ -58,7 +58,7 @@ async def _second(mirrors: Mirrors, remote: Remote) -> float:
     began = time.perf_counter()
     checkout = await mirrors.checkout(remote, "acme/large", "main")
     codebase = await Codebase.open(checkout.git_dir, checkout.base)
-    await codebase.tree()
+    await codebase.build_tree()
     return time.perf_counter() - began
 
 

@@ -16,9 +16,9 @@ from typing import cast
 
 from redis.asyncio import Redis
 
-from bot.demo.environment import MAINTAINER, REPORTER, standing
-from bot.demo.package import files, source_release
-from bot.demo.watch import followed
+from bot.demo.environment import MAINTAINER, REPORTER, run_environment
+from bot.demo.package import fetch_release, unpack
+from bot.demo.watch import watch_run
 from bot.settings import Settings
 from bot.storage.keys import Keys
 from bot.types import Run, RunStatus
@@ -30,7 +30,7 @@ Json = dict[str, "Json"] | list["Json"] | str | float | bool | None
 async def measure() -> list[Row]:
     settings = Settings.from_env()
     settings = settings.model_copy(update={"anthropic_api_key": Settings().anthropic_api_key})
-    package = files(source_release(settings.data_dir / "cache"))
+    package = unpack(fetch_release(settings.data_dir / "cache"))
     await _run(settings, package)  # builds the images
     took, executing = await _run(settings, package)
     return [
@@ -46,18 +46,18 @@ async def measure() -> list[Row]:
 
 async def _run(settings: Settings, package: dict[str, bytes]) -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as folder:
-        async with standing(Path(folder), settings, package) as stage:
+        async with run_environment(Path(folder), settings, package) as stage:
             issue = await stage.hub.open_issue(stage.repo, "DateTime", "in a List", REPORTER)
             await asyncio.sleep(0.5)
             began = time.perf_counter()
             await stage.hub.add_label(issue, settings.label, by=MAINTAINER)
-            run = await followed(stage, issue, lambda _: None)
+            run = await watch_run(stage, issue, lambda _: None)
             took = time.perf_counter() - began
             assert run.status is RunStatus.OPENED_PULL_REQUEST, run
-            return took, await _executing(stage.settings, run)
+            return took, await _execution_seconds(stage.settings, run)
 
 
-async def _executing(settings: Settings, run: Run) -> float:
+async def _execution_seconds(settings: Settings, run: Run) -> float:
     """Seconds of every execution that the run's checkpoints tell of."""
     keys = Keys(settings.redis_prefix)
     seen: set[str] = set()

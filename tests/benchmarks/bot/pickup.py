@@ -14,12 +14,12 @@ from arq.connections import RedisSettings
 from redis.asyncio import Redis
 
 from bot import worker as ours
-from bot.demo.redis_server import own_redis
+from bot.demo.redis_server import run_redis
 from bot.queue.nudges import Nudges
 from bot.settings import Settings
 from bot.storage.lease import Lease
 from bot.storage.runs import Runs
-from bot.types import RepoRef, Run, RunStatus, changed
+from bot.types import RepoRef, Run, RunStatus, replace
 from tests.benchmarks.table import Row
 
 RUNS = 60
@@ -27,7 +27,7 @@ RUNS = 60
 
 async def measure() -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
-        async with own_redis(Path(folder)) as url:
+        async with run_redis(Path(folder)) as url:
             mine, plain = await _capuchin(url), await _arq_alone(url)
     return [
         Row(
@@ -46,12 +46,12 @@ async def _capuchin(url: str) -> list[float]:
 
     async def work(run: Run, _lease: Lease) -> Run:
         took.append((time.perf_counter() - sent[run.issue]) * 1000)
-        return changed(run, status=RunStatus.STOPPED)
+        return replace(run, status=RunStatus.STOPPED)
 
     async def give_up(run: Run, _lease: Lease) -> Run:
         return run
 
-    worker = ours.Worker(Settings(redis_url=url), work=work, give_up=give_up)
+    worker = ours.Worker(Settings(redis_url=url), handle=work, give_up=give_up)
     task = asyncio.create_task(worker.run())
     async with Redis.from_url(url) as redis:
         runs = Runs(redis, Settings().redis_prefix)

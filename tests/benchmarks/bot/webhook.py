@@ -16,7 +16,7 @@ from uuid import uuid4
 
 import httpx
 
-from bot.demo.redis_server import free_port, own_redis
+from bot.demo.redis_server import find_free_port, run_redis
 from tests.benchmarks.table import Row, percentile
 
 SECRET = "benchmark"
@@ -36,8 +36,8 @@ uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), log_level="error", acc
 
 async def measure() -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
-        async with own_redis(Path(folder)) as redis_url:
-            port = free_port()
+        async with run_redis(Path(folder)) as redis_url:
+            port = find_free_port()
             environment = {
                 "CAPUCHIN_WEBHOOK_SECRET": SECRET,
                 "CAPUCHIN_REDIS_URL": redis_url,
@@ -46,7 +46,7 @@ async def measure() -> list[Row]:
             serve = [sys.executable, "-m", "bot", "serve", "--port", str(port)]
             async with _server(serve, port, environment):
                 ours = await _load(port)
-    port = free_port()
+    port = find_free_port()
     async with _server([sys.executable, "-c", BARE, str(port)], port, {"PATH": "/usr/bin:/bin"}):
         bare = await _load(port)
     name = f"webhook acknowledged at {PER_SECOND}/s"
@@ -94,7 +94,7 @@ async def _load(port: int) -> list[float]:
 
 
 async def _deliver(client: httpx.AsyncClient, number: int) -> float:
-    body = json.dumps(_labelled(number)).encode()
+    body = json.dumps(_label_event(number)).encode()
     signature = hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
     headers = {
         "X-GitHub-Event": "issues",
@@ -109,7 +109,7 @@ async def _deliver(client: httpx.AsyncClient, number: int) -> float:
     return took
 
 
-def _labelled(number: int) -> dict[str, object]:
+def _label_event(number: int) -> dict[str, object]:
     """A labelled issue of the size GitHub sends (about 12 kB), each of another repository."""
     return {
         "action": "labeled",

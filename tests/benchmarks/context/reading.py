@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import git
-from pipeline.context.search.reading_list import reading
+from pipeline.context.search.reading_list import build_reading_list
 from pipeline.options import Options
 from pipeline.types import Issue
 from tests.benchmarks.table import Row
@@ -23,7 +23,7 @@ _ISSUE = Issue(repository="a/b", title="method_17 of Service_4242 loses its argu
 async def measure() -> list[Row]:
     with tempfile.TemporaryDirectory() as name:
         git_dir = Path(name) / "large.git"
-        await _made(git_dir)
+        await _create_repository(git_dir)
         # Apart, so that nothing but the reading counts.
         child = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "tests.benchmarks.context.reading", str(git_dir),
@@ -38,7 +38,7 @@ async def measure() -> list[Row]:
     ]
 
 
-async def _made(git_dir: Path) -> None:
+async def _create_repository(git_dir: Path) -> None:
     await git(None, "init", "-q", "--bare", "-b", "main", str(git_dir))
     stream: list[bytes] = []
     for n in range(FILES):
@@ -62,7 +62,7 @@ async def _issue(git_dir: Path) -> float:
     """Seconds to choose what is read for an issue and to hand out every text once."""
     began = time.perf_counter()
     options = Options(prefilter="always", prefilter_keep=100)
-    read = await reading(await Codebase.open(git_dir, "main"), _ISSUE, options)
+    read = await build_reading_list(await Codebase.open(git_dir, "main"), _ISSUE, options)
     assert read.files[0].path.endswith("service_4242.py")
     took = time.perf_counter() - began
     count = 0

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from bot.cli.recall import measured
+from bot.cli.recall import measure_recall
 from bot.settings import Settings
 from pipeline.codebase.git import git
 from tests.benchmarks.table import Row
@@ -33,7 +33,7 @@ async def measure() -> list[Row]:
         commits = {release: await _commit(trees, release) for release in releases}
         instances = Path(name) / "bugs.jsonl"
         instances.write_text("".join(_row(n, bug, commits) for n, bug in enumerate(bugs)))
-        found = await measured(instances, trees, None, Settings())
+        found = await measure_recall(instances, trees, None, Settings())
     assert not found.missing, found.missing
     way = found.ways["words"]
     count = f"{found.instances} bugs"
@@ -63,7 +63,7 @@ async def _commit(trees: Path, release: str) -> str:
     git_dir = trees / f"{OWNER}__{release.partition('==')[0]}.git"
     if not git_dir.exists():
         await git(None, "init", "-q", "--bare", "-b", "main", str(git_dir))
-    folder = await _unpacked(release)
+    folder = await _unpack(release)
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     stream = [b"commit refs/heads/main\ncommitter A <a@example.org> 1700000000 +0000\n"]
     stream += [b"data 1\nx\n", b"deleteall\n"]
@@ -74,7 +74,7 @@ async def _commit(trees: Path, release: str) -> str:
     return (await git(git_dir, "rev-parse", "main")).decode().strip()
 
 
-async def _unpacked(release: str) -> Path:
+async def _unpack(release: str) -> Path:
     """Its wheel from PyPI, unpacked; kept in `build/`."""
     folder = CACHE / release
     if not folder.exists():

@@ -13,17 +13,17 @@ from os.path import commonprefix
 from pathlib import Path
 
 from bot.recorded.cache import BlockCache
-from bot.recorded.requests import chat_question
+from bot.recorded.requests import parse_chat_request
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import git
-from pipeline.context.files.discover import sources_of
+from pipeline.context.files.discover import find_sources
 from pipeline.context.relevance.scan import scan
 from pipeline.models.factory import build_model
 from pipeline.models.spec import ModelSpec
-from pipeline.models.wrappers.adaptive import Adaptive, Window
+from pipeline.models.wrappers.adaptive import AdaptiveModel, ConcurrencyWindow
 from pipeline.store import DirStore
 from pipeline.types import Issue
-from tests.benchmarks.sympy_release import release, unpacked
+from tests.benchmarks.sympy_release import release, unpack
 from tests.benchmarks.table import Row
 
 SPEED = 100_000
@@ -58,16 +58,16 @@ class FixedSpeed:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
                 length = int(head.split("content-length:")[1].split("\r\n")[0])
                 body = await reader.readexactly(length)
-                writer.write(await self._answered(body))
+                writer.write(await self._answer(body))
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
             writer.close()
         finally:
             self._clients -= 1
 
-    async def _answered(self, body: bytes) -> bytes:
-        asked = chat_question(body, {})
-        self.blocks.count(asked.model, asked.parts)
+    async def _answer(self, body: bytes) -> bytes:
+        asked = parse_chat_request(body, {})
+        self.blocks.add(asked.model, asked.parts)
         prompt = "".join(part.text for part in asked.parts)
         self.shared = commonprefix([self.shared or prompt, prompt])  # noqa: RUF071 - by letters
         took = len(prompt) / 4 / SPEED
@@ -86,12 +86,12 @@ async def measure() -> list[Row]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         codebase = await _codebase(folder)
-        sources = await sources_of(codebase)
+        sources = await find_sources(codebase)
         server = FixedSpeed()
         async with server.serve() as url:
             spec = ModelSpec(provider="openai", name="scout", base_url=f"{url}/v1")
             client = build_model(spec, api_key="", sdk_retries=0)
-            scout = Adaptive(client, Window(64))
+            scout = AdaptiveModel(client, ConcurrencyWindow(64))
             took: list[float] = []
             for run in ("first", "second"):
                 began = time.perf_counter()
@@ -119,7 +119,7 @@ async def measure() -> list[Row]:
 
 async def _codebase(folder: Path) -> Codebase:
     tree = folder / "tree"
-    unpacked(release(Path("build")), tree)
+    unpack(release(Path("build")), tree)
     git_dir = folder / "r.git"
     await git(None, "init", "-q", "--bare", str(git_dir))
     await git(git_dir, "--work-tree", str(tree), "add", "--all", "--force")

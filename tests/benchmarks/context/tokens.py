@@ -6,7 +6,7 @@ import statistics
 import sysconfig
 from pathlib import Path
 
-from pipeline.context.tokens import estimate
+from pipeline.context.tokens import estimate_tokens
 from tests.benchmarks.table import Row, percentile
 from tests.support.tokenizer import real_tokens
 
@@ -15,7 +15,7 @@ FILES = 600
 
 async def measure() -> list[Row]:
     texts = [path.read_text(encoding="utf-8") for path in _sample()]
-    pairs = [(estimate(text), len(real_tokens(text))) for text in texts]
+    pairs = [(estimate_tokens(text), len(real_tokens(text))) for text in texts]
     worst = min(pairs, key=lambda pair: pair[0] / pair[1])
     ratios = [guess / real for guess, real in pairs]
     middle = statistics.median(ratios)

@@ -7,7 +7,7 @@ import statistics
 import time
 from collections.abc import Callable
 
-from pipeline.edits.match import Missing, nearest, replace_once
+from pipeline.edits.match import Missing, find_nearest, replace_once
 from tests.benchmarks.table import Row
 
 LINES = 20_000
@@ -23,7 +23,7 @@ async def measure() -> list[Row]:
 
     def suggest() -> None:
         assert isinstance(replace_once(text, absent, []), Missing)
-        assert nearest(text, absent) is not None
+        assert find_nearest(text, absent) is not None
 
     baseline = _median(lambda: _by_difflib(lines, there), 1)
     return [

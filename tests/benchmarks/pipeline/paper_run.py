@@ -9,22 +9,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bot.recorded.cache import MINIMUM_TOKENS, tokens
+from bot.recorded.cache import MINIMUM_TOKENS, count_tokens
 from bot.recorded.recording import Recording
-from bot.recorded.requests import Asked
+from bot.recorded.requests import ReceivedRequest
 from bot.recorded.server import RecordedServer
 from pipeline.codebase.commit import Codebase
 from pipeline.models.profiles import look_up
 from pipeline.models.providers.anthropic import AnthropicModel
 from pipeline.models.spec import ModelSpec
-from pipeline.models.wrappers.metered import Meter, Metered
-from pipeline.models.wrappers.throttled import Throttled
+from pipeline.models.wrappers.metered import Meter, MeteredModel
+from pipeline.models.wrappers.throttled import ThrottledModel
 from pipeline.options import Options
 from pipeline.solve import Models, Solver
 from pipeline.store import DirStore
 from pipeline.types import Issue, NoFix, Selection
 from sandbox.base import NO_ENV, Execution
-from tests.benchmarks.spending import Line, table
+from tests.benchmarks.spending import CostLine, cost_table
 from tests.support.data.repositories import make_codebase
 
 SAMPLES, REPLIES = 10, 8
@@ -40,7 +40,7 @@ TEST_FILE = (
 )
 
 
-class Told:
+class PassesWithEdit:
     """A sandbox in which whatever has an edit passes, and nothing else does."""
 
     async def run_script(
@@ -69,20 +69,20 @@ class Told:
         return Execution(exit_code=0 if passed else 1, output=output, seconds=1)
 
 
-class Replayed(NamedTuple):
+class PaperRun(NamedTuple):
     result: Selection | NoFix
-    lines: list[Line]
+    lines: list[CostLine]
     """The run's accounts in the form of the paper's Table 1."""
     dollars: float
     """What the meter counted."""
-    could: int
+    cacheable: int
     """Tokens that a perfect cache would have served to the solver."""
-    read: int
+    cached: int
     """Tokens that it was served from the cache."""
-    requests: list[Asked]
+    requests: list[ReceivedRequest]
 
 
-async def replay(folder: Path) -> Replayed:
+async def replay(folder: Path) -> PaperRun:
     """The whole run with its accounting, kept in `folder`; the scout is a model of one's own."""
     codebase = await make_codebase(folder / "r.git", {"large.py": LONG, "small.py": "x = 1\n"})
     written = {"version": 1, "note": "Made up.", "answers": _answers()}
@@ -91,28 +91,30 @@ async def replay(folder: Path) -> Replayed:
     meter = await Meter.open(store, 1000)
     async with solving.serve() as url, scouting.serve() as other:
         clients = [_client("claude-sonnet-4-6", url), _client("claude-haiku-4-5", other)]
-        result = await _solved(codebase, store, [Throttled(Metered(c, meter), 8) for c in clients])
+        result = await _solve(
+            codebase, store, [ThrottledModel(MeteredModel(c, meter), 8) for c in clients]
+        )
         for client in clients:
             await client.aclose()
     prices = {f"recorded-{client.profile.name}": client.profile.price for client in clients}
     asked = solving.requests
-    return Replayed(
+    return PaperRun(
         result=result,
-        lines=table(meter.accounts(), prices),
+        lines=cost_table(meter.accounts(), prices),
         dollars=meter.ledger.dollars,
-        could=sum(_best(one, asked[:n]) for n, one in enumerate(asked)),
-        read=sum(a.usage.cache_read for a in meter.accounts() if "sonnet" in a.model),
+        cacheable=sum(_most_cacheable(one, asked[:n]) for n, one in enumerate(asked)),
+        cached=sum(a.usage.cache_read for a in meter.accounts() if "sonnet" in a.model),
         requests=[*scouting.requests, *asked],
     )
 
 
-async def _solved(
-    codebase: Codebase, store: DirStore, models: Sequence[Throttled]
+async def _solve(
+    codebase: Codebase, store: DirStore, models: Sequence[ThrottledModel]
 ) -> Selection | NoFix:
     solver, scout = models
     return await Solver(
         models=Models(solver=solver, scout=scout),
-        sandbox=Told(),
+        sandbox=PassesWithEdit(),
         codebase=codebase,
         store=store,
         options=Options(adaptive=False, informed=0, nearby_seconds=0, dollars=1000),
@@ -153,7 +155,7 @@ def _edit(sample: int, turn: int) -> str:
     )
 
 
-def _best(asked: Asked, before: Sequence[Asked]) -> int:
+def _most_cacheable(asked: ReceivedRequest, before: Sequence[ReceivedRequest]) -> int:
     """The most tokens that any cache could have served: the longest opening asked before."""
     most = 0
     for other in before:
@@ -161,6 +163,6 @@ def _best(asked: Asked, before: Sequence[Asked]) -> int:
         for ours, theirs in zip(asked.parts, other.parts, strict=False):
             if ours.text != theirs.text:
                 break
-            shared += tokens(ours.text)
+            shared += count_tokens(ours.text)
         most = max(most, shared)
     return most if most >= MINIMUM_TOKENS else 0

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.benchmarks.pipeline.paper_run import replay
-from tests.benchmarks.spending import Line, rendered
+from tests.benchmarks.spending import CostLine, render_table
 from tests.benchmarks.table import Row
 
 PAPER_DOLLARS = 2300 / 500
@@ -18,15 +18,15 @@ PAPER_DOLLARS = 2300 / 500
 async def measure() -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         run = await replay(Path(folder))
-    sys.stdout.write(f"{rendered(run.lines)}\n\n{_tokens(run.lines)}\n\n")
-    read = 100 * run.read / run.could
+    sys.stdout.write(f"{render_table(run.lines)}\n\n{_tokens(run.lines)}\n\n")
+    read = 100 * run.cached / run.cacheable
     return [
         Row("input read from the cache, of what could be", read, "%", "theoretical maximum", 100),
         Row("price of a full 10 x 8 run", run.dollars, "$", "the paper's average", PAPER_DOLLARS),
     ]
 
 
-def _tokens(lines: Sequence[Line]) -> str:
+def _tokens(lines: Sequence[CostLine]) -> str:
     """The same table in tokens."""
     head = ("Stage", "Input", "Output", "Cache read", "Cache write")
     rows = [

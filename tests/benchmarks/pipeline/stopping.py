@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from pipeline.generation.diversity import is_informed
-from pipeline.generation.stopping import enough, waves
+from pipeline.generation.stopping import is_enough, waves
 from pipeline.types import Candidate, Patch, TestScript, VoteTable
 from sandbox.base import Execution
 from tests.benchmarks.table import Row
@@ -23,13 +23,13 @@ ISSUES = 1000
 SAMPLES = 10
 FIRST = 4
 INFORMED = 0.3
-LEASTS = (2, 3)
+MIN_AGREEMENTS = (2, 3)
 RIGHT = 0
 _PASSES = Execution(exit_code=0, output="", seconds=0)
 _FAILS = Execution(exit_code=2, output="", seconds=0)
 
 
-class Drawn(NamedTuple):
+class DrawnSample(NamedTuple):
     behaviour: int
     """`RIGHT`, or which wrong thing the edit does."""
     accepts: frozenset[int]
@@ -41,7 +41,7 @@ async def measure() -> list[Row]:
     issues = [_samples(source) for _ in range(ISSUES)]
     paper = _right(issues, [SAMPLES] * ISSUES)
     rows: list[Row] = []
-    for least in LEASTS:
+    for least in MIN_AGREEMENTS:
         counts = [_adaptive(samples, least) for samples in issues]
         drawn, right = sum(counts) / ISSUES, _right(issues, counts)
         named = f"if {least} must agree"
@@ -56,7 +56,7 @@ def _more_agreement(rows: list[Row], paper: float) -> list[Row]:
     """What one more issue solved costs, in samples, when more must agree; beside ten whole runs."""
     steps = [(row.value, chosen.value) for row, chosen in zip(rows[::2], rows[1::2], strict=True)]
     steps.append((SAMPLES, paper))
-    names = [*map(str, LEASTS), "all"]
+    names = [*map(str, MIN_AGREEMENTS), "all"]
     return [
         Row(
             f"samples for one more issue solved, {names[i]} to {names[i + 1]}",
@@ -70,41 +70,43 @@ def _more_agreement(rows: list[Row], paper: float) -> list[Row]:
     ]
 
 
-def _samples(source: random.Random) -> list[Drawn]:
+def _samples(source: random.Random) -> list[DrawnSample]:
     chance = source.random()
     return [_draw(source, chance) for _ in range(SAMPLES)]
 
 
-def _right(issues: list[list[Drawn]], counts: list[int]) -> float:
+def _right(issues: list[list[DrawnSample]], counts: list[int]) -> float:
     """Per cent of the issues for which a right edit is chosen of so many samples."""
-    right = [_chosen(samples[:n]) == RIGHT for samples, n in zip(issues, counts, strict=True)]
+    right = [
+        _choose_behaviour(samples[:n]) == RIGHT for samples, n in zip(issues, counts, strict=True)
+    ]
     return 100 * sum(right) / len(issues)
 
 
-def _draw(source: random.Random, chance: float) -> Drawn:
+def _draw(source: random.Random, chance: float) -> DrawnSample:
     wrong = source.choice((1, 1, 1, 2, 3, 4))
     right = source.random() < chance
     kind = source.random()
     everything = frozenset(range(5))
     accepts = frozenset((RIGHT,)) if kind < 0.7 else everything if kind < 0.9 else {wrong}
-    return Drawn(RIGHT if right else wrong, frozenset(accepts))
+    return DrawnSample(RIGHT if right else wrong, frozenset(accepts))
 
 
-def _adaptive(samples: list[Drawn], least: int) -> int:
+def _adaptive(samples: list[DrawnSample], least: int) -> int:
     """How many samples are drawn."""
     for wave in waves(SAMPLES, first=FIRST, adaptive=True):
         alone = [n for n in range(wave.stop) if not is_informed(n, INFORMED)]
-        if enough(_table(samples[: wave.stop]), alone, len(alone), least=least):
+        if is_enough(_table(samples[: wave.stop]), alone, len(alone), least=least):
             return wave.stop
     return SAMPLES
 
 
-def _chosen(samples: list[Drawn]) -> int:
+def _choose_behaviour(samples: list[DrawnSample]) -> int:
     table = _table(samples)
     return samples[table.order()[0]].behaviour
 
 
-def _table(samples: list[Drawn]) -> VoteTable:
+def _table(samples: list[DrawnSample]) -> VoteTable:
     tests = tuple(TestScript(text=str(n)) for n in range(len(samples)))
     candidates = tuple(
         Candidate(sample=n, patch=Patch(diff=f"{n}"), test=test) for n, test in enumerate(tests)

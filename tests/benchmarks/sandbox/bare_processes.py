@@ -18,7 +18,7 @@ from sandbox.layout import LABEL_OWNER, LABEL_RUN
 DRIVER = Path(__file__).with_name("bare_driver.py")
 
 
-class Bare:
+class BareProcesses:
     """`with Bare(...) as bare`: a container that runs one script on each copy after another."""
 
     def __init__(self, daemon: docker.APIClient, image: str) -> None:
@@ -32,7 +32,7 @@ class Bare:
         )
         self._container = str(made["Id"])
 
-    def __enter__(self) -> Bare:
+    def __enter__(self) -> BareProcesses:
         self._daemon.start(self._container)
         return self
 
@@ -46,20 +46,20 @@ class Bare:
 
     def prepare(self, diffs: Sequence[str]) -> dict[str, float]:
         """`seconds` and `mb` of ten copies, each with its diff."""
-        return self._ask({"prepare": list(diffs)})
+        return self._run_driver({"prepare": list(diffs)})
 
     def matrix(self, tests: Sequence[str], copies: int, parallel: int) -> float:
         """Seconds of every test on the tree and on each copy."""
         job = {"tests": list(tests), "copies": copies, "parallel": parallel}
-        return self._ask(job)["seconds"]
+        return self._run_driver(job)["seconds"]
 
     def start(self, rounds: int) -> float:
         """Median seconds of a program that does nothing."""
-        return self._ask({"start": rounds})["seconds"]
+        return self._run_driver({"start": rounds})["seconds"]
 
-    def _ask(self, job: dict[str, Any]) -> dict[str, float]:
+    def _run_driver(self, job: dict[str, Any]) -> dict[str, float]:
         argv = ["python3", "-I", "-c", DRIVER.read_text(), json.dumps(job)]
         made = self._daemon.exec_create(self._container, argv)
-        said = self._daemon.exec_start(str(made["Id"]))
-        assert said.startswith(b"{"), said
-        return cast(dict[str, float], json.loads(said))
+        output = self._daemon.exec_start(str(made["Id"]))
+        assert output.startswith(b"{"), output
+        return cast(dict[str, float], json.loads(output))

@@ -19,15 +19,15 @@ import docker
 from bot.settings import Settings
 from sandbox.base import Execution
 from sandbox.docker.client import connect
-from sandbox.docker.engine import DockerEngine, DockerSandbox
+from sandbox.docker.engine import DockerEngine, SandboxSession
 from sandbox.layout import LABEL_RUN
-from tests.benchmarks.sandbox.bare_processes import Bare
-from tests.benchmarks.sandbox.session_memory import peak_of
-from tests.benchmarks.sandbox.swebench_harness import HARNESS, Harness
+from tests.benchmarks.sandbox.bare_processes import BareProcesses
+from tests.benchmarks.sandbox.session_memory import measure_peak
+from tests.benchmarks.sandbox.swebench_harness import HARNESS, SwebenchHarness
 from tests.benchmarks.sandbox.warm_engine import PARALLEL, engine
-from tests.benchmarks.sympy_release import SETUP, edits, release, unpacked
+from tests.benchmarks.sympy_release import SETUP, edits, release, unpack
 from tests.benchmarks.table import Row
-from tests.support.matrix import matrix
+from tests.support.matrix import run_matrix
 
 TESTS = {
     "trivial": [f"print({n})" for n in range(10)],
@@ -44,17 +44,17 @@ async def measure() -> list[Row]:
     warm, cold = engine("warm"), engine("cold")
     try:
         with tempfile.TemporaryDirectory() as name:
-            tree = unpacked(release(Settings.from_env().data_dir / "cache"), Path(name))
+            tree = unpack(release(Settings.from_env().data_dir / "cache"), Path(name))
             diffs = edits(Path(name))
             image = await warm.prepare(tree, setup=SETUP)
-            memory = await peak_of(Path(name))
-        await timed(warm, image, [], ["pass"])  # finds out that this host can
-        with Bare(daemon, image) as bare:
+            memory = await measure_peak(Path(name))
+        await measure_matrix(warm, image, [], ["pass"])  # finds out that this host can
+        with BareProcesses(daemon, image) as bare:
             rows = [Row("memory of a session's process, at most", memory, "MB", "the target", 60)]
-            rows += await preparing(warm, image, diffs, bare, daemon)
-            rows += await starting(warm, cold, image, bare)
+            rows += await measure_preparation(warm, image, diffs, bare, daemon)
+            rows += await measure_starts(warm, cold, image, bare)
             for kind, tests in TESTS.items():
-                rows += await against(warm, cold, image, diffs, kind, tests, bare)
+                rows += await compare_matrix(warm, cold, image, diffs, kind, tests, bare)
         return rows
     finally:
         await warm.close()
@@ -62,35 +62,35 @@ async def measure() -> list[Row]:
         daemon.close()
 
 
-async def timed(
+async def measure_matrix(
     held: DockerEngine, image: str, diffs: Sequence[str], tests: Sequence[str]
 ) -> float:
     """Seconds of the whole matrix, opening and closing counted."""
     asked = [(), *((diff,) for diff in diffs)]
     begun = time.perf_counter()
     async with held.open(image, run_id="bench") as sandbox:
-        async for cell in matrix(sandbox, asked, tests):
+        async for cell in run_matrix(sandbox, asked, tests):
             assert isinstance(cell.run, Execution)
             assert cell.run.passed, cell
     return time.perf_counter() - begun
 
 
-async def against(
+async def compare_matrix(
     warm: DockerEngine,
     cold: DockerEngine,
     image: str,
     diffs: Sequence[str],
     kind: str,
     tests: Sequence[str],
-    bare: Bare,
+    bare: BareProcesses,
 ) -> list[Row]:
     ours: list[float] = []
     limit: list[float] = []
     for _ in range(ROUNDS[kind]):
         limit.append(await asyncio.to_thread(bare.matrix, tests, len(diffs), PARALLEL))
-        ours.append(await timed(warm, image, diffs, tests))
-    one_each = await timed(cold, image, diffs, tests)
-    harness = await asyncio.to_thread(Harness(image).matrix, tests, ["", *diffs], PARALLEL)
+        ours.append(await measure_matrix(warm, image, diffs, tests))
+    one_each = await measure_matrix(cold, image, diffs, tests)
+    harness = await asyncio.to_thread(SwebenchHarness(image).matrix, tests, ["", *diffs], PARALLEL)
     name = f"matrix of {(len(diffs) + 1) * len(tests)} {kind} executions, {PARALLEL} at a time"
     took = statistics.median(ours)
     return [
@@ -100,35 +100,41 @@ async def against(
     ]
 
 
-async def starting(warm: DockerEngine, cold: DockerEngine, image: str, bare: Bare) -> list[Row]:
+async def measure_starts(
+    warm: DockerEngine, cold: DockerEngine, image: str, bare: BareProcesses
+) -> list[Row]:
     nothing = await asyncio.to_thread(bare.start, STARTS)
 
     async def over_bare(held: DockerEngine, rounds: int) -> float:
         async with held.open(image, run_id="bench") as sandbox:
             await sandbox.run_command(["/bin/true"])
-            took = [await seconds(sandbox, ()) for _ in range(rounds)]
+            took = [await measure_start(sandbox, ()) for _ in range(rounds)]
         return (statistics.median(took) - nothing) * 1000
 
     ours, theirs = await over_bare(warm, STARTS), await over_bare(cold, 10)
     return [Row("execution start over bare", ours, "ms", CONTAINER_EACH, theirs)]
 
 
-async def seconds(sandbox: DockerSandbox, diffs: Sequence[str]) -> float:
+async def measure_start(sandbox: SandboxSession, diffs: Sequence[str]) -> float:
     begun = time.perf_counter()
     await sandbox.run_command(["/bin/true"], diffs=diffs)
     return time.perf_counter() - begun
 
 
-async def preparing(
-    warm: DockerEngine, image: str, diffs: Sequence[str], bare: Bare, daemon: docker.APIClient
+async def measure_preparation(
+    warm: DockerEngine,
+    image: str,
+    diffs: Sequence[str],
+    bare: BareProcesses,
+    daemon: docker.APIClient,
 ) -> list[Row]:
     """Ten candidate trees, and what a lane that holds them takes."""
     run_id = uuid.uuid4().hex
     async with warm.open(image, run_id=run_id) as sandbox:
-        await seconds(sandbox, ())
-        first = sum([await seconds(sandbox, (diff,)) for diff in diffs])
-        again = sum([await seconds(sandbox, (diff,)) for diff in diffs])
-        disk, memory = await asyncio.to_thread(used, daemon, run_id)
+        await measure_start(sandbox, ())
+        first = sum([await measure_start(sandbox, (diff,)) for diff in diffs])
+        again = sum([await measure_start(sandbox, (diff,)) for diff in diffs])
+        disk, memory = await asyncio.to_thread(memory_of, daemon, run_id)
     copies = await asyncio.to_thread(bare.prepare, diffs)
     ten = f"{len(diffs)} candidate trees"
     return [
@@ -138,15 +144,15 @@ async def preparing(
     ]
 
 
-def used(daemon: docker.APIClient, run_id: str) -> tuple[float, float]:
+def memory_of(daemon: docker.APIClient, run_id: str) -> tuple[float, float]:
     """Megabytes of the edits of the one lane of `run_id`, and of the lane in all."""
     found = cast(
         list[dict[str, Any]], daemon.containers(filters={"label": f"{LABEL_RUN}={run_id}"})
     )
-    lane = str(found[0]["Id"])
-    asked = daemon.exec_create(lane, ["du", "-sk", "/sbx/deltas"])
+    container = str(found[0]["Id"])
+    asked = daemon.exec_create(container, ["du", "-sk", "/sbx/deltas"])
     # Of folders of the kernel's own that cannot be read it complains on the other stream.
-    said, _ = cast(tuple[bytes, bytes], daemon.exec_start(asked["Id"], demux=True))
-    kilobytes = int(said.split()[0])
-    stats = cast(dict[str, Any], daemon.stats(lane, stream=False))
+    output, _ = cast(tuple[bytes, bytes], daemon.exec_start(asked["Id"], demux=True))
+    kilobytes = int(output.split()[0])
+    stats = cast(dict[str, Any], daemon.stats(container, stream=False))
     return kilobytes / 1024, int(stats["memory_stats"]["usage"]) / 1024 / 1024

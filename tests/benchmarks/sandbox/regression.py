@@ -15,14 +15,14 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.demo.package import files, source_release
+from bot.demo.package import fetch_release, unpack
 from bot.settings import Settings
 from pipeline.options import Options
 from pipeline.regression.command import find_commands
-from pipeline.regression.imports import ImportGraph, Scanned, scan
-from pipeline.regression.runner import TestRun, TestRunner, Wanted
-from pipeline.regression.select_tests import choose
-from pipeline.regression.touched import touched_by
+from pipeline.regression.imports import CodeScan, ImportGraph, scan_code
+from pipeline.regression.runner import RequestedTests, TestRun, TestRunner
+from pipeline.regression.select_tests import choose_tests
+from pipeline.regression.touched import find_touched
 from pipeline.store import DirStore
 from tests.benchmarks.sandbox.warm_engine import engine
 from tests.benchmarks.table import Row
@@ -41,7 +41,7 @@ _SWAPS: dict[type[ast.cmpop], tuple[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Measured:
+class MutationResult:
     """Seconds, and whether any test broke, of one mutation."""
 
     whole: float
@@ -53,12 +53,12 @@ class Measured:
 
 
 async def measure() -> list[Row]:
-    package = files(source_release(Settings.from_env().data_dir / "cache"))
+    package = unpack(fetch_release(Settings.from_env().data_dir / "cache"))
     held = engine("warm")
     try:
         with tempfile.TemporaryDirectory() as name:
             codebase = await make_codebase(Path(name) / "repo.git", package)
-            image = await held.prepare(await codebase.tree())
+            image = await held.prepare(await codebase.build_tree())
             async with held.open(image, run_id="bench") as sandbox:
                 runner = TestRunner(
                     (await find_commands(codebase))[-1],
@@ -74,14 +74,16 @@ async def measure() -> list[Row]:
 
 
 async def _rows(runner: TestRunner, texts: dict[str, str]) -> list[Row]:
-    base = await runner.run("", Wanted(functions=True))
+    base = await runner.run("", RequestedTests(functions=True))
     plain = await runner.run()
-    scanned = await scan(texts)
+    scanned = await scan_code(texts)
     source = random.Random(SEED)
     every = list(mutations(texts))
-    seen: list[Measured] = []
+    seen: list[MutationResult] = []
     for diff in source.sample(every, len(every)):
-        if len(seen) < MUTATIONS and (one := await _one(runner, base, scanned, diff, source)):
+        if len(seen) < MUTATIONS and (
+            one := await _measure_mutation(runner, base, scanned, diff, source)
+        ):
             seen.append(one)
     whole = len(plain.suite.passed)
     share = 100 / len(seen)
@@ -117,21 +119,21 @@ async def _rows(runner: TestRunner, texts: dict[str, str]) -> list[Row]:
     ]
 
 
-async def _one(
-    runner: TestRunner, base: TestRun, scanned: Scanned, diff: str, source: random.Random
-) -> Measured | None:
+async def _measure_mutation(
+    runner: TestRunner, base: TestRun, scanned: CodeScan, diff: str, source: random.Random
+) -> MutationResult | None:
     """None where the whole suite does not find it."""
     whole = await runner.run(diff)
     if not set(base.suite.passed) - set(whole.suite.passed):
         return None
-    touched = touched_by(diff, scanned.functions)
+    touched = find_touched(diff, scanned.functions)
     distances = ImportGraph(scanned.imports).distances(touched.files)
     allowed = base.suite.execution.seconds * ALLOWED
-    choice = choose(base, touched, distances, seconds=allowed)
-    chosen = await runner.run(diff, wanted(choice.tests, base))
+    choice = choose_tests(base, touched, distances, seconds=allowed)
+    chosen = await runner.run(diff, tests_to_run(choice.tests, base))
     drawn = source.sample(base.suite.passed, len(choice.tests))
-    random_run = await runner.run(diff, wanted(drawn, base))
-    return Measured(
+    random_run = await runner.run(diff, tests_to_run(drawn, base))
+    return MutationResult(
         whole.suite.execution.seconds,
         chosen.suite.execution.seconds,
         len(choice.tests),
@@ -140,9 +142,9 @@ async def _one(
     )
 
 
-def wanted(tests: Collection[str], base: TestRun) -> Wanted:
+def tests_to_run(tests: Collection[str], base: TestRun) -> RequestedTests:
     paths = {base.files[name] for name in tests}
-    return Wanted(tests=tuple(sorted(tests)), files=tuple(sorted(paths)))
+    return RequestedTests(tests=tuple(sorted(tests)), files=tuple(sorted(paths)))
 
 
 def mutations(texts: dict[str, str]) -> Iterator[str]:

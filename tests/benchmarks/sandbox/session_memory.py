@@ -13,32 +13,32 @@ from pathlib import Path
 from tests.benchmarks.sandbox.warm_engine import engine
 from tests.benchmarks.sympy_release import SETUP, edits
 from tests.support.data.directory_trees import tree_of_directory
-from tests.support.matrix import matrix
+from tests.support.matrix import run_matrix
 
 TEST = "import sympy"
 
 
-async def peak_of(folder: Path) -> float:
+async def measure_peak(folder: Path) -> float:
     """Megabytes, in a process started for it."""
     argv = [sys.executable, "-m", "tests.benchmarks.sandbox.session_memory", str(folder)]
     process = await asyncio.create_subprocess_exec(*argv, stdout=asyncio.subprocess.PIPE)
-    said, _ = await process.communicate()
+    output, _ = await process.communicate()
     assert process.returncode == 0
-    return float(said)
+    return float(output)
 
 
-async def use(folder: Path) -> None:
+async def prepare_and_execute(folder: Path) -> None:
     diffs = edits(folder)
     held = engine("warm")
     image = await held.prepare(tree_of_directory(folder), setup=SETUP)
     async with held.open(image, run_id="bench") as sandbox:
-        async for _ in matrix(sandbox, [(), *((diff,) for diff in diffs)], [TEST]):
+        async for _ in run_matrix(sandbox, [(), *((diff,) for diff in diffs)], [TEST]):
             pass
     await held.close()
 
 
 if __name__ == "__main__":
-    asyncio.run(use(Path(sys.argv[1])))
+    asyncio.run(prepare_and_execute(Path(sys.argv[1])))
     # Not of `getrusage`, which counts the process that this one was forked from.
     status = Path("/proc/self/status").read_text()
     sys.stdout.write(f"{int(status.split('VmHWM:')[1].split()[0]) / 1024}\n")

@@ -23,7 +23,7 @@ from sandbox.layout import ENVIRONMENT, LABEL_OWNER, LABEL_RUN, TREE
 HARNESS: Final = "the SWE-bench harness's and CodeMonkeys' way"
 
 
-class Harness:
+class SwebenchHarness:
     """Executes on a prepared `image`."""
 
     def __init__(self, image: str) -> None:
@@ -34,13 +34,13 @@ class Harness:
         begun = time.perf_counter()
         client = connect(None)
         with ThreadPoolExecutor(parallel) as pool:
-            cells = [pool.submit(self._one, client, d, t) for d in diffs for t in tests]
+            cells = [pool.submit(self._run_pair, client, d, t) for d in diffs for t in tests]
             for cell in cells:
                 cell.result()
         client.close()
         return time.perf_counter() - begun
 
-    def _one(self, client: docker.APIClient, diff: str, test: str) -> None:
+    def _run_pair(self, client: docker.APIClient, diff: str, test: str) -> None:
         made = cast(Any, client).create_container(
             self._image,
             entrypoint=["tail", "-f", "/dev/null"],

@@ -65,7 +65,7 @@ def granted(hub: LocalHub, repo: Repo) -> str:
     """An installation token without the detour by a JWT, which costs 30 ms."""
     one = repo.installation
     assert one is not None
-    return hub.tokens.for_installation(one, hub.bot, None, dict(one.permissions)).value
+    return hub.tokens.create_for_installation(one, hub.bot, None, dict(one.permissions)).value
 
 
 @pytest.fixture(scope="session")
@@ -81,7 +81,7 @@ async def hub(app: AppIdentity, tmp_path: Path) -> AsyncGenerator[LocalHub, None
     async with one.serve():
         yield one
     assert one.unexpected == []
-    assert one.faults.left == []
+    assert one.faults.pending == []
 
 
 @pytest.fixture

@@ -29,15 +29,17 @@ class ContractLog:
 
     def __call__(self, exchange: Exchange) -> None:
         """Checks one exchange, both ways. git's own protocol is not in the document."""
-        if exchange.door != "rest":
+        if exchange.api != "rest":
             return
         contract, path = rest_contract(), exchange.path
         name = f"{exchange.method} {exchange.path} → {exchange.status}"
         if self._all or exchange.status < 400:
             asked = contract.request(exchange.method, path, exchange.query, exchange.body)
             self.problems += [f"{name}: request: {problem}" for problem in asked]
-        kind = exchange.answer_headers.get("content-type", "")
-        answered = contract.response(exchange.method, path, exchange.status, kind, exchange.answer)
+        kind = exchange.response_headers.get("content-type", "")
+        answered = contract.response(
+            exchange.method, path, exchange.status, kind, exchange.response
+        )
         self.problems += [f"{name}: response: {problem}" for problem in answered]
         operation = contract.operation(exchange.method, path)
         if operation is not None and exchange.status < 400:

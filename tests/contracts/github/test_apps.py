@@ -107,7 +107,7 @@ async def test_a_token_dies_with_its_installation(world: World) -> None:
 
 
 async def test_people_use_their_own_tokens_with_their_own_rights(world: World) -> None:
-    bob = world.hub.personal_token("bob")
+    bob = world.hub.create_personal_token("bob")
     assert (await world.call("GET", "~", token=bob)).status_code == 200
     refused = await world.call("POST", "~/git/blobs", {"content": "x"}, token=bob)
     assert refused.status_code == 403

@@ -38,7 +38,7 @@ async def test_a_call_is_slow_on_request(world: World) -> None:
 
 
 async def test_the_rate_limit_is_403_with_the_time_of_its_end(world: World) -> None:
-    world.hub.rate_limit(requests=1, reset_in=60)
+    world.hub.limit_rate(requests=1, reset_in=60)
     assert (await world.call("GET", "~")).headers["x-ratelimit-remaining"] == "0"
     refused = await world.call("GET", "~")
     assert refused.status_code == 403
@@ -48,12 +48,12 @@ async def test_the_rate_limit_is_403_with_the_time_of_its_end(world: World) -> N
 
 
 async def test_the_rate_limit_ends(world: World) -> None:
-    world.hub.rate_limit(requests=0, reset_in=-1)
+    world.hub.limit_rate(requests=0, reset_in=-1)
     assert (await world.call("GET", "~")).status_code == 200
 
 
 async def test_the_secondary_limit_is_429_with_retry_after(world: World) -> None:
-    world.hub.rate_limit(requests=0, reset_in=7, secondary=True)
+    world.hub.limit_rate(requests=0, reset_in=7, secondary=True)
     refused = await world.call("GET", "~")
     assert (refused.status_code, refused.headers["retry-after"]) == (429, "7")
 

@@ -38,12 +38,12 @@ async def test_a_blob_has_the_id_that_git_gives_it(world: World) -> None:
 
 
 async def test_a_branch_is_made_of_blob_tree_commit_and_ref(world: World) -> None:
-    head = world.repo.git.refs("refs/heads/")["main"]
+    head = world.repo.git.list_refs("refs/heads/")["main"]
     sha = await commit(world, {"a/b.py": "x = 1\n"}, [head])
     made = await world.call("POST", "~/git/refs", {"ref": "refs/heads/capuchin/x", "sha": sha})
     assert made.status_code == 201
-    assert world.repo.file_at("capuchin/x", "a/b.py") == "x = 1\n"
-    assert world.repo.file_at("capuchin/x", "README.md") == "# Shop\n"
+    assert world.repo.read_file("capuchin/x", "a/b.py") == "x = 1\n"
+    assert world.repo.read_file("capuchin/x", "README.md") == "# Shop\n"
     shown = (await world.call("GET", f"~/git/commits/{sha}")).json()
     assert shown["author"]["name"] == "capuchin[bot]"
     ref = (await world.call("GET", "~/git/ref/heads/capuchin/x")).json()
@@ -86,13 +86,13 @@ async def test_what_does_not_exist_is_422(world: World, path: str, asked: object
 
 
 async def test_a_commit_without_its_parent_is_422(world: World) -> None:
-    tree = world.repo.git.commit(world.repo.git.refs("refs/heads/")["main"]).tree
+    tree = world.repo.git.read_commit(world.repo.git.list_refs("refs/heads/")["main"]).tree
     asked = {"message": "m", "tree": tree, "parents": [ZEROS]}
     assert (await world.call("POST", "~/git/commits", asked)).status_code == 422
 
 
 async def test_an_author_is_kept_with_the_date(world: World) -> None:
-    tree = world.repo.git.commit(world.repo.git.refs("refs/heads/")["main"]).tree
+    tree = world.repo.git.read_commit(world.repo.git.list_refs("refs/heads/")["main"]).tree
     author = {"name": "A <evil>\nB", "email": "a@b.c", "date": "2024-02-03T04:05:06Z"}
     made = await world.call(
         "POST", "~/git/commits", {"message": "m", "tree": tree, "author": author}
@@ -105,7 +105,7 @@ async def test_an_author_is_kept_with_the_date(world: World) -> None:
 
 
 async def test_a_ref_is_made_once_and_moves_forward_only(world: World) -> None:
-    main = world.repo.git.refs("refs/heads/")["main"]
+    main = world.repo.git.list_refs("refs/heads/")["main"]
     asked = {"ref": "refs/heads/x", "sha": main}
     assert (await world.call("POST", "~/git/refs", asked)).status_code == 201
     again = await world.call("POST", "~/git/refs", asked)
@@ -122,7 +122,7 @@ async def test_a_ref_is_made_once_and_moves_forward_only(world: World) -> None:
 
 
 async def test_a_ref_is_deleted_but_not_the_default_branch(world: World) -> None:
-    main = world.repo.git.refs("refs/heads/")["main"]
+    main = world.repo.git.list_refs("refs/heads/")["main"]
     await world.call("POST", "~/git/refs", {"ref": "refs/heads/x", "sha": main})
     assert (await world.call("DELETE", "~/git/refs/heads/x")).status_code == 204
     assert (await world.call("DELETE", "~/git/refs/heads/x")).status_code == 422

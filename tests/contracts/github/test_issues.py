@@ -102,7 +102,7 @@ async def test_a_blank_or_overlong_comment_is_422(world: World, body: str) -> No
 async def test_people_without_write_access_edit_their_own_comments_only(world: World) -> None:
     issue = await world.hub.open_issue(world.repo, "t", None, "bob")
     alices = await world.hub.comment(issue, "hers", "alice")
-    bob = world.hub.personal_token("bob")
+    bob = world.hub.create_personal_token("bob")
     refused = await world.call(
         "PATCH", f"~/issues/comments/{alices.id}", {"body": "mine"}, token=bob
     )
@@ -152,7 +152,7 @@ async def test_a_reaction_is_given_once_and_taken_back(world: World) -> None:
 
 async def test_only_who_reacted_takes_a_reaction_back(world: World) -> None:
     await world.hub.open_issue(world.repo, "t", None, "bob")
-    alice = world.hub.personal_token("alice")
+    alice = world.hub.create_personal_token("alice")
     made = await world.call("POST", "~/issues/1/reactions", {"content": "+1"}, token=alice)
     answer = await world.call("DELETE", f"~/issues/1/reactions/{made.json()['id']}")
     assert answer.status_code == 403

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bot.localhub.ci import report
+from bot.localhub.ci import report_status
 from tests.contracts.github.conftest import World
 
 FIXED = "def total(a, b):\n    return a + b\n"
@@ -60,7 +60,7 @@ async def test_a_pull_request_from_nothing_is_422(
     world: World, head: str, base: str, complaint: str
 ) -> None:
     git = world.repo.git
-    git.point("refs/heads/same", git.refs("refs/heads/")["main"])
+    git.set_ref("refs/heads/same", git.list_refs("refs/heads/")["main"])
     answer = await world.call("POST", "~/pulls", {"title": "x", "head": head, "base": base})
     assert answer.status_code == 422
     assert complaint in answer.text
@@ -116,7 +116,7 @@ async def test_a_merge_closes_the_issue_that_it_fixes(world: World) -> None:
     shown = (await world.call("GET", f"~/pulls/{made['number']}")).json()
     assert (shown["merged"], shown["merge_commit_sha"]) == (True, sha)
     assert issue.state == "closed"
-    assert world.repo.file_at("main", "shop.py") == FIXED
+    assert world.repo.read_file("main", "shop.py") == FIXED
 
 
 async def test_reviewers_are_collaborators_but_not_the_author(world: World) -> None:
@@ -148,7 +148,7 @@ async def test_the_author_does_not_approve_and_a_comment_is_not_blank(world: Wor
     approve = await world.call("POST", path, {"event": "APPROVE"})
     blank = await world.call("POST", path, {"event": "COMMENT"})
     assert (approve.status_code, blank.status_code) == (422, 422)
-    alice = world.hub.personal_token("alice")
+    alice = world.hub.create_personal_token("alice")
     hers = await world.call("POST", path, {"event": "APPROVE"}, token=alice)
     assert hers.json()["state"] == "APPROVED"
     pending = await world.call("POST", path, {"body": "later"})
@@ -156,7 +156,7 @@ async def test_the_author_does_not_approve_and_a_comment_is_not_blank(world: Wor
 
 
 async def test_a_check_run_goes_from_queued_to_completed(world: World) -> None:
-    sha = world.repo.git.refs("refs/heads/")["main"]
+    sha = world.repo.git.list_refs("refs/heads/")["main"]
     made = await world.call("POST", "~/check-runs", {"name": "capuchin", "head_sha": sha})
     assert (made.status_code, made.json()["status"]) == (201, "queued")
     path = f"~/check-runs/{made.json()['id']}"
@@ -180,10 +180,10 @@ async def test_statuses_are_combined_and_of_each_context_the_latest_counts(world
     path = f"~/commits/{pull.head_sha}/status"
     assert (await world.call("GET", path)).json()["state"] == "pending"
     for state in ("failure", "success"):
-        await report(world.hub, pull, state, context="ci/tests", says="12 tests")
+        await report_status(world.hub, pull, state, context="ci/tests", description="12 tests")
         found = (await world.call("GET", path)).json()
         assert (found["state"], found["total_count"]) == (state, 1)
-    await report(world.hub, pull, "pending", context="ci/lint")
+    await report_status(world.hub, pull, "pending", context="ci/lint")
     assert (await world.call("GET", path)).json()["state"] == "pending"
     assert world.hub.deliveries[-1].payload["branches"][0]["name"] == "fix"
     assert (await world.call("GET", "~/commits/nothing/status")).status_code == 404
@@ -203,7 +203,7 @@ async def test_the_comments_on_lines_of_all_pull_requests_are_listed(world: Worl
 
 
 async def test_of_each_name_the_latest_run_is_listed(world: World) -> None:
-    sha = world.repo.git.refs("refs/heads/")["main"]
+    sha = world.repo.git.list_refs("refs/heads/")["main"]
     asked = {"name": "capuchin", "head_sha": sha, "conclusion": "success"}
     for _ in range(2):
         await world.call("POST", "~/check-runs", asked)
@@ -225,14 +225,14 @@ RULE_BREAKERS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("wrong", RULE_BREAKERS)
 async def test_a_check_run_against_the_rules_is_422(world: World, wrong: dict[str, Any]) -> None:
-    sha = world.repo.git.refs("refs/heads/")["main"]
+    sha = world.repo.git.list_refs("refs/heads/")["main"]
     asked = {"name": "capuchin", "head_sha": sha, **wrong}
     assert (await world.call("POST", "~/check-runs", asked)).status_code == 422
     assert world.repo.check_runs == []
 
 
 async def test_people_make_no_check_runs(world: World) -> None:
-    sha = world.repo.git.refs("refs/heads/")["main"]
-    alice = world.hub.personal_token("alice")
+    sha = world.repo.git.list_refs("refs/heads/")["main"]
+    alice = world.hub.create_personal_token("alice")
     asked = {"name": "capuchin", "head_sha": sha}
     assert (await world.call("POST", "~/check-runs", asked, token=alice)).status_code == 403

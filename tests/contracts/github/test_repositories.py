@@ -154,4 +154,4 @@ async def test_a_repository_made_from_a_folder_holds_it_all(world: World) -> Non
     }
     link = (await world.call("GET", "/repos/acme/package/contents/link")).json()
     assert (link["type"], link["target"]) == ("symlink", "sub/tool.sh")
-    assert repo.commits("trunk") == ["Initial commit"]
+    assert repo.list_commits("trunk") == ["Initial commit"]

@@ -14,7 +14,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from bot.localhub import Delivery
-from bot.localhub.serve import serving
+from bot.localhub.serve import serve_app
 from tests.contracts.github.conftest import World
 
 Received = list[tuple[dict[str, str], bytes]]
@@ -31,10 +31,10 @@ async def received(world: World) -> AsyncGenerator[Received, None]:
         return PlainTextResponse("noted", 500 if kind == "issue_comment" else 202)
 
     routes = [Route("/webhook", receive, methods=["POST"])]
-    async with serving(Starlette(routes=routes), "127.0.0.1", 0) as url:
+    async with serve_app(Starlette(routes=routes), "127.0.0.1", 0) as url:
         world.hub.webhook_url = f"{url}/webhook"
         yield got
-        await world.hub.settled()
+        await world.hub.wait_until_delivered()
 
 
 def kinds(deliveries: list[Delivery]) -> list[str]:
@@ -147,7 +147,7 @@ async def test_the_receivers_answer_is_kept(world: World, received: Received) ->
     issue = await world.hub.open_issue(world.repo, "t", None, "bob")
     await world.hub.comment(issue, "c", "bob")
     assert [one.status for one in world.hub.deliveries] == [202, 500]
-    assert world.hub.deliveries[0].answer == "noted"
+    assert world.hub.deliveries[0].response == "noted"
     assert len(received) == 2
 
 
@@ -167,7 +167,7 @@ async def test_nobody_listening_is_noted_and_stops_nothing(world: World) -> None
 
 
 async def test_a_check_run_is_told(world: World) -> None:
-    sha = world.repo.git.refs("refs/heads/")["main"]
+    sha = world.repo.git.list_refs("refs/heads/")["main"]
     asked = {"name": "capuchin", "head_sha": sha, "conclusion": "success"}
     await world.call("POST", "~/check-runs", asked)
     assert kinds(world.hub.deliveries) == ["check_run.created", "check_run.completed"]

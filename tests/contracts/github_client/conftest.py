@@ -42,5 +42,5 @@ def app(hub: LocalHub, clock: Clock) -> GitHubApp:
 
 @pytest.fixture
 async def repo(app: GitHubApp, shop: Repo) -> AsyncGenerator[Repository, None]:
-    async with app.repository(ref_of(shop)) as repo:
+    async with app.open_repository(ref_of(shop)) as repo:
         yield repo

@@ -9,7 +9,7 @@ from bot.github.errors import Forbidden, GitHubMisconfigured, GitHubUnavailable
 from bot.github.repository import Repository
 from bot.localhub import LocalHub, Repo, generate_app
 from bot.settings import Settings
-from pipeline.concurrency import together
+from pipeline.concurrency import gather_all
 from tests.contracts.github_client.conftest import Clock
 from tests.support.hub import ref_of, settings_for
 
@@ -25,10 +25,10 @@ def sent(hub: LocalHub, method: str, ending: str) -> int:
 async def test_a_token_is_scoped_to_its_repository_and_made_once(
     app: GitHubApp, hub: LocalHub, shop: Repo
 ) -> None:
-    async with app.repository(ref_of(shop)) as repo:
-        tokens = await together(repo.token() for _ in range(10))
-    async with app.repository(ref_of(shop)) as repo:
-        tokens.append(await repo.token())
+    async with app.open_repository(ref_of(shop)) as repo:
+        tokens = await gather_all(repo.get_token() for _ in range(10))
+    async with app.open_repository(ref_of(shop)) as repo:
+        tokens.append(await repo.get_token())
     assert len(set(tokens)) == 1
     assert minted(hub) == 1
     token = hub.tokens.find(tokens[0])
@@ -47,18 +47,18 @@ async def test_a_token_is_scoped_to_its_repository_and_made_once(
 async def test_a_token_is_renewed_five_minutes_before_it_expires(
     repo: Repository, clock: Clock
 ) -> None:
-    first = await repo.token()
+    first = await repo.get_token()
     clock.ahead = 54 * 60
-    assert await repo.token() == first
+    assert await repo.get_token() == first
     clock.ahead = 55 * 60 + 2
-    assert await repo.token() != first
+    assert await repo.get_token() != first
 
 
 async def test_a_revoked_token_is_renewed_once_even_for_a_post(
     repo: Repository, hub: LocalHub, shop: Repo
 ) -> None:
     issue = await hub.open_issue(shop, "x")
-    await repo.token()
+    await repo.get_token()
     hub.expire_tokens()
     await repo.issues.react(issue.number, "eyes")
     assert minted(hub) == 2
@@ -68,8 +68,8 @@ async def test_a_revoked_token_is_renewed_once_even_for_a_post(
 async def test_a_second_401_is_an_answer(repo: Repository, hub: LocalHub) -> None:
     hub.faults.fail_next("GET", "/repos/acme/shop", status=401, times=2)
     with pytest.raises(Forbidden):
-        await repo.facts()
-    assert hub.faults.left == []
+        await repo.get_facts()
+    assert hub.faults.pending == []
 
 
 async def test_two_hubs_never_see_each_others_tokens(
@@ -77,26 +77,26 @@ async def test_two_hubs_never_see_each_others_tokens(
 ) -> None:
     other = LocalHub(tmp_path_factory.mktemp("other"), "secret", hub.app)
     other._last_id = hub._last_id  # pyright: ignore[reportPrivateUsage] - same installation ids
-    async with app.repository(ref_of(shop)) as repo:
-        token = await repo.token()
+    async with app.open_repository(ref_of(shop)) as repo:
+        token = await repo.get_token()
     async with other.serve():
         second = other.add_repo("acme/shop", {"x": "y"})
-        async with GitHubApp(settings_for(other)).repository(ref_of(second)) as repo:
-            await repo.facts()
+        async with GitHubApp(settings_for(other)).open_repository(ref_of(second)) as repo:
+            await repo.get_facts()
         assert all(token not in each.headers.get("authorization", "") for each in other.requests)
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504])
 async def test_a_get_survives_a_bad_moment(repo: Repository, hub: LocalHub, status: int) -> None:
     hub.faults.fail_next("GET", "/repos/acme/shop", status=status, times=3)
-    assert await repo.facts() is not None
+    assert await repo.get_facts() is not None
 
 
 async def test_a_get_gives_up_in_the_end(repo: Repository, hub: LocalHub) -> None:
     hub.faults.fail_next("GET", "/repos/acme/shop", status=502, times=4)
     with pytest.raises(GitHubUnavailable):
-        await repo.facts()
-    assert hub.faults.left == []
+        await repo.get_facts()
+    assert hub.faults.pending == []
 
 
 async def test_a_post_is_sent_once(repo: Repository, hub: LocalHub, shop: Repo) -> None:
@@ -111,9 +111,9 @@ async def test_a_post_is_sent_once(repo: Repository, hub: LocalHub, shop: Repo) 
 async def test_a_long_rate_limit_is_told_and_not_waited_for(
     repo: Repository, hub: LocalHub, secondary: bool
 ) -> None:
-    hub.rate_limit(0, 600, secondary=secondary)
+    hub.limit_rate(0, 600, secondary=secondary)
     with pytest.raises(GitHubUnavailable) as caught:
-        await repo.facts()
+        await repo.get_facts()
     assert caught.value.retry_after == pytest.approx(600, abs=5)
     assert sent(hub, "GET", "/repos/acme/shop") == 1
 
@@ -124,21 +124,21 @@ async def test_a_secondary_limit_without_headers_is_known_by_its_words(
     message = "You have exceeded a secondary rate limit."
     hub.faults.fail_next("GET", "/repos/acme/shop", status=403, message=message)
     with pytest.raises(GitHubUnavailable) as caught:
-        await repo.facts()
+        await repo.get_facts()
     assert caught.value.retry_after == 60
 
 
 async def test_a_refusal_is_no_outage(repo: Repository, hub: LocalHub) -> None:
     hub.faults.fail_next("GET", "/repos/acme/shop", status=403, message="no")
     with pytest.raises(Forbidden) as caught:
-        await repo.facts()
+        await repo.get_facts()
     assert str(caught.value) == "GET /repos/acme/shop: 403"
 
 
 async def test_no_network_is_unavailable(shop: Repo, hub: LocalHub) -> None:
     nowhere = settings_for(hub, github_url="http://127.0.0.1:9")
     with pytest.raises(GitHubUnavailable) as caught:
-        async with GitHubApp(nowhere, pause=0.001).repository(ref_of(shop)):
+        async with GitHubApp(nowhere, pause=0.001).open_repository(ref_of(shop)):
             pass
     assert str(caught.value).endswith("/access_tokens: no answer")
 
@@ -146,20 +146,22 @@ async def test_no_network_is_unavailable(shop: Repo, hub: LocalHub) -> None:
 async def test_a_wrong_key_is_the_operators_to_mend(hub: LocalHub, shop: Repo) -> None:
     wrong = settings_for(hub, github_private_key=generate_app().private_key_pem)
     with pytest.raises(GitHubMisconfigured):
-        async with GitHubApp(wrong, pause=0.001).repository(ref_of(shop)):
+        async with GitHubApp(wrong, pause=0.001).open_repository(ref_of(shop)):
             pass
 
 
 async def test_a_key_that_is_no_key_is_the_operators_to_mend(hub: LocalHub, shop: Repo) -> None:
     text = "-----BEGIN RSA PRIVATE KEY-----\nnonsense\n-----END RSA PRIVATE KEY-----\n"
     with pytest.raises(GitHubMisconfigured) as caught:
-        async with GitHubApp(settings_for(hub, github_private_key=text)).repository(ref_of(shop)):
+        async with GitHubApp(settings_for(hub, github_private_key=text)).open_repository(
+            ref_of(shop)
+        ):
             pass
     assert "nonsense" not in str(caught.value)
 
 
 async def test_no_error_holds_a_token_or_a_body(repo: Repository, hub: LocalHub) -> None:
-    token = await repo.token()
+    token = await repo.get_token()
     hub.faults.fail_next("GET", "/repos/*/issues/1", status=422, message=f"leak {token}")
     with pytest.raises(Exception, match="422") as caught:
         await repo.issues.get(1)

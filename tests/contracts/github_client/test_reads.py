@@ -11,11 +11,11 @@ from bot.github.app import GitHubApp
 from bot.github.errors import NotFound
 from bot.github.repository import Repository
 from bot.localhub import LocalHub, Repo
-from bot.queue.missed_webhooks import find_labelled
+from bot.queue.missed_webhooks import find_missed_events
 from bot.storage.cursors import Cursors
 from bot.storage.keys import Keys
-from bot.triggers.decide import Names
-from bot.types import Labelled, Mode, RepoRef, Unwanted
+from bot.triggers.decide import BotNames
+from bot.types import IssueSnapshot, LabeledIssue, Mode, RepoRef
 from tests.support.hub import ref_of
 
 
@@ -25,7 +25,7 @@ async def test_we_know_who_we_are(repo: Repository, hub: LocalHub) -> None:
 
 
 async def test_a_repository_has_facts(repo: Repository) -> None:
-    facts = await repo.facts()
+    facts = await repo.get_facts()
     assert facts is not None
     assert (facts.full_name, facts.owner, facts.name) == ("acme/shop", "acme", "shop")
     assert facts.default_branch == "main"
@@ -33,7 +33,7 @@ async def test_a_repository_has_facts(repo: Repository) -> None:
 
 async def test_a_deleted_repository_is_none(repo: Repository, hub: LocalHub, shop: Repo) -> None:
     await hub.delete_repo(shop)
-    assert await repo.facts() is None
+    assert await repo.get_facts() is None
 
 
 async def test_a_repository_we_were_taken_off_is_none(
@@ -41,7 +41,7 @@ async def test_a_repository_we_were_taken_off_is_none(
 ) -> None:
     hub.add_repo("acme/other")
     await hub.uninstall(shop)
-    assert await repo.facts() is None
+    assert await repo.get_facts() is None
 
 
 async def test_a_repository_outside_the_installation_is_not_found(
@@ -50,13 +50,13 @@ async def test_a_repository_outside_the_installation_is_not_found(
     hub.add_repo("acme/secret", installed=False)
     ref = ref_of(shop).model_copy(update={"name": "secret"})
     with pytest.raises(NotFound):
-        async with app.repository(ref):
+        async with app.open_repository(ref):
             pass
 
 
 async def test_an_unknown_installation_is_not_found(app: GitHubApp, shop: Repo) -> None:
     with pytest.raises(NotFound):
-        async with app.repository(RepoRef(owner="acme", name="shop", installation=999_999)):
+        async with app.open_repository(RepoRef(owner="acme", name="shop", installation=999_999)):
             pass
 
 
@@ -87,7 +87,7 @@ async def test_comments_come_oldest_first_over_all_pages(
     issue = await hub.open_issue(shop, "x")
     for number in range(205):
         await hub.comment(issue, f"number {number}", "bob")
-    said = [comment.body async for comment in repo.issues.comments(issue.number)]
+    said = [comment.body async for comment in repo.issues.list_comments(issue.number)]
     assert said == [f"number {number}" for number in range(205)]
 
 
@@ -95,7 +95,7 @@ async def test_very_many_comments_are_bounded(repo: Repository, hub: LocalHub, s
     issue = await hub.open_issue(shop, "x")
     for number in range(510):
         await hub.comment(issue, str(number), "bob")
-    assert len([comment async for comment in repo.issues.comments(issue.number)]) == 500
+    assert len([comment async for comment in repo.issues.list_comments(issue.number)]) == 500
 
 
 @pytest.mark.parametrize("role", ["admin", "maintain", "write", "triage", "read"])
@@ -104,13 +104,13 @@ async def test_permission_tells_all_roles(
 ) -> None:
     hub.add_user("carol")
     shop.grant("carol", role)
-    assert await repo.permission("carol") == role
+    assert await repo.get_permission("carol") == role
 
 
 @pytest.mark.parametrize("login", ["nobody-at-all", "..", ".", "", "a/../../user", "x?y#z"])
 async def test_a_stranger_or_hostile_login_has_no_permission(repo: Repository, login: str) -> None:
-    assert await repo.permission(login) in ("none", "read")
-    assert await repo.permission("..") == "none"
+    assert await repo.get_permission(login) in ("none", "read")
+    assert await repo.get_permission("..") == "none"
 
 
 async def test_a_file_is_read_from_the_default_branch(
@@ -118,29 +118,29 @@ async def test_a_file_is_read_from_the_default_branch(
 ) -> None:
     await hub.commit(shop, "main", {".github/capuchin.yml": "version: 1 # é\n"}, "x", "alice")
     await hub.commit(shop, "other", {".github/capuchin.yml": "evil"}, "x", "alice")
-    assert await repo.file_text(".github", "capuchin.yml") == "version: 1 # é\n"
+    assert await repo.read_file(".github", "capuchin.yml") == "version: 1 # é\n"
 
 
 async def test_what_is_no_text_file_is_none(repo: Repository, hub: LocalHub, shop: Repo) -> None:
     await hub.commit(shop, "main", {"d/x#y.md": "sharp", "d/x": "plain"}, "x", "alice")
-    assert await repo.file_text("missing") is None
-    assert await repo.file_text("d") is None
-    assert await repo.file_text("..", "..", "user") is None
-    assert await repo.file_text("d", "x#y.md") == "sharp"
+    assert await repo.read_file("missing") is None
+    assert await repo.read_file("d") is None
+    assert await repo.read_file("..", "..", "user") is None
+    assert await repo.read_file("d", "x#y.md") == "sharp"
 
 
 async def test_files_of_an_empty_repository_are_none(app: GitHubApp, hub: LocalHub) -> None:
     empty = hub.add_repo("acme/empty")
-    async with app.repository(ref_of(empty)) as repo:
-        assert await repo.file_text("x") is None
-        assert await repo.branch_head("main") is None
+    async with app.open_repository(ref_of(empty)) as repo:
+        assert await repo.read_file("x") is None
+        assert await repo.get_branch_head("main") is None
 
 
 async def test_a_branch_head_is_found(repo: Repository, hub: LocalHub, shop: Repo) -> None:
     sha = await hub.commit(shop, "capuchin/issue-7", {"x": "y"}, "x", "alice")
-    assert await repo.branch_head("capuchin/issue-7") == sha
-    assert await repo.branch_head("capuchin/issue") is None
-    assert await repo.branch_head("a/../../b") is None
+    assert await repo.get_branch_head("capuchin/issue-7") == sha
+    assert await repo.get_branch_head("capuchin/issue") is None
+    assert await repo.get_branch_head("a/../../b") is None
 
 
 async def test_labelled_issues_are_found_without_pull_requests(
@@ -150,7 +150,7 @@ async def test_labelled_issues_are_found_without_pull_requests(
     await hub.open_issue(shop, "y")
     done = await hub.open_issue(shop, "z", labels=["capuchin"])
     await hub.close_issue(done, "alice")
-    found = [issue.number async for issue in repo.issues.find_labelled("capuchin")]
+    found = [issue.number async for issue in repo.issues.list_with_label("capuchin")]
     assert found == [wanted.number]
 
 
@@ -158,7 +158,7 @@ async def test_all_repositories_of_the_app_are_listed(app: GitHubApp, hub: Local
     for name in ("acme/a", "acme/b", "other/c"):
         hub.add_repo(name)
     hub.add_repo("acme/d", installed=False)
-    found = [ref.full_name async for ref in app.repositories()]
+    found = [ref.full_name async for ref in app.list_repositories()]
     assert sorted(found) == ["acme/a", "acme/b", "other/c"]
 
 
@@ -166,15 +166,15 @@ async def test_who_labelled_an_issue_last_is_found(
     repo: Repository, hub: LocalHub, shop: Repo
 ) -> None:
     issue = await hub.open_issue(shop, "x", labels=["capuchin"], author="bob")
-    assert await repo.issues.labelled_by(issue.number, "other") is None
+    assert await repo.issues.find_labeler(issue.number, "other") is None
     await hub.remove_label(issue, "capuchin", "alice")
     await hub.add_label(issue, "Capuchin", "alice")
-    found = await repo.issues.labelled_by(issue.number, "capuchin")
+    found = await repo.issues.find_labeler(issue.number, "capuchin")
     assert found is not None
     assert found[0] == "alice"
 
 
-NAMES = Names(label="capuchin", app="capuchin")
+NAMES = BotNames(label="capuchin", app="capuchin")
 
 
 @pytest.fixture
@@ -186,10 +186,10 @@ async def found(app: GitHubApp, cursors: Cursors) -> list[tuple[object, ...]]:
     """What a look finds: issues that ask for a run, and those that no longer do."""
     return [
         (one.issue, one.actor, one.label, one.mode)
-        if isinstance(one, Labelled)
+        if isinstance(one, LabeledIssue)
         else (one.issue, one.closed, one.labels)
-        async for one in find_labelled(app, NAMES, cursors)
-        if isinstance(one, Labelled | Unwanted)
+        async for one in find_missed_events(app, NAMES, cursors)
+        if isinstance(one, LabeledIssue | IssueSnapshot)
     ]
 
 
@@ -244,16 +244,16 @@ async def test_what_was_opened_and_committed_since_is_read(
     made = await hub.open_pull(shop, "fix", "Fix", "alice")
     before = made.created_at - timedelta(days=1)
     later = made.created_at + timedelta(days=1)
-    found, more = await repo.pulls.since(before)
+    found, more = await repo.pulls.list_since(before)
     assert ([one.number for one in found], more) == ([made.number], False)
-    assert await repo.pulls.since(later) == ([], False)
-    (commit,) = await repo.pulls.commits(made.number)
+    assert await repo.pulls.list_since(later) == ([], False)
+    (commit,) = await repo.pulls.list_commits(made.number)
     assert (commit.sha, commit.message) == (made.head_sha, "Fix it")
     assert (commit.author_type, commit.author_email) == ("User", "owner@example.com")
     assert len(commit.parents) == 1
-    assert await repo.history("nothing", before) == ([], False)
-    assert await repo.history("fix", later) == ([], False)
+    assert await repo.list_commits("nothing", before) == ([], False)
+    assert await repo.list_commits("fix", later) == ([], False)
     await hub.merge(made, "alice")
-    (merged,), _ = await repo.pulls.since(before)
-    history, more = await repo.history("main", before)
+    (merged,), _ = await repo.pulls.list_since(before)
+    history, more = await repo.list_commits("main", before)
     assert (history[0].sha, more) == (merged.merge_commit_sha, False)

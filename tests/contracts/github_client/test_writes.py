@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from bot.github.checks import Annotation, Check
+from bot.github.checks import Annotation, CompletedCheck
 from bot.github.errors import Forbidden, GitHubUnavailable, Unprocessable
 from bot.github.repository import Repository
 from bot.localhub import Issue, LocalHub, Repo
@@ -51,7 +51,7 @@ async def test_a_comment_whose_answer_was_lost_is_not_made_twice(
     hub.faults.fail_next("POST", "/repos/*/comments", status=502, after_effect=after_effect)
     await repo.issues.comment_once(issue.number, MARKER, MARKER)
     assert len(issue.comments) == 1
-    assert hub.faults.left == []
+    assert hub.faults.pending == []
 
 
 async def test_a_hub_that_stays_down_is_unavailable_and_made_nothing(
@@ -170,8 +170,8 @@ async def test_a_check_run_is_made_once(
 ) -> None:
     hub.faults.fail_next("POST", "/repos/*/check-runs", status=502, after_effect=after_effect)
     for _ in range(2):
-        await repo.checks.once(
-            Check(
+        await repo.checks.complete(
+            CompletedCheck(
                 name="Capuchin: reproduction test",
                 head_sha=branch,
                 external_id="r1",
@@ -189,13 +189,13 @@ async def test_annotations_go_in_batches_and_a_try_that_broke_off_is_completed(
     repo: Repository, hub: LocalHub, shop: Repo, branch: str, lost: str | None
 ) -> None:
     notes = [Annotation("shop.py", line, f"note {line}", column=2) for line in range(1, 121)]
-    check = Check("c", branch, "r1", "failure", "t", "s", annotations=notes)
+    check = CompletedCheck("c", branch, "r1", "failure", "t", "s", annotations=notes)
     if lost:
         path = "/repos/*/check-runs" + ("/*" if lost == "PATCH" else "")
         hub.faults.fail_next(lost, path, status=403, message="no", after_effect=lost == "POST")
         with pytest.raises(Forbidden):
-            await repo.checks.once(check)
-    made = await repo.checks.once(check)
+            await repo.checks.complete(check)
+    made = await repo.checks.complete(check)
     assert made.annotations == 120
     (run,) = shop.check_runs
     assert [note["message"] for note in run.annotations] == [f"note {n}" for n in range(1, 121)]
@@ -205,4 +205,4 @@ async def test_annotations_go_in_batches_and_a_try_that_broke_off_is_completed(
 async def test_a_branch_is_deleted_and_may_be_missing(repo: Repository, shop: Repo) -> None:
     await repo.delete_branch("capuchin/x")
     await repo.delete_branch("capuchin/x")
-    assert shop.branches() == ["main"]
+    assert shop.list_branches() == ["main"]

@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.models.base import ContextTooLong, ModelMisconfigured, ModelUnavailable
 from pipeline.models.providers.anthropic import AnthropicModel
-from pipeline.models.wrappers.metered import Meter, Metered
+from pipeline.models.wrappers.metered import Meter, MeteredModel
 from pipeline.store import DirStore
 from pipeline.types import Usage
 from tests.contracts.models.clients import KEY, assistant, profile, serving, user
@@ -92,7 +92,7 @@ async def test_what_a_cancelled_call_had_used_by_then_is_counted(tmp_path: Path)
     model = AnthropicModel(profile("anthropic"), api_key=KEY, base_url=url)
     meter = await Meter.open(DirStore(tmp_path), 10)
     asking = asyncio.ensure_future(
-        Metered(model, meter).complete("", [user("Hello?")], call="testing/0")
+        MeteredModel(model, meter).complete("", [user("Hello?")], call="testing/0")
     )
     await heard.wait()
     for _ in range(50):  # what was sent has to pass through the SDK

@@ -14,7 +14,7 @@ import httpx2
 import pytest
 
 from bot.recorded.server import RecordedServer
-from pipeline.concurrency import together
+from pipeline.concurrency import gather_all
 from pipeline.models.base import (
     ContextTooLong,
     ModelMisconfigured,
@@ -23,19 +23,19 @@ from pipeline.models.base import (
     ModelUnavailable,
     Price,
 )
-from pipeline.models.batches.model import Batched, Batching
+from pipeline.models.batches.model import BatchedOpenings, BatchModel
 from pipeline.models.batches.queue import BATCHES_KEY, Batches
-from pipeline.models.batches.service import BatchService, Taken, call_of, name_of
+from pipeline.models.batches.service import BatchService, SubmittedBatch, call_of, request_name
 from pipeline.models.providers.anthropic import AnthropicModel
-from pipeline.models.wrappers.base import Question
-from pipeline.models.wrappers.metered import Meter, Metered
+from pipeline.models.wrappers.base import ModelRequest
+from pipeline.models.wrappers.metered import Meter, MeteredModel
 from pipeline.store import DirStore
 from tests.contracts.models.clients import KEY, assistant, profile, recording, user
 
 
 class At(NamedTuple):
-    model: Batched
-    batching: Batching
+    model: BatchedOpenings
+    batching: BatchModel
     meter: Meter
     server: RecordedServer
     url: str
@@ -49,8 +49,8 @@ async def batched(root: Path, *answers: dict[str, Any]) -> AsyncGenerator[At]:
         service = _anthropic(url)
         store = DirStore(root)
         meter = await Meter.open(store, 10)
-        batching = Batching(service, store, linger=0.05, poll=0)
-        model = Batched(Metered(service, meter), Metered(batching, meter))
+        batching = BatchModel(service, store, linger=0.05, poll=0)
+        model = BatchedOpenings(MeteredModel(service, meter), MeteredModel(batching, meter))
         try:
             yield At(model, batching, meter, server, url)
         finally:
@@ -63,7 +63,7 @@ def _anthropic(url: str) -> AnthropicModel:
 
 
 async def opened(at: At, count: int) -> list[str]:
-    replies = await together(
+    replies = await gather_all(
         at.model.complete("Brief.", [user("Hi")], call=f"testing/{n}") for n in range(count)
     )
     return [reply.text for reply in replies]
@@ -77,7 +77,7 @@ async def test_what_opens_conversations_goes_in_one_batch_and_comes_back_in_orde
         assert await opened(at, 3) == ["reply 0", "reply 1", "reply 2"]
         kept = await DirStore(tmp_path).load(BATCHES_KEY, Batches)
     assert kept is not None
-    assert set(kept.of.values()) == {"msgbatch_recorded_1"}
+    assert set(kept.batch_ids.values()) == {"msgbatch_recorded_1"}
     assert not any(asked.stream for asked in at.server.requests)
 
 
@@ -104,7 +104,7 @@ async def test_a_question_asked_again_after_a_crash_waits_for_the_batch_that_it_
         assert await opened(at, 2) == ["yes", "yes"]
         async with (
             aclosing(_anthropic(at.url)) as service,
-            aclosing(Batching(service, DirStore(tmp_path), linger=0, poll=0)) as again,
+            aclosing(BatchModel(service, DirStore(tmp_path), linger=0, poll=0)) as again,
         ):
             reply = await again.complete("Brief.", [user("Hi")], call="testing/1")
     assert reply.text == "yes"
@@ -127,7 +127,7 @@ async def test_each_question_of_a_batch_ends_in_its_own_way(
     async with batched(tmp_path, bad, {"reply": "yes"}) as at:
         good = at.batching.complete("", [user("Hi")], call="testing/0")
         failing = _kind_of_failure(at, error)
-        reply, _ = await together([_text(good), failing])
+        reply, _ = await gather_all([_text(good), failing])
     assert reply == "yes"
 
 
@@ -150,14 +150,14 @@ async def test_what_a_batch_did_not_answer_is_asked_at_once(
         assert [asked.stream for asked in at.server.requests] == [False, True]
         kept = await DirStore(tmp_path).load(BATCHES_KEY, Batches)
     assert kept is not None
-    assert kept.of == {}, "asked again, it goes into another batch"
+    assert kept.batch_ids == {}, "asked again, it goes into another batch"
 
 
 async def test_a_service_without_batches_is_asked_at_once(tmp_path: Path) -> None:
     async with batched(tmp_path, {"reply": "yes"}) as at:
         gateway = _anthropic(f"{at.url}/nowhere")
-        batching = Batching(gateway, DirStore(tmp_path / "other"), linger=0, poll=0)
-        model = Batched(at.model, batching)
+        batching = BatchModel(gateway, DirStore(tmp_path / "other"), linger=0, poll=0)
+        model = BatchedOpenings(at.model, batching)
         reply = await model.complete("", [user("x"), assistant("y"), user("z")], call="testing/0")
         assert reply.text == "yes"
         assert (await model.complete("", [user("Hi")], call="testing/0")).text == "yes"
@@ -168,7 +168,7 @@ async def test_a_service_without_batches_is_asked_at_once(tmp_path: Path) -> Non
 async def test_closing_ends_the_waiting_for_a_batch(tmp_path: Path) -> None:
     async with batched(tmp_path, {"reply": "yes"}) as at:
         service = _anthropic(at.url)
-        slow = Batching(service, DirStore(tmp_path / "other"), linger=3600)
+        slow = BatchModel(service, DirStore(tmp_path / "other"), linger=3600)
         asking = asyncio.ensure_future(slow.complete("", [user("Hi")], call="testing/0"))
         await asyncio.sleep(0)
         await slow.aclose()
@@ -196,8 +196,8 @@ async def alone(url: str, root: Path, kind: type[AnthropicModel] = AnthropicMode
 
 
 async def answered(service: BatchService, root: Path) -> list[str]:
-    async with aclosing(Batching(service, DirStore(root), linger=0.05, poll=0)) as batching:
-        replies = await together(
+    async with aclosing(BatchModel(service, DirStore(root), linger=0.05, poll=0)) as batching:
+        replies = await gather_all(
             batching.complete("Brief.", [user("Hi")], call=f"testing/{n}") for n in range(2)
         )
     return [reply.text for reply in replies]
@@ -220,18 +220,18 @@ async def test_killed_between_the_sending_of_a_batch_and_the_keeping_of_its_id_i
         await worker.wait()
         kept = await DirStore(tmp_path).load(BATCHES_KEY, Batches)
         assert kept is not None
-        assert (kept.of, len(kept.intents)) == ({}, 1), "its id was not heard of"
+        assert (kept.batch_ids, len(kept.intents)) == ({}, 1), "its id was not heard of"
         assert await alone(url, tmp_path) == ["yes", "yes"]
         kept = await DirStore(tmp_path).load(BATCHES_KEY, Batches)
     assert len(server.requests) == others + 2, "nothing was asked a second time"
     assert kept is not None
-    assert (set(kept.of.values()), kept.intents) == ({"msgbatch_recorded_2"}, ())
+    assert (set(kept.batch_ids.values()), kept.intents) == ({"msgbatch_recorded_2"}, ())
 
 
 async def other_batch(url: str) -> int:
     """Somebody else's with as many questions, and how many those are."""
     async with aclosing(_anthropic(url)) as service:
-        asked = {f"elsewhere-{n}": Question("", (user("Hi"),), "elsewhere") for n in range(2)}
+        asked = {f"elsewhere-{n}": ModelRequest("", (user("Hi"),), "elsewhere") for n in range(2)}
         await service.submit(asked)
     return len(asked)
 
@@ -241,8 +241,8 @@ class Deaf(AnthropicModel):
 
     heard = False
 
-    async def submit(self, questions: Mapping[str, Question]) -> str:
-        batch = await super().submit(questions)
+    async def submit(self, requests: Mapping[str, ModelRequest]) -> str:
+        batch = await super().submit(requests)
         if not self.heard:
             self.heard = True
             raise ModelUnavailable("hung up")
@@ -255,17 +255,17 @@ class Refused(AnthropicModel):
     tries, listed = 0, 0
     unable = 1
 
-    async def submit(self, questions: Mapping[str, Question]) -> str:
+    async def submit(self, requests: Mapping[str, ModelRequest]) -> str:
         self.tries += 1
         if self.tries <= self.unable:
             raise ModelUnavailable("busy")
-        return await super().submit(questions)
+        return await super().submit(requests)
 
-    async def taken(self, since: datetime, until: datetime) -> list[Taken]:
+    async def list_batches(self, since: datetime, until: datetime) -> list[SubmittedBatch]:
         self.listed += 1
         if self.listed == 1:
             raise ModelUnavailable("busy")
-        return await super().taken(since, until)
+        return await super().list_batches(since, until)
 
 
 class Hopeless(Refused):
@@ -275,7 +275,7 @@ class Hopeless(Refused):
 class Gateway(Refused):
     """Takes batches and lists none."""
 
-    async def taken(self, since: datetime, until: datetime) -> list[Taken]:
+    async def list_batches(self, since: datetime, until: datetime) -> list[SubmittedBatch]:
         raise ModelRetired("not found")
 
 
@@ -305,21 +305,21 @@ async def test_a_service_that_takes_no_batch_is_given_up_and_nothing_of_it_is_ke
 async def test_all_batches_of_a_time_are_listed_however_many_pages_they_are() -> None:
     server = RecordedServer(recording({"reply": "yes"}), key=KEY)
     async with server.serve() as url, aclosing(_anthropic(url)) as service:
-        asked = {"a-1": Question("", (user("Hi"),), "a")}
+        asked = {"a-1": ModelRequest("", (user("Hi"),), "a")}
         ids = [await service.submit(asked) for _ in range(101)]
         now, hour = datetime.now(UTC), timedelta(hours=1)
-        assert [one.id for one in await service.taken(now - hour, now)] == ids[::-1]
-        assert await service.taken(now + hour, now + hour) == []
-        assert await service.taken(now - 2 * hour, now - hour) == []
+        assert [one.id for one in await service.list_batches(now - hour, now)] == ids[::-1]
+        assert await service.list_batches(now + hour, now + hour) == []
+        assert await service.list_batches(now - 2 * hour, now - hour) == []
 
 
 @pytest.mark.parametrize("call", ["testing/3", "approaches", "relevance/" + "x" * 90])
 def test_a_name_in_a_batch_says_which_call_it_is(call: str) -> None:
-    question = Question("", (user("Hi"),), call)
-    name = name_of(question)
+    request = ModelRequest("", (user("Hi"),), call)
+    name = request_name(request)
     assert len(name) <= 64
     assert call.startswith(call_of(name))
-    assert name != name_of(Question("other", (user("Hi"),), call))
+    assert name != request_name(ModelRequest("other", (user("Hi"),), call))
 
 
 def test_without_a_price_for_batches_they_cost_the_same() -> None:

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from pipeline.models.base import Price
-from pipeline.models.cache_lifetime import cache_life
-from pipeline.models.factory import Wanted, build_model, profile_of
+from pipeline.models.cache_lifetime import cache_lifetime
+from pipeline.models.factory import ModelOptions, build_model, profile_of
 from pipeline.models.profiles import price_table
 from pipeline.models.spec import ModelSpec
 from pipeline.options import Options
@@ -26,11 +26,11 @@ SPEC = ModelSpec(provider="anthropic", name="claude-sonnet-4-6")
 def test_the_longest_pause_between_two_questions_decides(
     options: dict[str, float], seconds: int
 ) -> None:
-    assert cache_life(Options.model_validate(options)) == seconds
+    assert cache_lifetime(Options.model_validate(options)) == seconds
 
 
 def test_an_hour_has_its_own_price_in_the_table() -> None:
-    short, long = profile_of(SPEC), profile_of(SPEC, Wanted(cache_seconds=3600))
+    short, long = profile_of(SPEC), profile_of(SPEC, ModelOptions(cache_seconds=3600))
     assert (short.price.cache_write, long.price.cache_write) == (3.75, 6)
     assert short.price.cache_read == long.price.cache_read
     prices = [facts.price for facts in price_table().models.values()]
@@ -39,7 +39,7 @@ def test_an_hour_has_its_own_price_in_the_table() -> None:
 
 def test_a_price_of_ones_own_without_one_for_an_hour_is_not_counted_as_free() -> None:
     given = Price(input=3, cache_write=4)
-    assert profile_of(SPEC, Wanted(price=given, cache_seconds=3600)).price.cache_write == 4
+    assert profile_of(SPEC, ModelOptions(price=given, cache_seconds=3600)).price.cache_write == 4
 
 
 @pytest.mark.parametrize(("seconds", "mark"), [(300, {}), (3600, {"ttl": "1h"})])
@@ -52,7 +52,7 @@ async def test_every_mark_asks_for_the_life_that_was_chosen(
             SPEC,
             api_key="sk-recorded-0123456789",
             base_url=at.url,
-            wanted=Wanted(cache_seconds=life),
+            options=ModelOptions(cache_seconds=life),
         )
         try:
             await model.complete("Be brief.", [user("Hello?")], call="testing/0")

@@ -19,8 +19,8 @@ from pipeline.models.base import (
     ModelRetired,
     ModelUnavailable,
 )
-from pipeline.models.wrappers.fallback import REST_SECONDS, Fallback
-from pipeline.models.wrappers.throttled import Throttled
+from pipeline.models.wrappers.fallback import COOLDOWN_SECONDS, FallbackModel
+from pipeline.models.wrappers.throttled import ThrottledModel
 from pipeline.options import Options
 from pipeline.store import DirStore
 from pipeline.types import Issue
@@ -38,7 +38,7 @@ class Clock:
 
 
 class Pair(NamedTuple):
-    model: Fallback
+    model: FallbackModel
     first: RecordedServer
     second: RecordedServer
     clock: Clock
@@ -56,9 +56,9 @@ async def pair(kinds: tuple[Kind, Kind], *answers: list[dict[str, Any]]) -> Asyn
         clients = [
             client(kind, url, sdk_retries=0) for kind, url in zip(kinds, (one, two), strict=True)
         ]
-        models = [Throttled(each, 2, waits=(0,)) for each in clients]
+        models = [ThrottledModel(each, 2, waits=(0,)) for each in clients]
         try:
-            yield Pair(Fallback(models, clock=clock), first, second, clock)
+            yield Pair(FallbackModel(models, clock=clock), first, second, clock)
         finally:
             for each in clients:
                 await each.aclose()
@@ -107,7 +107,7 @@ async def test_after_a_while_the_first_is_asked_again() -> None:
     down = {"status": 529, "times": 2, "reply": "I am back"}
     async with pair(("anthropic", "openai"), [down], [{"reply": "yes"}]) as at:
         assert await at.ask() == "yes"
-        at.clock.now += REST_SECONDS - 1
+        at.clock.now += COOLDOWN_SECONDS - 1
         assert await at.ask() == "yes"
         at.clock.now += 1
         assert await at.ask() == "I am back"

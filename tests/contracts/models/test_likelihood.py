@@ -13,14 +13,14 @@ import pytest
 
 from bot.recorded.recording import Recording
 from bot.recorded.server import RecordedServer
-from bot.runner.models import ModelMaker, Purpose
+from bot.runner.models import ModelContext, ModelFactory
 from bot.settings import Settings
-from bot.storage.draining import Steps
+from bot.storage.draining import InFlightWork
 from pipeline.models.base import ModelError, ModelMisconfigured, ModelUnavailable
-from pipeline.models.likelihood import NoScore, Reward
+from pipeline.models.likelihood import Reward, ScoreUnavailable
 from pipeline.models.wrappers.metered import Meter
 from pipeline.options import Options
-from pipeline.selection.reward import BETA, rewards
+from pipeline.selection.reward import BETA, score_candidates
 from pipeline.store import DirStore
 from pipeline.types import Candidate, Issue, Patch, VoteTable
 from tests.contracts.models.clients import KEY, recording
@@ -50,8 +50,8 @@ async def reward_of(
     )
     store = DirStore(folder / "meter")
     meter = await Meter.open(store, ceiling)
-    purpose = Purpose(meter, Steps(), Options(), store)
-    async with ModelMaker(settings).opened(purpose) as models:
+    purpose = ModelContext(meter, InFlightWork(), Options(), store)
+    async with ModelFactory(settings).open(purpose) as models:
         assert models.orm is not None
         yield models.orm, meter
 
@@ -80,7 +80,7 @@ async def test_the_implicit_reward_is_beta_times_the_log_ratio_over_the_edits_to
     ):
         score = await reward.score(ISSUE, edit)
     assert score == pytest.approx(BETA * 1.5 * tokens)
-    assert [q.answered for q in asked.requests] == ["", edit]
+    assert [q.prefill for q in asked.requests] == ["", edit]
 
 
 UNFIT: dict[str, tuple[dict[str, Any], str]] = {
@@ -108,7 +108,7 @@ async def test_a_reference_without_log_probabilities_of_the_prompt_is_said(tmp_p
         server({"reply": "+"}) as (_, base),
         reward_of(tmp_path, orm, base) as (reward, _),
     ):
-        with pytest.raises(NoScore, match="no log-probabilities of the prompt"):
+        with pytest.raises(ScoreUnavailable, match="no log-probabilities of the prompt"):
             await reward.score(ISSUE, "x = 1")
 
 
@@ -140,13 +140,13 @@ async def test_scores_are_kept_and_a_spent_budget_is_said(tmp_path: Path) -> Non
     edits = table("good", "bad")
     async with server(*VERDICTS) as (asked, spec):
         async with reward_of(tmp_path, spec) as (reward, _):
-            first, _ = await rewards(reward, ISSUE, edits, (0, 1), store)
+            first, _ = await score_candidates(reward, ISSUE, edits, (0, 1), store)
             assert first[0] > first[1]
-            assert await rewards(reward, ISSUE, edits, (0, 1), store) == (first, "")
+            assert await score_candidates(reward, ISSUE, edits, (0, 1), store) == (first, "")
         assert len(asked.requests) == 2
         async with reward_of(tmp_path / "poor", spec, ceiling=1e-9) as (reward, meter):
             meter.budget.spent = 1.0
-            none, why = await rewards(reward, ISSUE, table("good 2"), (0,), store)
+            none, why = await score_candidates(reward, ISSUE, table("good 2"), (0,), store)
         assert (none, why) == ({}, "The reward model was not asked: the budget was spent.")
         assert len(asked.requests) == 2
 

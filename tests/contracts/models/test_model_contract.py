@@ -74,13 +74,13 @@ async def test_text_of_any_language_survives(kind: Kind) -> None:
     async with serving(kind, {"reply": text}) as at:
         reply = await at.ask(text)
     assert reply.text == text
-    assert at.server.requests[0].last == text
+    assert at.server.requests[0].last_user_message == text
 
 
 async def test_half_a_surrogate_is_replaced_on_both_ways(kind: Kind) -> None:
     async with serving(kind, {"reply": "yes"}) as at:
         await at.ask(b"caf\xe9".decode("utf-8", "surrogateescape"))
-    assert at.server.requests[0].last == "caf?"
+    assert at.server.requests[0].last_user_message == "caf?"
 
 
 async def test_what_was_sent_before_is_read_from_the_cache(kind: Kind) -> None:

@@ -13,8 +13,8 @@ from pipeline.errors import BudgetSpent
 from pipeline.models.base import Model
 from pipeline.models.factory import build_model
 from pipeline.models.spec import parse_spec
-from pipeline.models.wrappers.metered import Meter, Metered
-from pipeline.models.wrappers.throttled import Throttled
+from pipeline.models.wrappers.metered import Meter, MeteredModel
+from pipeline.models.wrappers.throttled import ThrottledModel
 from pipeline.store import DirStore
 from tests.contracts.models.clients import KEY, recording, user
 
@@ -32,7 +32,7 @@ async def test_a_recorded_run_is_paid_at_list_prices_under_its_own_name(
     meter = await Meter.open(DirStore(tmp_path), ceiling=0.15)
     async with server.serve() as url:
         client = build_model(parse_spec(text.format(url)), api_key=KEY)
-        model: Model = Throttled(Metered(client, meter), 2, waits=(0, 0))
+        model: Model = ThrottledModel(MeteredModel(client, meter), 2, waits=(0, 0))
         await model.complete("", [user("Hi")], call="testing/0")
         with pytest.raises(BudgetSpent):
             await model.complete("", [user("Hi")], call="testing/1")

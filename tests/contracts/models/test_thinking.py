@@ -9,8 +9,8 @@ import pytest
 from bot.recorded.server import RecordedServer
 from pipeline.generation.testing import TestingMachine, TestingState
 from pipeline.machine import drive
-from pipeline.models.base import Form
-from pipeline.models.factory import Wanted, build_model, profile_of
+from pipeline.models.base import ReplyFormat
+from pipeline.models.factory import ModelOptions, build_model, profile_of
 from pipeline.models.spec import ModelSpec, parse_spec
 from pipeline.options import Options
 from pipeline.store import DirStore
@@ -25,7 +25,7 @@ THINKS = {"reply": "<approve/>", "thinking": "Is it right? Yes."}
 def thinker(kind: Kind, at: Serving, tokens: int = 4000) -> Client:
     where = at.url if kind == "anthropic" else f"{at.url}/v1"
     spec = parse_spec(f"{kind}:claude-sonnet-4-6@{where}")
-    return build_model(spec, api_key=KEY, wanted=Wanted(thinking_tokens=tokens))
+    return build_model(spec, api_key=KEY, options=ModelOptions(thinking_tokens=tokens))
 
 
 async def test_anthropics_models_think_as_much_as_is_wanted_and_it_is_kept_apart() -> None:
@@ -48,14 +48,16 @@ async def test_vllm_is_told_how_much_may_be_thought() -> None:
     assert [asked.thinking_tokens for asked in at.server.requests] == [4000, 0]
 
 
-@pytest.mark.parametrize("form", [None, Form(alternatives=3)])
+@pytest.mark.parametrize("form", [None, ReplyFormat(alternatives=3)])
 async def test_a_server_that_cannot_limit_thinking_is_asked_without_and_told_once(
-    form: Form | None,
+    form: ReplyFormat | None,
 ) -> None:
-    server = RecordedServer(recording(THINKS), forms=False)
+    server = RecordedServer(recording(THINKS), extensions=False)
     async with server.serve() as url:
         model = build_model(
-            parse_spec(f"openai:qwen@{url}/v1"), api_key=KEY, wanted=Wanted(thinking_tokens=2000)
+            parse_spec(f"openai:qwen@{url}/v1"),
+            api_key=KEY,
+            options=ModelOptions(thinking_tokens=2000),
         )
         for _ in range(2):
             reply = await model.complete("", [user("Hello?")], call="testing/0", form=form)
@@ -96,7 +98,7 @@ async def test_where_a_reply_has_no_room_for_thinking_there_is_none() -> None:
 def test_only_models_that_can_be_told_are_told_to_think(
     text: str, wanted: int, tokens: int
 ) -> None:
-    profile = profile_of(parse_spec(text), Wanted(thinking_tokens=wanted))
+    profile = profile_of(parse_spec(text), ModelOptions(thinking_tokens=wanted))
     assert profile.thinking_tokens == tokens
 
 

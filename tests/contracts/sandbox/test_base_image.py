@@ -17,7 +17,7 @@ def test_the_base_image_is_made_once_however_many_ask(daemon: docker.APIClient) 
     def ask(_: int) -> str:
         client = connect(None)
         try:
-            return ensure_base_image(client, say=said.append)
+            return ensure_base_image(client, on_progress=said.append)
         finally:
             client.close()
 
@@ -25,7 +25,10 @@ def test_the_base_image_is_made_once_however_many_ask(daemon: docker.APIClient) 
         references = set(pool.map(ask, range(3)))
     assert len(references) == 1
     assert said.count("the sandbox base image is missing; making it once") <= 1
-    assert ensure_base_image(daemon, say=lambda line: said.append(f"again: {line}")) in references
+    assert (
+        ensure_base_image(daemon, on_progress=lambda line: said.append(f"again: {line}"))
+        in references
+    )
     assert not [line for line in said if line.startswith("again")]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.base import PatchRejected
-from sandbox.docker.engine import DockerSandbox
+from sandbox.docker.engine import SandboxSession
 from tests.support.docker import PACKAGE
 
 FIX = """\
@@ -47,16 +47,18 @@ def made_by_git(tmp_path: Path) -> Callable[[Callable[[Path], object]], str]:
     return diff
 
 
-async def test_a_diff_is_applied_and_the_next_run_sees_none_of_it(sandbox: DockerSandbox) -> None:
+async def test_a_diff_is_applied_and_the_next_run_sees_none_of_it(sandbox: SandboxSession) -> None:
     assert (await sandbox.run_script(SHOW, diffs=[FIX])).output == "4\n"
     assert (await sandbox.run_script(SHOW)).output == "2\n"
 
 
-async def test_diffs_are_applied_in_order(sandbox: DockerSandbox) -> None:
+async def test_diffs_are_applied_in_order(sandbox: SandboxSession) -> None:
     assert (await sandbox.run_script(SHOW, diffs=[FIX, "", ADD_ONE])).output == "5\n"
 
 
-async def test_a_diff_that_does_not_apply_is_rejected_in_gits_words(sandbox: DockerSandbox) -> None:
+async def test_a_diff_that_does_not_apply_is_rejected_in_gits_words(
+    sandbox: SandboxSession,
+) -> None:
     with pytest.raises(
         PatchRejected, match=r"Diff 2 of 2: error: patch failed: src/shop/total.py:1"
     ):
@@ -67,7 +69,7 @@ async def test_a_diff_that_does_not_apply_is_rejected_in_gits_words(sandbox: Doc
     "diff",
     ["no diff at all", FIX.replace("src/shop", "../../etc"), FIX.replace("@@ -1,2", "@@ -1,9")],
 )
-async def test_nonsense_and_paths_outside_are_rejected(sandbox: DockerSandbox, diff: str) -> None:
+async def test_nonsense_and_paths_outside_are_rejected(sandbox: SandboxSession, diff: str) -> None:
     with pytest.raises(PatchRejected):
         await sandbox.run_command(["true"], diffs=[diff])
 
@@ -127,7 +129,7 @@ CHANGES: dict[str, Change] = {
 
 @pytest.mark.parametrize("name", CHANGES)
 async def test_every_kind_of_change_that_git_knows_arrives(
-    sandbox: DockerSandbox,
+    sandbox: SandboxSession,
     made_by_git: Callable[[Callable[[Path], object]], str],
     name: str,
 ) -> None:
@@ -136,7 +138,7 @@ async def test_every_kind_of_change_that_git_knows_arrives(
     assert run.output == "True\n"
 
 
-async def test_a_symbolic_link_in_a_diff_is_not_followed_out(sandbox: DockerSandbox) -> None:
+async def test_a_symbolic_link_in_a_diff_is_not_followed_out(sandbox: SandboxSession) -> None:
     link = """\
 diff --git a/out b/out
 new file mode 120000
@@ -152,7 +154,7 @@ new file mode 120000
 
 
 async def test_a_tree_that_looks_like_a_git_repository_configures_nothing(
-    sandbox: DockerSandbox,
+    sandbox: SandboxSession,
 ) -> None:
     """`HEAD`, `objects`, `refs` and `config` in the root would make it a bare repository to git."""
     plant = "".join(

@@ -16,10 +16,16 @@ from docker.errors import APIError, NotFound
 
 from sandbox.base import PatchRejected, SandboxUnavailable
 from sandbox.docker.address import DockerAddress
-from sandbox.docker.engine import DockerEngine, DockerSandbox
-from sandbox.execution.probe import Mode
+from sandbox.docker.engine import DockerEngine, SandboxSession
+from sandbox.execution.probe import ConfiguredMode
 from sandbox.layout import LABEL_OWNER, LABEL_RUN
-from tests.support.docker import OWNER, containers_of, make_tree, until_idle, until_started
+from tests.support.docker import (
+    OWNER,
+    containers_of,
+    make_tree,
+    wait_until_idle,
+    wait_until_started,
+)
 
 SLEEP = ["sleep", "1000"]
 
@@ -51,7 +57,7 @@ async def test_docker_down_is_said_in_a_sentence_with_the_mend(
 
 
 async def until_taken_away(daemon: docker.APIClient, run_id: str) -> None:
-    container = await until_started(daemon, run_id)
+    container = await wait_until_started(daemon, run_id)
     with contextlib.suppress(APIError):  # a lane removes itself at the same time
         daemon.remove_container(container, force=True)
     async with asyncio.timeout(60):
@@ -60,7 +66,7 @@ async def until_taken_away(daemon: docker.APIClient, run_id: str) -> None:
 
 
 async def test_docker_that_goes_away_during_a_run_is_no_execution(
-    sandbox: DockerSandbox, daemon: docker.APIClient, run_id: str, mode: Mode
+    sandbox: SandboxSession, daemon: docker.APIClient, run_id: str, mode: ConfiguredMode
 ) -> None:
     """Seen from here, a container taken away by force is the same as a daemon that restarts."""
     running = asyncio.create_task(sandbox.run_command(SLEEP))
@@ -73,7 +79,7 @@ async def test_docker_that_goes_away_during_a_run_is_no_execution(
 
 
 async def test_a_container_lost_once_costs_nothing_but_time(
-    sandbox: DockerSandbox, daemon: docker.APIClient, run_id: str, mode: Mode
+    sandbox: SandboxSession, daemon: docker.APIClient, run_id: str, mode: ConfiguredMode
 ) -> None:
     if mode == "cold":
         pytest.skip("an execution with a container of its own is not repeated")
@@ -84,10 +90,10 @@ async def test_a_container_lost_once_costs_nothing_but_time(
 
 
 async def test_cancelling_a_run_leaves_nothing_of_it(
-    sandbox: DockerSandbox, daemon: docker.APIClient, run_id: str, mode: Mode
+    sandbox: SandboxSession, daemon: docker.APIClient, run_id: str, mode: ConfiguredMode
 ) -> None:
     running = asyncio.create_task(sandbox.run_script("import time; time.sleep(1000)"))
-    container = await until_started(daemon, run_id)
+    container = await wait_until_started(daemon, run_id)
     running.cancel()
     begun = time.monotonic()
     with pytest.raises(asyncio.CancelledError):
@@ -96,18 +102,18 @@ async def test_cancelling_a_run_leaves_nothing_of_it(
     if mode == "cold":
         assert containers_of(daemon, run_id) == []
     else:
-        await until_idle(daemon, container)
+        await wait_until_idle(daemon, container)
         assert (await sandbox.run_command(["true"])).passed
         assert containers_of(daemon, run_id) == [container]
 
 
 async def test_a_script_still_wanted_by_another_survives_a_cancellation(
-    sandbox: DockerSandbox, daemon: docker.APIClient, run_id: str
+    sandbox: SandboxSession, daemon: docker.APIClient, run_id: str
 ) -> None:
     script = "import time; time.sleep(2); print('done')"
     first = asyncio.create_task(sandbox.run_script(script))
     second = asyncio.create_task(sandbox.run_script(script))
-    await until_started(daemon, run_id)
+    await wait_until_started(daemon, run_id)
     first.cancel()
     assert (await second).output == "done\n"
 
@@ -117,13 +123,13 @@ async def test_leaving_the_block_stops_what_runs(
 ) -> None:
     async with engine.open(prepared, run_id=run_id) as sandbox:
         running = asyncio.create_task(sandbox.run_command(SLEEP))
-        await until_started(daemon, run_id)
+        await wait_until_started(daemon, run_id)
     assert containers_of(daemon, run_id) == []
     with pytest.raises(asyncio.CancelledError):
         await running
 
 
-async def test_a_rejected_diff_can_be_asked_again(sandbox: DockerSandbox) -> None:
+async def test_a_rejected_diff_can_be_asked_again(sandbox: SandboxSession) -> None:
     for _ in range(2):
         with pytest.raises(PatchRejected):
             await sandbox.run_script("print()", diffs=["nonsense"])
@@ -156,11 +162,11 @@ asyncio.run(main())
 
 
 async def test_what_ran_for_a_host_that_was_killed_ends_by_itself(
-    engine: DockerEngine, prepared: str, daemon: docker.APIClient, run_id: str, mode: Mode
+    engine: DockerEngine, prepared: str, daemon: docker.APIClient, run_id: str, mode: ConfiguredMode
 ) -> None:
     host = subprocess.Popen([sys.executable, "-c", HOST, prepared, run_id, mode])
     try:
-        container = await until_started(daemon, run_id)
+        container = await wait_until_started(daemon, run_id)
     finally:
         host.kill()
         host.wait()

@@ -11,14 +11,14 @@ from typing import Any, cast
 import docker
 import pytest
 
-from pipeline.concurrency import together
+from pipeline.concurrency import gather_all
 from sandbox.archive import Archive
 from sandbox.base import EnvironmentFailed, SandboxUnavailable
 from sandbox.docker.address import DockerAddress
 from sandbox.docker.engine import DockerEngine
 from sandbox.tree import Tree
 from tests.support.data.directory_trees import tree_of_directory
-from tests.support.docker import PACKAGE, any_engine, containers_of, make_tree, until_started
+from tests.support.docker import PACKAGE, any_engine, containers_of, make_tree, wait_until_started
 
 __all__ = ["any_engine"]
 
@@ -82,7 +82,7 @@ async def test_two_at_once_build_once(
 ) -> None:
     said: list[str] = []
     tree = make_tree(tmp_path, {"app.py": f"# {time.time_ns()}"})
-    images = await together(
+    images = await gather_all(
         engine.prepare(tree, setup=["true"], on_progress=said.append) for _ in range(3)
     )
     assert len(set(images)) == 1
@@ -95,7 +95,7 @@ async def test_cancelling_a_build_takes_its_container_along(
 ) -> None:
     tree = make_tree(tmp_path, {"app.py": ""})
     building = asyncio.create_task(engine.prepare(tree, setup=["sleep 1000"], run_id=run_id))
-    await until_started(daemon, run_id)
+    await wait_until_started(daemon, run_id)
     building.cancel()
     with pytest.raises(asyncio.CancelledError):
         await building

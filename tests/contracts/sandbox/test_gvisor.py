@@ -11,13 +11,13 @@ import pytest
 
 from sandbox.base import Ending, SandboxUnavailable
 from sandbox.docker.address import DockerAddress
-from sandbox.docker.engine import DockerEngine, DockerSandbox
+from sandbox.docker.engine import DockerEngine, SandboxSession
 from sandbox.limits import Limits
 from tests.contracts.sandbox.test_execution import *  # noqa: F403 - the same tests again
 from tests.safety.test_processes import MANY_PROCESSES
 from tests.safety.test_resources import MEMORY_BOMBS
 from tests.support.docker import OWNER, any_engine
-from tests.support.own_docker_daemon import OwnDaemon, can_run
+from tests.support.own_docker_daemon import OwnDaemon, can_run_own_daemon
 
 __all__ = ["any_engine"]
 
@@ -28,7 +28,7 @@ ARGUMENTS = ["--platform=ptrace", "--network=none"]
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnDaemon]:
-    if RUNSC is None or not can_run():
+    if RUNSC is None or not can_run_own_daemon():
         pytest.skip("this needs runsc, dockerd and root; install runsc to run it")
     runtimes = {"runsc": {"path": RUNSC, "runtimeArgs": ARGUMENTS}}
     with OwnDaemon(tmp_path_factory.mktemp("gvisor"), runtimes=runtimes) as daemon:
@@ -37,7 +37,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnDaemon]:
 
 @pytest.fixture(scope="module")
 def under_gvisor(own: OwnDaemon, prepared: str, daemon: docker.APIClient) -> Iterator[DockerEngine]:
-    own.take(prepared, daemon)
+    own.copy_image(prepared, daemon)
     limits = Limits(seconds=30, memory_mb=256, disk_mb=64, processes=64)
     engine = DockerEngine(limits=limits, owner=OWNER, address=DockerAddress(own.url))
     yield engine
@@ -47,12 +47,12 @@ def under_gvisor(own: OwnDaemon, prepared: str, daemon: docker.APIClient) -> Ite
 @pytest.fixture
 async def sandbox(
     under_gvisor: DockerEngine, prepared: str, run_id: str
-) -> AsyncIterator[DockerSandbox]:
+) -> AsyncIterator[SandboxSession]:
     async with under_gvisor.open(prepared, run_id=run_id) as opened:
         yield opened
 
 
-async def test_what_runs_sees_the_kernel_of_gvisor(sandbox: DockerSandbox) -> None:
+async def test_what_runs_sees_the_kernel_of_gvisor(sandbox: SandboxSession) -> None:
     run = await sandbox.run_script("import platform; print(platform.release())")
     assert run.output == "4.4.0\n"
 
@@ -67,14 +67,16 @@ async def test_what_runs_sees_the_kernel_of_gvisor(sandbox: DockerSandbox) -> No
     ids=["a signal", "the last signal", "a forged end"],
 )
 async def test_a_program_that_brings_its_container_down_is_told_as_killed(
-    sandbox: DockerSandbox, attack: str
+    sandbox: SandboxSession, attack: str
 ) -> None:
     run = await sandbox.run_script(f"import os, time; {attack}")
     assert run.ending is Ending.KILLED
     assert (await sandbox.run_script("print(1)")).output == "1\n"
 
 
-async def test_memory_is_told_and_processes_are_counted_as_anywhere(sandbox: DockerSandbox) -> None:
+async def test_memory_is_told_and_processes_are_counted_as_anywhere(
+    sandbox: SandboxSession,
+) -> None:
     run = await sandbox.run_script(MEMORY_BOMBS["many children"])
     assert run.ending is Ending.MEMORY
     run = await sandbox.run_script(MANY_PROCESSES)
@@ -83,7 +85,7 @@ async def test_memory_is_told_and_processes_are_counted_as_anywhere(sandbox: Doc
 
 
 async def test_process_1_shows_no_environment_and_nothing_is_reached(
-    sandbox: DockerSandbox,
+    sandbox: SandboxSession,
 ) -> None:
     run = await sandbox.run_script("""
 import socket

@@ -14,7 +14,7 @@ import pytest
 from sandbox.docker.base_image import image_exists
 from sandbox.docker.client import LABEL_MAKER
 from sandbox.docker.engine import DockerEngine
-from sandbox.docker.images import collect_bases, made_by, moment
+from sandbox.docker.images import collect_base_images, list_images, parse_time
 from tests.support.docker import make_tree
 
 SCOPE = uuid.uuid4().hex
@@ -74,9 +74,9 @@ async def test_everything_we_made_can_go_and_the_base_stays(
     image = await built(maker, tmp_path / "all")
     facts = cast(dict[str, Any], daemon.inspect_image(image))
     owner = str(facts["Config"]["Labels"][LABEL_MAKER])
-    assert len(made_by(daemon, owner)) == 2
+    assert len(list_images(daemon, owner)) == 2
     await maker.collect(max_bytes=0)
-    assert made_by(daemon, owner) == []
+    assert list_images(daemon, owner) == []
     assert daemon.images("capuchin/base")
 
 
@@ -93,7 +93,7 @@ async def test_a_base_of_another_version_goes_when_nobody_uses_it(
     keep = f"{repository}:ours"
 
     def left(seconds: float) -> set[str]:
-        collect_bases(daemon, keep=keep, unused_seconds=seconds, repositories=[repository])
+        collect_base_images(daemon, keep=keep, unused_seconds=seconds, repositories=[repository])
         found = cast(list[dict[str, Any]], daemon.images(repository))
         return {name for entry in found for name in entry["RepoTags"]}
 
@@ -107,9 +107,9 @@ async def test_a_base_of_another_version_goes_when_nobody_uses_it(
     ["2026-01-02T03:04:05.123456789Z", "2026-01-02T03:04:05.1+01:00", "2026-01-02T03:04:05.12Z"],
 )
 def test_dockers_times_are_read(text: str) -> None:
-    assert moment(text).isoformat().startswith("2026-01-02T03:04:05.1")
+    assert parse_time(text).isoformat().startswith("2026-01-02T03:04:05.1")
 
 
 def test_the_time_of_an_image_that_was_loaded_and_never_tagged_is_read() -> None:
-    assert moment("0001-01-01T00:00:00Z").year == 1
-    assert moment("2026-01-02T03:04:05Z").second == 5
+    assert parse_time("0001-01-01T00:00:00Z").year == 1
+    assert parse_time("2026-01-02T03:04:05Z").second == 5

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 from sandbox.base import Ending
-from sandbox.docker.engine import DockerSandbox
+from sandbox.docker.engine import SandboxSession
 
 
-async def test_there_is_no_network(sandbox: DockerSandbox) -> None:
+async def test_there_is_no_network(sandbox: SandboxSession) -> None:
     run = await sandbox.run_script("""
 import socket
 for family, address in (
@@ -31,7 +31,7 @@ socket.create_connection(server.getsockname()); print("loopback works")
     assert run.output == "True\nTrue\nTrue\nTrue\nno names\nloopback works\n"
 
 
-async def test_the_environment_holds_only_ours(sandbox: DockerSandbox) -> None:
+async def test_the_environment_holds_only_ours(sandbox: SandboxSession) -> None:
     run = await sandbox.run_script("import os, json; print(json.dumps(dict(os.environ)))")
     assert json.loads(run.output) == {
         "PATH": "/opt/env/bin:/usr/local/bin:/usr/bin:/bin",
@@ -44,7 +44,7 @@ async def test_the_environment_holds_only_ours(sandbox: DockerSandbox) -> None:
     }
 
 
-async def test_it_is_nobody_and_can_become_nobody_else(sandbox: DockerSandbox) -> None:
+async def test_it_is_nobody_and_can_become_nobody_else(sandbox: SandboxSession) -> None:
     run = await sandbox.run_script("""
 import os
 print(os.getuid(), os.getgid(), os.getgroups())
@@ -68,7 +68,7 @@ print(open("/proc/self/oom_score_adj").read())
     ]
 
 
-async def test_threads_processes_and_their_locks_work(sandbox: DockerSandbox) -> None:
+async def test_threads_processes_and_their_locks_work(sandbox: SandboxSession) -> None:
     run = await sandbox.run_script("""
 import multiprocessing, concurrent.futures as futures, subprocess, tempfile, sqlite3
 def double(n): return n * 2
@@ -86,7 +86,7 @@ if __name__ == "__main__":
     assert run.output == "[2, 4]\n[2, 4]\n[6]\nb'child\\n'\n"
 
 
-async def test_nothing_of_the_host_can_be_seen(sandbox: DockerSandbox) -> None:
+async def test_nothing_of_the_host_can_be_seen(sandbox: SandboxSession) -> None:
     run = await sandbox.run_script("""
 import os, glob
 for path in ("/var/run/docker.sock", "/run/docker.sock", "/dev/vda", "/dev/sda", "/dev/kvm",
@@ -107,7 +107,7 @@ print(os.uname().nodename)
 
 
 async def test_nothing_can_be_written_but_the_checkout_and_the_temporary_folders(
-    sandbox: DockerSandbox,
+    sandbox: SandboxSession,
 ) -> None:
     run = await sandbox.run_script("""
 import os
@@ -127,7 +127,7 @@ except OSError as error:
     assert run.output == "1\n"
 
 
-async def test_dangerous_system_calls_are_refused(sandbox: DockerSandbox) -> None:
+async def test_dangerous_system_calls_are_refused(sandbox: SandboxSession) -> None:
     run = await sandbox.run_script("""
 import ctypes, os, platform, socket
 libc = ctypes.CDLL(None, use_errno=True)
@@ -158,7 +158,7 @@ print("done")
     assert run.output == "done\n"
 
 
-async def test_process_1_cannot_be_killed_read_or_spoken_for(sandbox: DockerSandbox) -> None:
+async def test_process_1_cannot_be_killed_read_or_spoken_for(sandbox: SandboxSession) -> None:
     run = await sandbox.run_script("""
 import glob, os, signal, sys
 for number in range(1, 65):
@@ -184,7 +184,7 @@ sys.exit(2)
     assert run.output.count("\n") == 2
 
 
-async def test_a_script_that_kills_its_parent_ends_only_itself(sandbox: DockerSandbox) -> None:
+async def test_a_script_that_kills_its_parent_ends_only_itself(sandbox: SandboxSession) -> None:
     run = await sandbox.run_script(
         "import os\nfor pid in (os.getppid(), -os.getpid()): os.kill(pid, 9)\nprint('alive')"
     )

@@ -21,14 +21,14 @@ from sandbox.base import (
     SandboxUnavailable,
 )
 from sandbox.docker.engine import DockerEngine
-from sandbox.execution.session import DockerSandbox
+from sandbox.execution.session import SandboxSession
 from sandbox.kubernetes.cluster import Cluster
 from sandbox.kubernetes.engine import KubernetesEngine
 from sandbox.limits import Limits
 from tests.support.docker import OWNER, PACKAGE, any_engine, containers_of, make_tree
-from tests.support.image_registry import own_registry
+from tests.support.image_registry import local_registry
 from tests.support.local_kubernetes import NAMESPACE, LocalCluster
-from tests.support.matrix import matrix
+from tests.support.matrix import run_matrix
 
 __all__ = ["any_engine"]
 
@@ -50,7 +50,7 @@ def local() -> Iterator[LocalCluster]:
 
 @pytest.fixture(scope="module")
 def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with own_registry(tmp_path_factory.mktemp("registry")) as address:
+    with local_registry(tmp_path_factory.mktemp("registry")) as address:
         yield address
 
 
@@ -77,16 +77,17 @@ def engine_at(
 @pytest.fixture
 async def pod_sandbox(
     pods: KubernetesEngine, prepared: str, run_id: str
-) -> AsyncIterator[DockerSandbox]:
+) -> AsyncIterator[SandboxSession]:
     async with pods.open(prepared, run_id=run_id) as opened:
         yield opened
 
 
-async def test_every_test_runs_on_every_edit(pod_sandbox: DockerSandbox) -> None:
+async def test_every_test_runs_on_every_edit(pod_sandbox: SandboxSession) -> None:
     ask = "from shop import total; print(total(1, 2))"
     tests = [ask, "raise SystemExit(2)"]
     cells = {
-        (cell.edit, cell.test): cell.run async for cell in matrix(pod_sandbox, [(), (FIX,)], tests)
+        (cell.edit, cell.test): cell.run
+        async for cell in run_matrix(pod_sandbox, [(), (FIX,)], tests)
     }
     seen = {
         at: (run.output, run.exit_code) for at, run in cells.items() if isinstance(run, Execution)
@@ -94,7 +95,7 @@ async def test_every_test_runs_on_every_edit(pod_sandbox: DockerSandbox) -> None
     assert seen == {(0, 0): ("-1\n", 0), (1, 0): ("3\n", 0), (0, 1): ("", 2), (1, 1): ("", 2)}
 
 
-async def test_the_end_of_an_execution_is_what_it_was(pod_sandbox: DockerSandbox) -> None:
+async def test_the_end_of_an_execution_is_what_it_was(pod_sandbox: SandboxSession) -> None:
     slow = await pod_sandbox.run_script("import time; time.sleep(60)", seconds=0.5)
     assert slow.ending is Ending.TIMEOUT
     greedy = await pod_sandbox.run_script("x = bytearray(1 << 30)\nprint(len(x))")
@@ -108,14 +109,14 @@ async def test_the_end_of_an_execution_is_what_it_was(pod_sandbox: DockerSandbox
     assert (await pod_sandbox.run_command(["echo", "well"])).output == "well\n"
 
 
-async def test_a_large_edit_and_a_large_output_get_through(pod_sandbox: DockerSandbox) -> None:
+async def test_a_large_edit_and_a_large_output_get_through(pod_sandbox: SandboxSession) -> None:
     lines = "".join(f"+{number}\n" for number in range(40_000))
     diff = f"--- /dev/null\n+++ b/big.txt\n@@ -0,0 +1,40000 @@\n{lines}"
     run = await pod_sandbox.run_command(["cat", "big.txt"], diffs=(diff,), output_bytes=1 << 20)
     assert run.output == "".join(f"{number}\n" for number in range(40_000))
 
 
-async def test_a_pod_sees_no_network_and_no_privilege(pod_sandbox: DockerSandbox) -> None:
+async def test_a_pod_sees_no_network_and_no_privilege(pod_sandbox: SandboxSession) -> None:
     run = await pod_sandbox.run_script("""
 import os, socket
 print(os.getuid(), os.listdir("/sys/class/net"), os.path.exists("/var/run/secrets"))
@@ -131,7 +132,7 @@ except OSError as error:
 
 
 async def test_cancelling_ends_the_execution_and_the_lane_goes_on(
-    pod_sandbox: DockerSandbox, local: LocalCluster
+    pod_sandbox: SandboxSession, local: LocalCluster
 ) -> None:
     await pod_sandbox.run_script("pass")
     before = set(local.pods)
@@ -145,7 +146,7 @@ async def test_cancelling_ends_the_execution_and_the_lane_goes_on(
 
 
 async def test_an_execution_whose_pod_is_evicted_runs_in_another(
-    pod_sandbox: DockerSandbox, daemon: docker.APIClient, run_id: str
+    pod_sandbox: SandboxSession, daemon: docker.APIClient, run_id: str
 ) -> None:
     await pod_sandbox.run_script("pass")
     going = asyncio.create_task(pod_sandbox.run_script("import time; time.sleep(1); print('done')"))
@@ -253,12 +254,12 @@ async def test_a_pod_that_cannot_start_is_told_in_the_words_of_the_cluster(
 async def test_a_token_that_is_not_known_is_told(local: LocalCluster, tmp_path: Path) -> None:
     cluster = Cluster(NAMESPACE, local.kubeconfig(tmp_path, token="of-somebody-else"))
     with pytest.raises(SandboxUnavailable, match="Unauthorized"):
-        cluster.version()
+        cluster.read_version()
     cluster.close()
 
 
 async def test_a_cluster_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(SandboxUnavailable, match="CAPUCHIN_KUBECONFIG"):
-        Cluster(NAMESPACE).version()
+        Cluster(NAMESPACE).read_version()
     with pytest.raises(SandboxUnavailable, match="no way to the cluster"):
-        Cluster(NAMESPACE, tmp_path / "none").version()
+        Cluster(NAMESPACE, tmp_path / "none").read_version()

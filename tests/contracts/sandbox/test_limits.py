@@ -7,7 +7,7 @@ import time
 import pytest
 
 from sandbox.base import Ending
-from sandbox.docker.engine import DockerSandbox
+from sandbox.docker.engine import SandboxSession
 
 STUBBORN = """
 import os, signal, sys, time
@@ -26,7 +26,7 @@ time.sleep(1000)
 
 
 async def test_a_tree_of_processes_that_ignores_signals_is_killed_in_time(
-    sandbox: DockerSandbox,
+    sandbox: SandboxSession,
 ) -> None:
     begun = time.monotonic()
     run = await sandbox.run_script(STUBBORN, seconds=3)
@@ -36,7 +36,7 @@ async def test_a_tree_of_processes_that_ignores_signals_is_killed_in_time(
 
 
 async def test_a_daemon_that_holds_the_output_does_not_delay_the_end(
-    sandbox: DockerSandbox,
+    sandbox: SandboxSession,
 ) -> None:
     run = await sandbox.run_script("""
 import os, time
@@ -51,7 +51,7 @@ print("parent done")
     assert run.seconds < 10
 
 
-async def test_endless_output_is_stopped_and_both_ends_kept(sandbox: DockerSandbox) -> None:
+async def test_endless_output_is_stopped_and_both_ends_kept(sandbox: SandboxSession) -> None:
     run = await sandbox.run_command(["yes", "capuchin"])
     assert (run.ending, run.exit_code) == (Ending.OUTPUT, None)
     assert run.output.startswith("capuchin\ncapuchin\n")
@@ -69,19 +69,19 @@ async def test_endless_output_is_stopped_and_both_ends_kept(sandbox: DockerSandb
     ],
     ids=["one process", "a child", "files count"],
 )
-async def test_too_much_memory_is_called_that(sandbox: DockerSandbox, script: str) -> None:
+async def test_too_much_memory_is_called_that(sandbox: SandboxSession, script: str) -> None:
     run = await sandbox.run_script(script)
     assert (run.ending, run.exit_code) == (Ending.MEMORY, None)
 
 
-async def test_a_fork_bomb_is_contained_and_the_next_run_is_well(sandbox: DockerSandbox) -> None:
+async def test_a_fork_bomb_is_contained_and_the_next_run_is_well(sandbox: SandboxSession) -> None:
     bomb = "import os\nwhile True:\n try: os.fork()\n except OSError: pass\n"
     run = await sandbox.run_script(bomb, seconds=1)
     assert run.ending is Ending.TIMEOUT
     assert (await sandbox.run_script("print('well')")).output == "well\n"
 
 
-async def test_files_are_limited_in_size_and_number(sandbox: DockerSandbox) -> None:
+async def test_files_are_limited_in_size_and_number(sandbox: SandboxSession) -> None:
     run = await sandbox.run_script("""
 import os
 for place in (".", "/tmp", "/dev/shm"):
@@ -99,7 +99,7 @@ print(status.f_files)
     assert run.output == ". 28 True\n/tmp 28 True\n/dev/shm 28 True\n200000\n"
 
 
-async def test_a_program_killed_by_its_own_signal_has_no_exit_code(sandbox: DockerSandbox) -> None:
+async def test_a_program_killed_by_its_own_signal_has_no_exit_code(sandbox: SandboxSession) -> None:
     run = await sandbox.run_script("import os; print('x', flush=True); os.kill(os.getpid(), 9)")
     assert (run.ending, run.exit_code, run.output) == (Ending.KILLED, None, "x\n")
     crash = await sandbox.run_script("import os; os.abort()")

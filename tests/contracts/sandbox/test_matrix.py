@@ -9,11 +9,11 @@ import docker
 import pytest
 
 from sandbox.base import Execution, PatchRejected, SandboxUnavailable
-from sandbox.docker.engine import DockerEngine, DockerSandbox
-from sandbox.execution.probe import Mode
+from sandbox.docker.engine import DockerEngine, SandboxSession
+from sandbox.execution.probe import ConfiguredMode
 from tests.contracts.sandbox.test_diffs import FIX
-from tests.support.docker import containers_of, until_idle, until_started
-from tests.support.matrix import matrix
+from tests.support.docker import containers_of, wait_until_idle, wait_until_started
+from tests.support.matrix import run_matrix
 
 ASK = "import shop, sys; sys.exit(shop.total(1, 2) != 3)"
 NOW = "import time; print(time.time_ns())"
@@ -24,9 +24,9 @@ def output(run: Execution | PatchRejected) -> str:
     return run.output
 
 
-async def test_each_cell_is_told_once_with_its_own_edit(sandbox: DockerSandbox) -> None:
+async def test_each_cell_is_told_once_with_its_own_edit(sandbox: SandboxSession) -> None:
     edits = [(), (FIX,), ("nonsense",)]
-    cells = {(c.edit, c.test): c.run async for c in matrix(sandbox, edits, [ASK, NOW])}
+    cells = {(c.edit, c.test): c.run async for c in run_matrix(sandbox, edits, [ASK, NOW])}
     assert len(cells) == 6
     base, fixed, rejected = (cells[edit, 0] for edit in range(3))
     assert isinstance(base, Execution)
@@ -37,42 +37,44 @@ async def test_each_cell_is_told_once_with_its_own_edit(sandbox: DockerSandbox) 
     assert isinstance(cells[2, 1], PatchRejected)
 
 
-async def test_equal_pairs_run_once_and_come_together(sandbox: DockerSandbox) -> None:
-    found = [c async for c in matrix(sandbox, [(), (FIX,), ()], [NOW, NOW])]
+async def test_equal_pairs_run_once_and_come_together(sandbox: SandboxSession) -> None:
+    found = [c async for c in run_matrix(sandbox, [(), (FIX,), ()], [NOW, NOW])]
     texts = {(c.edit, c.test): output(c.run) for c in found}
     assert len(found) == 6
     assert len({texts[e, t] for e in (0, 2) for t in (0, 1)}) == 1
     assert texts[1, 0] == texts[1, 1] != texts[0, 0]
 
 
-async def test_fast_cells_do_not_wait_for_slow_ones(sandbox: DockerSandbox) -> None:
-    async with aclosing(matrix(sandbox, [()], ["import time; time.sleep(1000)", "pass"])) as cells:
+async def test_fast_cells_do_not_wait_for_slow_ones(sandbox: SandboxSession) -> None:
+    async with aclosing(
+        run_matrix(sandbox, [()], ["import time; time.sleep(1000)", "pass"])
+    ) as cells:
         first = await anext(cells)
         assert first.test == 1
 
 
 async def test_leaving_early_stops_what_runs(
-    sandbox: DockerSandbox, daemon: docker.APIClient, run_id: str, mode: Mode
+    sandbox: SandboxSession, daemon: docker.APIClient, run_id: str, mode: ConfiguredMode
 ) -> None:
     tests = ["pass", "import time; time.sleep(1000)"]
-    async with aclosing(matrix(sandbox, [()], tests)) as cells:
+    async with aclosing(run_matrix(sandbox, [()], tests)) as cells:
         await anext(cells)
     left = containers_of(daemon, run_id)
     assert mode == "warm" or left == []
     for container in left:
-        await until_idle(daemon, container)
+        await wait_until_idle(daemon, container)
 
 
 async def test_cancelling_who_iterates_stops_what_runs(
-    sandbox: DockerSandbox, daemon: docker.APIClient, run_id: str
+    sandbox: SandboxSession, daemon: docker.APIClient, run_id: str
 ) -> None:
     async def iterate() -> None:
-        async with aclosing(matrix(sandbox, [()], ["import time; time.sleep(1000)"])) as cells:
+        async with aclosing(run_matrix(sandbox, [()], ["import time; time.sleep(1000)"])) as cells:
             async for _ in cells:
                 pass
 
     iterating = asyncio.create_task(iterate())
-    await until_started(daemon, run_id)
+    await wait_until_started(daemon, run_id)
     iterating.cancel()
     with pytest.raises(asyncio.CancelledError):
         await iterating
@@ -83,10 +85,10 @@ async def test_cancelling_who_iterates_stops_what_runs(
 async def test_a_failing_sandbox_ends_the_iteration(engine: DockerEngine) -> None:
     async with engine.open("capuchin/tree:never-made", run_id="test-gone") as sandbox:
         with pytest.raises(SandboxUnavailable):
-            async for _ in matrix(sandbox, [()], ["pass", "1"]):
+            async for _ in run_matrix(sandbox, [()], ["pass", "1"]):
                 pass
 
 
-async def test_nothing_asked_is_nothing_told(sandbox: DockerSandbox) -> None:
-    assert [c async for c in matrix(sandbox, [], ["pass"])] == []
-    assert [c async for c in matrix(sandbox, [()], [])] == []
+async def test_nothing_asked_is_nothing_told(sandbox: SandboxSession) -> None:
+    assert [c async for c in run_matrix(sandbox, [], ["pass"])] == []
+    assert [c async for c in run_matrix(sandbox, [()], [])] == []

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipeline.regression.command import TestCommand
-from pipeline.regression.runner import TestRunner, Wanted
+from pipeline.regression.runner import RequestedTests, TestRunner
 from pipeline.store import DirStore
 from sandbox.base import Ending
-from sandbox.docker.engine import DockerSandbox
+from sandbox.docker.engine import SandboxSession
 
 COMMAND = TestCommand(
     argv=("python", "-m", "pytest", "-q", "tests"), kind="pytest", source="configuration"
@@ -24,10 +24,10 @@ def adding(text: str) -> str:
 
 
 async def test_each_test_is_told_with_the_functions_it_ran(
-    sandbox: DockerSandbox, tmp_path: Path
+    sandbox: SandboxSession, tmp_path: Path
 ) -> None:
     runner = TestRunner(COMMAND, sandbox=sandbox, store=DirStore(tmp_path), seconds=20)
-    run = await runner.run(adding(GOOD), Wanted(functions=True))
+    run = await runner.run(adding(GOOD), RequestedTests(functions=True))
     assert run.suite.passed == ("tests/test_new.py::test_nothing",)
     assert run.suite.failed == ("tests/test_total.py::test_total",)
     assert {run.names[number] for number in run.ran["src/shop/total.py:1"]} == {
@@ -38,7 +38,7 @@ async def test_each_test_is_told_with_the_functions_it_ran(
 
 
 async def test_tests_that_kill_whoever_counts_them_are_not_passed(
-    sandbox: DockerSandbox, tmp_path: Path
+    sandbox: SandboxSession, tmp_path: Path
 ) -> None:
     runner = TestRunner(COMMAND, sandbox=sandbox, store=DirStore(tmp_path), seconds=20)
     run = await runner.run(adding(KILLING))

@@ -13,11 +13,11 @@ import pytest
 from sandbox.base import Ending, Execution, PatchRejected, SandboxUnavailable
 from sandbox.docker.address import DockerAddress
 from sandbox.docker.engine import DockerEngine
-from sandbox.execution.probe import Mode
+from sandbox.execution.probe import ConfiguredMode
 from sandbox.limits import Limits
 from tests.support.docker import OWNER, PACKAGE, containers_of, make_tree
-from tests.support.matrix import matrix
-from tests.support.remote_docker import behind_ssh, behind_tls, needs_sshd
+from tests.support.matrix import run_matrix
+from tests.support.remote_docker import docker_behind_ssh, docker_behind_tls, skip_without_sshd
 
 Way = Literal["tls", "ssh"]
 FIX = """\
@@ -37,17 +37,17 @@ def address(
     way: Way = request.param
     folder = tmp_path_factory.mktemp("away")
     if way == "tls":
-        with behind_tls(folder) as port:
+        with docker_behind_tls(folder) as port:
             yield DockerAddress(f"tcp://localhost:{port}", tls=folder)
         return
-    needs_sshd()
-    with behind_ssh(folder) as url:
+    skip_without_sshd()
+    with docker_behind_ssh(folder) as url:
         yield DockerAddress(url, ssh_config=folder / "ssh_config")
 
 
 @pytest.fixture
 async def far(
-    address: DockerAddress, ca_bundle: Path | None, mode: Mode
+    address: DockerAddress, ca_bundle: Path | None, mode: ConfiguredMode
 ) -> AsyncIterator[DockerEngine]:
     limits = Limits(seconds=30, memory_mb=256, disk_mb=64, processes=64)
     made = DockerEngine(limits=limits, ca_bundle=ca_bundle, owner=OWNER, mode=mode, address=address)
@@ -63,7 +63,7 @@ async def test_an_environment_is_prepared_and_used_there(
         ask = "from shop import total; print(total(1, 2))"
         cells = {
             (cell.edit, cell.test): cell.run
-            async for cell in matrix(sandbox, [(), (FIX,)], [ask, "raise SystemExit(2)"])
+            async for cell in run_matrix(sandbox, [(), (FIX,)], [ask, "raise SystemExit(2)"])
         }
         outputs = {at: run.output for at, run in cells.items() if isinstance(run, Execution)}
         assert outputs == {(0, 0): "-1\n", (1, 0): "3\n", (0, 1): "", (1, 1): ""}
@@ -87,8 +87,8 @@ async def test_the_check_tells_the_version_there(far: DockerEngine) -> None:
 
 
 async def test_a_tunnel_that_broke_is_dug_anew(tmp_path: Path) -> None:
-    needs_sshd()
-    with behind_ssh(tmp_path) as url:
+    skip_without_sshd()
+    with docker_behind_ssh(tmp_path) as url:
         address = DockerAddress(url, ssh_config=tmp_path / "ssh_config")
         engine = DockerEngine(owner=OWNER, address=address)
         assert (await engine.check()).startswith("Docker ")
@@ -129,7 +129,7 @@ async def test_a_folder_without_certificates_is_told(tmp_path: Path) -> None:
 async def test_a_daemon_of_another_authority_is_not_trusted(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "other").mkdir()
-    with behind_tls(tmp_path / "mine") as port, behind_tls(tmp_path / "other"):
+    with docker_behind_tls(tmp_path / "mine") as port, docker_behind_tls(tmp_path / "other"):
         address = DockerAddress(f"tcp://localhost:{port}", tls=tmp_path / "other")
         engine = DockerEngine(address=address)
         with pytest.raises(SandboxUnavailable, match="CAPUCHIN_DOCKER_TLS_DIR"):

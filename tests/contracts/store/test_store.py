@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 
 from bot.storage.checkpoints import EnvironmentStore, RedisStore
 from bot.storage.keys import Keys
-from pipeline.concurrency import together
+from pipeline.concurrency import gather_all
 from pipeline.store import SHARED, DirStore, SharingStore, Store
 
 
@@ -69,7 +69,7 @@ async def test_large_values_are_kept_whole(store: Store) -> None:
 
 async def test_writers_at_the_same_time_leave_one_whole_value(store: Store) -> None:
     notes = [Note(text=str(n) * 100_000) for n in range(8)]
-    await together(store.save("same", note) for note in notes)
+    await gather_all(store.save("same", note) for note in notes)
     assert await store.load("same", Note) in notes
 
 
@@ -101,7 +101,7 @@ async def test_only_new_content_counts_as_progress(redis: Redis, redis_prefix: s
     store = RedisStore(redis, keys, "run")
     for text in ("a", "a", "b"):
         await store.save("votes", Note(text=text))
-    assert await redis.get(keys.progress("run")) == b"2"
+    assert await redis.get(keys.checkpoint_count("run")) == b"2"
 
 
 async def test_checkpoints_in_redis_go_after_a_week(redis: Redis, redis_prefix: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.demo.environment import recording
+from bot.demo.environment import load_recording
 from bot.demo.package import FILE
 
 NO_NETWORK = {"https_proxy": "http://127.0.0.1:9", "HTTPS_PROXY": "http://127.0.0.1:9"}
@@ -46,8 +46,8 @@ def test_a_real_bug_becomes_a_pull_request_and_it_says_that_answers_are_recorded
 
 
 def test_the_recording_is_what_the_demo_promises() -> None:
-    answers = recording().answers
-    assert "not the output of a live model" in recording().note
+    answers = load_recording().answers
+    assert "not the output of a live model" in load_recording().note
     assert "<script>" not in next(a.reply for a in answers if a.call == "testing/1")
     assert len({a.call for a in answers if a.call.startswith("editing/")}) == 3
 

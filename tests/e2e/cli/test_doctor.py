@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from docker.errors import NotFound
 
-from bot.cli.checks import examine
+from bot.cli.checks import run_checks
 from bot.cli.clean import clean_all
 from bot.settings import Settings
 from sandbox.docker.base_image import image_exists
@@ -22,7 +22,7 @@ from tests.support.docker import make_tree
 
 async def test_everything_that_is_needed_is_seen_to_work(bot: BotHarness) -> None:
     bot.add_repo()
-    checks = await examine(bot.settings)
+    checks = await run_checks(bot.settings)
     assert [check for check in checks if not check.works] == []
     assert {"Python", "git", "Redis", "Docker", "base image", "GitHub App", "model"} <= {
         check.name for check in checks
@@ -30,7 +30,7 @@ async def test_everything_that_is_needed_is_seen_to_work(bot: BotHarness) -> Non
 
 
 async def test_docker_tells_how_executions_are_held(bot: BotHarness) -> None:
-    (docker,) = [check for check in await examine(bot.settings) if check.name == "Docker"]
+    (docker,) = [check for check in await run_checks(bot.settings) if check.name == "Docker"]
     assert docker.found.startswith("Docker ")
     assert "warm sandboxes" in docker.found or "one container for each" in docker.found
 
@@ -56,14 +56,14 @@ async def test_cleaning_takes_the_images_and_the_containers_of_dead_runs(
 
 async def test_a_wrong_key_of_the_model_is_found_with_its_mend(bot: BotHarness) -> None:
     settings = bot.settings.model_copy(update={"solver_model": "nonsense"})
-    (model,) = [check for check in await examine(settings) if check.name == "model"]
+    (model,) = [check for check in await run_checks(settings) if check.name == "model"]
     assert not model.works
     assert "CAPUCHIN_SOLVER_MODEL" in model.mend
 
 
 async def test_an_app_that_github_does_not_know_is_found_with_its_mend(bot: BotHarness) -> None:
     settings = bot.settings.model_copy(update={"github_app_id": "999"})
-    (app,) = [check for check in await examine(settings) if check.name == "GitHub App"]
+    (app,) = [check for check in await run_checks(settings) if check.name == "GitHub App"]
     assert not app.works
     assert "CAPUCHIN_GITHUB" in app.mend
 
@@ -74,7 +74,7 @@ async def test_nothing_set_at_all_is_many_mends_and_no_crash() -> None:
         docker_url="unix:///nowhere.sock",
         anthropic_base_url="http://127.0.0.1:9",
     )
-    checks = await examine(settings)
+    checks = await run_checks(settings)
     broken = {check.name for check in checks if not check.works}
     assert {"Redis", "Docker", "webhook secret", "GitHub App", "model"} <= broken
     assert all(check.mend for check in checks if not check.works)

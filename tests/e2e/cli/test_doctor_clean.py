@@ -16,22 +16,22 @@ from typing import Any, cast
 import docker
 import pytest
 
-from bot.runner.sandbox import FIX, engine_of
+from bot.runner.sandbox import FIX_OWNER, build_engine
 from bot.settings import Settings
 from sandbox.base import EnvironmentFailed
 from sandbox.docker.base_image import base_reference, ensure_base_image
 from sandbox.engine import Engine
 from sandbox.kubernetes.cluster import Cluster
-from sandbox.kubernetes.pod import PodOptions, lane_pod
+from sandbox.kubernetes.pod import PodOptions, warm_pod_manifest
 from sandbox.layout import LABEL_OWNER, LABEL_RUN
 from sandbox.limits import Limits
-from sandbox.scratch import hold
+from sandbox.scratch import lock_folder
 from tests.support import own_docker_daemon
 from tests.support.docker import make_tree
 from tests.support.local_kubernetes import NAMESPACE, LocalCluster
 from tests.support.own_docker_daemon import OwnDaemon
 from tests.support.redis import RedisServer
-from tests.support.remote_docker import behind_ssh, behind_tls, needs_sshd
+from tests.support.remote_docker import docker_behind_ssh, docker_behind_tls, skip_without_sshd
 
 DOCKERFILE = "FROM capuchin/base\nRUN touch /made\nRUN exit 1\n"
 OLD = 1_000_000_000
@@ -40,10 +40,10 @@ OLD = 1_000_000_000
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory, daemon: docker.APIClient) -> Iterator[OwnDaemon]:
     """A Docker of our own, which has the base image."""
-    if not own_docker_daemon.can_run():
+    if not own_docker_daemon.can_run_own_daemon():
         pytest.skip("needs root and dockerd")
     with OwnDaemon(tmp_path_factory.mktemp("docker")) as made:
-        made.take(ensure_base_image(daemon), daemon)
+        made.copy_image(ensure_base_image(daemon), daemon)
         yield made
 
 
@@ -51,14 +51,14 @@ def own(tmp_path_factory: pytest.TempPathFactory, daemon: docker.APIClient) -> I
 def far(way: str, own: OwnDaemon, folder: Path) -> Generator[dict[str, str]]:
     """The settings that lead to it."""
     if way == "ssh":
-        needs_sshd()
-        with behind_ssh(folder) as url:
+        skip_without_sshd()
+        with docker_behind_ssh(folder) as url:
             yield {
                 "CAPUCHIN_DOCKER_URL": url + own.url.removeprefix("unix://"),
                 "CAPUCHIN_DOCKER_SSH_CONFIG": str(folder / "ssh_config"),
             }
         return
-    with behind_tls(folder, own.url.removeprefix("unix://")) as port:
+    with docker_behind_tls(folder, own.url.removeprefix("unix://")) as port:
         yield {
             "CAPUCHIN_DOCKER_URL": f"tcp://localhost:{port}",
             "CAPUCHIN_DOCKER_TLS_DIR": str(folder),
@@ -111,11 +111,11 @@ async def nothing_is_left(
         "TMPDIR": str(temporary),
     }
     settings = settings_of(environment)
-    for owner in ("", FIX):
-        await leave(engine_of(settings, owner=owner), tmp_path / f"tree{owner}")
+    for owner in ("", FIX_OWNER):
+        await leave(build_engine(settings, owner=owner), tmp_path / f"tree{owner}")
     client = own.client()
     base = base_reference()
-    for owner in (FIX, f"{settings.github_url} {settings.github_app_id}"):
+    for owner in (FIX_OWNER, f"{settings.github_url} {settings.github_app_id}"):
         labels = {LABEL_RUN: "dead", LABEL_OWNER: owner}
         client.create_container(base, labels=labels, entrypoint=["sleep"], command=["60"])
     stale, held = temporary / "capuchin-patch-a", temporary / "capuchin-demo-b"
@@ -123,7 +123,7 @@ async def nothing_is_left(
     for folder in (stale, held, half):
         folder.mkdir(parents=True)
         os.utime(folder, (OLD, OLD))
-    handle = hold(held)
+    handle = lock_folder(held)
 
     said = await asyncio.to_thread(command, environment)
 
@@ -155,10 +155,12 @@ async def test_pods_go_and_the_builders_images_too(
         }
         settings = settings_of(environment)
         pods = Cluster(NAMESPACE, tmp_path / "kubeconfig")
-        for owner in (FIX, f"{settings.github_url} {settings.github_app_id}", "another"):
+        for owner in (FIX_OWNER, f"{settings.github_url} {settings.github_app_id}", "another"):
             labels = {LABEL_RUN: "dead", LABEL_OWNER: owner}
             image, limits = base_reference(), Limits(memory_mb=64)
-            pods.create(lane_pod(image, limits=limits, labels=labels, options=PodOptions()))
+            pods.create_pod(
+                warm_pod_manifest(image, limits=limits, labels=labels, options=PodOptions())
+            )
         pods.close()
         said = await asyncio.to_thread(command, environment)
         assert said.startswith("2 containers removed")
@@ -167,14 +169,14 @@ async def test_pods_go_and_the_builders_images_too(
 
 
 def test_a_program_that_outlived_us_is_ended(tmp_path: Path) -> None:
-    from sandbox.scratch import PROCESS, remove_stale
+    from sandbox.scratch import PROCESS_FILE, remove_stale
 
     folder = tmp_path / "capuchin-ssh-x"
     folder.mkdir()
     child = subprocess.Popen(["tail", "-f", "/dev/null", f"{folder}/docker.sock"], stderr=-3)
     while not Path(f"/proc/{child.pid}/cmdline").read_bytes():
         time.sleep(0.01)  # it is between closing our pipe and being another program
-    (folder / PROCESS).write_text(str(child.pid))
+    (folder / PROCESS_FILE).write_text(str(child.pid))
     assert remove_stale([tmp_path], young_seconds=3600) == 0
     assert remove_stale([tmp_path], young_seconds=0) == 1
     assert child.wait(60) == -signal.SIGKILL

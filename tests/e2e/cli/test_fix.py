@@ -16,9 +16,9 @@ import zstandard
 
 from bot.cli import fix as cli_fix
 from bot.cli import local_run, main
-from bot.recorded.recording import Answer
+from bot.recorded.recording import RecordedAnswer
 from bot.recorded.server import RecordedServer
-from bot.runner.sandbox import engine_of
+from bot.runner.sandbox import build_engine
 from bot.settings import Settings
 from pipeline.bundle.read import read_bundle
 from pipeline.bundle.replay import replay
@@ -56,7 +56,7 @@ class Desk:
 
     async def fix(self, *more: str, settings: Settings | None = None) -> int:
         args = ["fix", "--repo", str(self.repo), "--issue", str(self.issue), "--out", str(self.out)]
-        return await cli_fix.command(parsed([*args, *more]), settings or self.settings)
+        return await cli_fix.run_command(parsed([*args, *more]), settings or self.settings)
 
 
 def parsed(words: Sequence[str]) -> argparse.Namespace:
@@ -115,7 +115,7 @@ async def test_where_code_was_sent_is_named_unless_it_is_certain_to_be_ones_own(
 
 
 async def test_what_tests_tried_to_reach_is_told(desk: Desk) -> None:
-    desk.llm.recording = shop.answers(Answer(call="testing", turn=0, reply=REACHES))
+    desk.llm.recording = shop.answers(RecordedAnswer(call="testing", turn=0, reply=REACHES))
     desk.commit(shop.FILES)
     assert await desk.fix() == local_run.FIXED
     report = json.loads((desk.out / "report.json").read_text())
@@ -155,7 +155,7 @@ async def test_a_failed_run_goes_on_where_it_stopped(
     desk: Desk, capsys: pytest.CaptureFixture[str]
 ) -> None:
     desk.commit(shop.FILES)
-    desk.llm.recording = shop.answers(Answer(call="reproduction", status=401))
+    desk.llm.recording = shop.answers(RecordedAnswer(call="reproduction", status=401))
     assert await desk.fix() == local_run.FAILED
     assert "start again with the same --out" in capsys.readouterr().err
     asked = len(desk.llm.requests)
@@ -170,8 +170,8 @@ async def test_scores_by_revisions_are_known_where_all_of_them_were_voted_on(
     """CodeMonkeys, Figure 5: the first machine mends its edit, the second does not."""
     desk.commit(shop.FILES)
     desk.llm.recording = shop.answers(
-        Answer(call="editing/0", turn=1, reply=shop.RIGHT),
-        Answer(call="editing/1", turn=0, reply=shop.edit("    return b - a")),
+        RecordedAnswer(call="editing/0", turn=1, reply=shop.RIGHT),
+        RecordedAnswer(call="editing/1", turn=0, reply=shop.edit("    return b - a")),
     )
     runs = desk.out.parent
     row = {"instance_id": "out", "repo": "a/b", "problem_statement": shop.BODY, "patch": ""}
@@ -237,7 +237,7 @@ async def test_an_issue_that_is_no_text_or_too_large_is_told(
     desk.issue.write_bytes(b"caf\xe9")
     assert await desk.fix() == local_run.USAGE
     assert "is not text in UTF-8 or UTF-16" in capsys.readouterr().err
-    desk.issue.write_bytes(b"a" * (local_run.ISSUE_BYTES + 1))
+    desk.issue.write_bytes(b"a" * (local_run.MAX_ISSUE_BYTES + 1))
     assert await desk.fix() == local_run.USAGE
     assert "is larger than 1024 KiB" in capsys.readouterr().err
 
@@ -368,7 +368,7 @@ async def test_a_package_index_with_a_password_is_told(
 
 async def test_a_worker_on_the_same_machine_does_not_take_its_containers(desk: Desk) -> None:
     desk.commit(shop.FILES)
-    workers = engine_of(desk.settings)
+    workers = build_engine(desk.settings)
     fixing = asyncio.create_task(desk.fix())
     try:
         while not fixing.done():

@@ -45,7 +45,7 @@ class Desk:
         parser = argparse.ArgumentParser()
         cli_fix.register(parser.add_subparsers())
         args = parser.parse_args(["fix", "--out", str(self.out), *words])
-        return await cli_fix.command(args, settings or self.settings)
+        return await cli_fix.run_command(args, settings or self.settings)
 
     def written(self) -> list[str]:
         """What was changed on GitHub; a token is no change."""

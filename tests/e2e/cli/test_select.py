@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from bot.cli import local_run
 from bot.cli import replay as cli_replay
 from bot.cli import select as cli_select
-from bot.recorded.recording import Answer
+from bot.recorded.recording import RecordedAnswer
 from bot.recorded.server import RecordedServer
 from bot.settings import Settings
 from tests.e2e import shop
@@ -60,11 +60,11 @@ class Desk:
 
     async def select(self, *more: str, settings: Settings | None = None) -> int:
         args = ["select", "--repo", str(self.repo), "--issue", str(self.issue), *more]
-        return await cli_select.command(parsed(cli_select, args), settings or self.alone)
+        return await cli_select.run_command(parsed(cli_select, args), settings or self.alone)
 
     async def replay(self, *more: str) -> int:
         args = parsed(cli_replay, ["replay", str(self.out / "run.tar.zst"), *more])
-        return await cli_replay.command(args)
+        return await cli_replay.run_command(args)
 
     def report(self) -> dict[str, object]:
         return json.loads((self.out / "report.json").read_text())
@@ -79,8 +79,8 @@ def parsed(command: object, words: Sequence[str]) -> argparse.Namespace:
 
 @pytest.fixture
 async def desk(tmp_path: Path) -> AsyncGenerator[Desk]:
-    script = Answer(call="selecting", turn=0, reply=shop.SCRIPT)
-    choice = Answer(call="selecting", reply="<choice>1</choice>")
+    script = RecordedAnswer(call="selecting", turn=0, reply=shop.SCRIPT)
+    choice = RecordedAnswer(call="selecting", reply="<choice>1</choice>")
     llm = RecordedServer(shop.answers(script, choice))
     async with llm.serve() as url:
         yield Desk(tmp_path, url)

@@ -16,10 +16,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from bot.cli.setup.env_file import NotKept, check_place, keep
+from bot.cli.setup.env_file import EnvFileError, append_values, check_writable
 from bot.github.app import GitHubApp
 from bot.localhub import LocalHub
-from bot.settings import Settings, variable
+from bot.settings import Settings, variable_name
 from tests.e2e.harness import BotHarness
 
 ROOT = Path(__file__).parents[3]
@@ -82,8 +82,8 @@ def environment(settings: Settings) -> dict[str, str]:
     """What a doctor needs beside the App."""
     secret = {"anthropic_api_key": settings.anthropic_api_key.get_secret_value()}
     plain = ("redis_url", "solver_model", "anthropic_base_url")
-    return {variable(name): str(getattr(settings, name)) for name in plain} | {
-        variable(name): value for name, value in secret.items()
+    return {variable_name(name): str(getattr(settings, name)) for name in plain} | {
+        variable_name(name): value for name, value in secret.items()
     }
 
 
@@ -119,7 +119,7 @@ async def test_the_keys_are_the_apps_and_their_owner_alone_reads_them(
     values = {name: value.strip("'") for name, _, value in (line.partition("=") for line in lines)}
     settings = Settings.from_env(values)
     assert (settings.app_name, settings.public_url) == ("acme-s-monkey", PUBLIC)
-    assert [repo async for repo in GitHubApp(settings).repositories()] == []
+    assert [repo async for repo in GitHubApp(settings).list_repositories()] == []
     assert hub.app.permissions["checks"] == "write"
     assert "workflows" not in hub.app.permissions
 
@@ -175,22 +175,22 @@ async def test_what_github_would_not_take_is_said_first(
 def test_a_file_that_names_an_app_is_not_written_over(tmp_path: Path) -> None:
     file = tmp_path / "env"
     file.write_text("export CAPUCHIN_GITHUB_APP_ID=7\n")
-    with pytest.raises(NotKept, match="names an App already"):
-        check_place(file)
+    with pytest.raises(EnvFileError, match="names an App already"):
+        check_writable(file)
     file.write_text("CAPUCHIN_GITHUB_APP_ID=\n")
-    check_place(file)
+    check_writable(file)
 
 
 def test_a_place_that_cannot_be_written_is_told_before_anything_is_created(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "binary").write_bytes(b"\xff")
     for place in (tmp_path, tmp_path / "link", tmp_path / "binary", tmp_path / "binary" / "x"):
-        with pytest.raises(NotKept, match="cannot be written"):
-            check_place(place)
+        with pytest.raises(EnvFileError, match="cannot be written"):
+            check_writable(place)
     assert not (tmp_path / "elsewhere").exists()
 
 
 @pytest.mark.parametrize("value", ["a'b", "a\x00b", "a\rb"])
 def test_a_value_that_would_break_the_file_is_not_kept(tmp_path: Path, value: str) -> None:
-    with pytest.raises(NotKept, match="no file can hold"):
-        keep(tmp_path / "env", {"X": value})
+    with pytest.raises(EnvFileError, match="no file can hold"):
+        append_values(tmp_path / "env", {"X": value})

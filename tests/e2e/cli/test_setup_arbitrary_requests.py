@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.cli.setup.browser import LARGEST_CODE, Journey
+from bot.cli.setup.browser import MAX_CODE_LENGTH, RegistrationFlow
 from tests.support.hypothesis_settings import QUICK
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=30)
@@ -29,7 +29,7 @@ QUERIES = HOSTILE | st.dictionaries(st.sampled_from(["state", "code", "x"]), WOR
 class Page:
     """The page, and a browser whose requests reach it inside; its errors are raised here."""
 
-    journey: Journey
+    journey: RegistrationFlow
     browser: httpx.AsyncClient
     given: asyncio.Task[str]
 
@@ -39,9 +39,9 @@ class Page:
 
 @pytest.fixture
 async def page() -> AsyncGenerator[Page]:
-    journey = Journey("https://ghe.acme.test", "acme", lambda back: {"redirect_url": back})
-    transport = httpx.ASGITransport(journey.app())
-    given_code = asyncio.create_task(journey.code())
+    journey = RegistrationFlow("https://ghe.acme.test", "acme", lambda back: {"redirect_url": back})
+    transport = httpx.ASGITransport(journey.build_app())
+    given_code = asyncio.create_task(journey.wait_for_code())
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as browser:
         yield Page(journey, browser, given_code)
     given_code.cancel()
@@ -81,7 +81,7 @@ async def test_without_the_state_no_code_is_heard(page: Page, code: str, state: 
 @QUICK
 @given(code=st.text(st.characters(codec="utf-8"), max_size=300))
 async def test_with_the_state_what_is_no_code_is_told(page: Page, code: str) -> None:
-    fits = code.isascii() and 0 < len(code) <= LARGEST_CODE
+    fits = code.isascii() and 0 < len(code) <= MAX_CODE_LENGTH
     fits = fits and all(c.isalnum() or c in "-_" for c in code)
     answer = await page.back(code=code, state=page.journey.state)
     assert answer.status_code == (200 if fits else 400)

@@ -24,7 +24,7 @@ async def test_fix_in_a_comment_is_seen_and_becomes_a_pull_request(crew: Crew) -
     assert (run.status, run.asked_by) == (RunStatus.OPENED_PULL_REQUEST, "alice")
     assert (len(repo.pulls), len(crew.said(issue))) == (1, 1)
     assert faces(comment) == ["+1"]
-    assert crew.workshop.jobs[0].issue.discussion[0].startswith("alice: /capuchin fix")
+    assert crew.runner.jobs[0].issue.discussion[0].startswith("alice: /capuchin fix")
 
 
 async def test_help_lists_what_can_be_said_and_nothing_else(crew: Crew) -> None:
@@ -78,7 +78,7 @@ async def test_a_bots_comment_is_no_command_and_neither_is_our_own(crew: Crew) -
         comment = await crew.say(issue, "/capuchin fix", by=bot.login)
         assert faces(comment) == []
     await crew.settle()
-    assert await crew.runs.last_readable(ref_of(issue.repo), issue.number) is None
+    assert await crew.runs.get_latest_readable(ref_of(issue.repo), issue.number) is None
 
 
 async def test_a_comment_that_is_edited_into_a_command_or_deleted_does_nothing(crew: Crew) -> None:
@@ -124,14 +124,14 @@ async def test_status_and_explain_tell_of_a_run_before_during_and_after(crew: Cr
     await crew.say(issue, "/capuchin status")
     await crew.settle()
     assert "I have not worked on this issue" in crew.said(issue)[0]
-    crew.workshop.go_on.clear()
+    crew.runner.go_on.clear()
     async with crew.at_work():
         await crew.say(issue, "/capuchin fix")
-        await crew.until(lambda: crew.workshop.waiting)
+        await crew.until(lambda: crew.runner.waiting)
         await crew.say(issue, "/capuchin status")
         await crew.until(lambda: len(crew.said(issue)) == 3)
         assert "I am working on it, as @alice asked. It has spent $0.25" in crew.said(issue)[2]
-        crew.workshop.go_on.set()
+        crew.runner.go_on.set()
     await crew.say(issue, "/capuchin explain")
     await crew.settle()
     assert f"ended: opened pull request: #{repo.pulls[0].number}" in crew.said(issue)[3]
@@ -161,29 +161,29 @@ async def test_where_it_is_switched_off_nothing_is_said(crew: Crew) -> None:
 async def test_a_second_command_waits_for_the_run_and_does_not_disturb_it(crew: Crew) -> None:
     repo = crew.shop()
     issue = await crew.issue(repo)
-    crew.workshop.go_on.clear()
+    crew.runner.go_on.clear()
     async with crew.at_work():
         await crew.say(issue, "/capuchin plan")
-        await crew.until(lambda: crew.workshop.waiting)
+        await crew.until(lambda: crew.runner.waiting)
         comment = await crew.say(issue, "/capuchin fix")
         await crew.until(lambda: len(crew.said(issue)) == 2)
         assert "I take this up when that has ended" in crew.said(issue)[1]
         assert (faces(comment), repo.pulls) == (["eyes"], [])
-        crew.workshop.go_on.set()
+        crew.runner.go_on.set()
     run = await crew.run_of(issue)
     assert (run.mode, run.status) == (Mode.FIX, RunStatus.OPENED_PULL_REQUEST)
-    assert (crew.workshop.cut, faces(comment)) == (0, ["+1"])
+    assert (crew.runner.cut, faces(comment)) == (0, ["+1"])
 
 
 async def test_a_label_for_more_than_the_run_under_way_waits_too(crew: Crew) -> None:
     repo = crew.shop()
     issue = await crew.issue(repo)
-    crew.workshop.go_on.clear()
+    crew.runner.go_on.clear()
     async with crew.at_work():
         await crew.label(issue, suffix=":dry-run")
-        await crew.until(lambda: crew.workshop.waiting)
+        await crew.until(lambda: crew.runner.waiting)
         await crew.label(issue)
-        crew.workshop.go_on.set()
+        crew.runner.go_on.set()
     assert (await crew.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
     assert (len(repo.pulls), issue.labels) == (1, [])
 
@@ -196,7 +196,7 @@ async def test_a_plan_tells_where_how_and_for_how_much_and_opens_nothing(crew: C
     (said,) = crew.said(issue)
     for words in ("- `shop.py`", "raise SystemExit(2)", "total(1, 2) is -1", "about $1.50"):
         assert words in said
-    assert (repo.branches(), repo.pulls, issue.labels) == (["main"], [], [])
+    assert (repo.list_branches(), repo.pulls, issue.labels) == (["main"], [], [])
     assert (await crew.run_of(issue)).status is RunStatus.PLANNED
 
 
@@ -246,7 +246,7 @@ async def test_a_command_on_a_line_of_a_diff_is_answered_in_the_conversation(cre
         made = ReviewComment(crew.hub.next_id(), review, "x.py", 1, "RIGHT", text, "@@ -0,0 +1 @@")
         review.comments.append(made)
     add_review(crew.hub, pull, review)
-    await crew.hub.settled()
+    await crew.hub.wait_until_delivered()
     await crew.settle()
     said = sorted(crew.said(pull))
     assert "Write one of these" in said[1]

@@ -120,11 +120,11 @@ async def test_a_pull_request_from_a_fork_is_checked_and_checked_anew_and_nothin
 ) -> None:
     repo = bot.add_repo()
     pull = await fork_pull(bot.hub, repo, {FILE: ("100644", "samples: 0\n")})
-    before = repo.git.refs("")
+    before = repo.git.list_refs("")
     await bot.settle()
     (run,) = checks(repo)
     assert (run.head_sha, run.conclusion) == (pull.head_sha, "failure")
     await rerun(bot.hub, repo, run, "bob")
     await bot.settle()
     assert len(checks(repo)) == 2
-    assert repo.git.refs("") == before
+    assert repo.git.list_refs("") == before

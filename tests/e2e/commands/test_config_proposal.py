@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from bot.repo_config.model import RepoConfig, parse
+from bot.repo_config.model import RepoConfig, parse_config
 from bot.runs.config_check import NAME
 from tests.e2e.commands.conftest import CrewUp
 from tests.e2e.held_harness import Crew
@@ -32,16 +32,16 @@ async def test_a_settings_file_is_proposed_once_to_who_asks_and_changes_nothing(
         ] * 2
         assert (pull.draft, pull.title) == (False, "chore: add a settings file for Capuchin")
         assert [user.login for user in pull.requested_reviewers] == ["alice"]
-        commit = repo.git.commit(pull.head_sha)
+        commit = repo.git.read_commit(pull.head_sha)
         assert repo.git.resolve("refs/heads/main") in commit.parents
         assert "\nCo-authored-by: alice <" in commit.message
         assert "\nSigned-off-by: capuchin[bot] <" in commit.message
-        text = repo.file_at(pull.head_sha, FILE) or ""
+        text = repo.read_file(pull.head_sha, FILE) or ""
         assert text.startswith("# yaml-language-server: $schema=https://bot.acme.test/schema/")
-        assert parse(text) == RepoConfig()
+        assert parse_config(text) == RepoConfig()
         all_set = re.sub(r"^#(?! )|^#(?=  \w)", "", text, flags=re.M)
         assert all_set.count("\nsamples: ") == all_set.count("\n  person: ") == 1
-        assert parse(all_set) == RepoConfig()
+        assert parse_config(all_set) == RepoConfig()
         assert [run.conclusion for run in repo.check_runs if run.name == NAME] == ["success"]
 
 
@@ -56,7 +56,7 @@ async def test_where_there_is_one_or_may_be_none_it_is_said(crew: Crew) -> None:
     await crew.say(issue, "/capuchin config propose")
     await crew.settle()
     assert "its rules do not let me push a branch" in crew.said(issue)[0]
-    assert (repo.pulls, repo.branches()) == ([], ["main"])
+    assert (repo.pulls, repo.list_branches()) == ([], ["main"])
 
 
 @pytest.mark.parametrize("path", ["/git/refs", "/pulls", "/issues/1/comments"])
@@ -67,12 +67,12 @@ async def test_a_lost_answer_proposes_nothing_twice(crew: Crew, path: str) -> No
     crew.hub.faults.fail_next("POST", where, status=502, after_effect=True)
     await crew.say(issue, "/capuchin config propose")
     await crew.settle()
-    assert crew.hub.faults.left == []
-    assert (len(repo.pulls), len(repo.branches()), len(crew.said(issue))) == (1, 2, 1)
+    assert crew.hub.faults.pending == []
+    assert (len(repo.pulls), len(repo.list_branches()), len(crew.said(issue))) == (1, 2, 1)
 
 
 async def test_a_stranger_gets_none(crew: Crew) -> None:
     repo = crew.shop()
     await crew.say(await crew.issue(repo), "/capuchin config propose", by="mallory")
     await crew.settle()
-    assert (repo.pulls, repo.branches()) == ([], ["main"])
+    assert (repo.pulls, repo.list_branches()) == ([], ["main"])

@@ -17,7 +17,7 @@ async def pull_by(crew: Crew, repo: Repo, body: str, *, author: str = "bob") -> 
     await crew.hub.commit(repo, "work", {"x.py": "x = 1\n"}, "Work", author)
     asked = NewPull("Some work", body, "work", "main")
     await open_pull(crew.hub, repo, asked, crew.hub.add_user(author))
-    await crew.hub.settled()
+    await crew.hub.wait_until_delivered()
 
 
 async def seen(crew: Crew, issue: Issue, how: str) -> str:
@@ -53,8 +53,8 @@ async def test_it_asks_first_and_goes_on_when_told_to(crew: Crew, how: str, on: 
     (said,) = crew.said(issue)
     assert words in said
     assert AGAIN in said
-    assert (await crew.run_of(issue)).status is RunStatus.ASKED_BACK
-    assert (crew.workshop.jobs, issue.labels) == ([], [])
+    assert (await crew.run_of(issue)).status is RunStatus.NEEDS_CONFIRMATION
+    assert (crew.runner.jobs, issue.labels) == ([], [])
     if on == "label":
         await crew.label(issue)
     else:
@@ -72,7 +72,7 @@ async def test_a_stranger_cannot_confirm(crew: Crew) -> None:
     await crew.settle()
     await crew.say(issue, "/capuchin fix anyway", by="mallory")
     await crew.settle()
-    assert (crew.workshop.jobs, repo.pulls) == ([], [])
+    assert (crew.runner.jobs, repo.pulls) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ async def test_a_locked_issue_is_left_alone_until_somebody_insists(crew: Crew) -
     issue.locked = True
     await crew.label(issue)
     await crew.settle()
-    assert (await crew.run_of(issue)).status is RunStatus.ASKED_BACK
+    assert (await crew.run_of(issue)).status is RunStatus.NEEDS_CONFIRMATION
     assert (crew.said(issue), repo.pulls) == ([], [])
     await crew.say(issue, "/capuchin fix anyway")
     await crew.settle()

@@ -31,13 +31,13 @@ async def explained(crew: Crew) -> str:
 
 
 async def test_what_explain_lists_is_what_use_counts(crew: Crew) -> None:
-    crew.workshop.answer = three()
+    crew.runner.answer = three()
     repo = crew.shop()
     issue = await crew.issue(repo)
     await crew.label(issue)
     await crew.settle()
     (pull,) = repo.pulls
-    crew.workshop.answer = NoFix(reason="not sure enough")
+    crew.runner.answer = NoFix(reason="not sure enough")
     await crew.say(issue, "/capuchin retry anyway")
     await crew.settle()
     assert (await crew.run_of(issue)).status is RunStatus.NO_FIX
@@ -53,8 +53,8 @@ async def test_what_explain_lists_is_what_use_counts(crew: Crew) -> None:
     assert "\n".join([listed[0] + here, *listed[1:]]) in said
     await crew.say(issue, "/capuchin use 2")
     await crew.settle()
-    assert "return sum((a, b))" in (repo.file_at(pull.head_sha, "shop.py") or "")
+    assert "return sum((a, b))" in (repo.read_file(pull.head_sha, "shop.py") or "")
     assert "\n".join([listed[0], listed[1] + here, listed[2]]) in await explained(crew)
     await crew.say(issue, "/capuchin use 3")
     await crew.settle()
-    assert "return b + a" in (repo.file_at(pull.head_sha, "shop.py") or "")
+    assert "return b + a" in (repo.read_file(pull.head_sha, "shop.py") or "")

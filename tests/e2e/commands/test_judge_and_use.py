@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from bot.localhub import Issue, Repo
 from bot.localhub.state import Pull
-from bot.recorded.recording import Answer
+from bot.recorded.recording import RecordedAnswer
 from bot.types import Mode, Run, RunStatus
 from tests.e2e import shop
 from tests.e2e.conftest import Standing
@@ -33,7 +33,7 @@ async def told(bot: BotHarness, issue: Issue, text: str, by: str = MAINTAINER) -
 
 
 async def run_of(bot: BotHarness, issue: Issue) -> Run:
-    run = await bot.runs.last(ref_of(issue.repo), issue.number)
+    run = await bot.runs.get_latest(ref_of(issue.repo), issue.number)
     assert run is not None
     return run
 
@@ -41,8 +41,8 @@ async def run_of(bot: BotHarness, issue: Issue) -> Run:
 async def test_pull_requests_of_others_are_judged_by_the_tests_they_bring_and_nothing_is_pushed(
     standing: Standing,
 ) -> None:
-    script = Answer(call="selecting", turn=0, reply=shop.SCRIPT)
-    choice = Answer(call="selecting", reply="<choice>1</choice>")
+    script = RecordedAnswer(call="selecting", turn=0, reply=shop.SCRIPT)
+    choice = RecordedAnswer(call="selecting", reply="<choice>1</choice>")
     async with standing(shop.answers(script, choice)) as bot:
         await judged(bot)
 
@@ -65,7 +65,7 @@ async def judged(bot: BotHarness) -> None:
     )
     closed = await pull_of(bot, repo, "dan", {"README.md": "x\n"})
     await bot.hub.close_issue(closed, "dan")
-    before = repo.git.refs("")
+    before = repo.git.list_refs("")
     numbers = (wrong, right, hostile, closed)
     words = " ".join(f"#{pull.number}" for pull in numbers)
     said = await told(bot, issue, f"/capuchin judge {words} #999")
@@ -76,7 +76,7 @@ async def judged(bot: BotHarness) -> None:
     assert "`#999` does not apply: `There is no pull request of this number here.`" in said
     assert f"\\#\u200b{hostile.number} by mallory: what it does to submodules is left out." in said
     assert "1 test, brought by the edits or given: run on each of 3 edits that apply" in said
-    assert repo.git.refs("") == before
+    assert repo.git.list_refs("") == before
     assert [len(pull.comments) for pull in numbers] == [0, 0, 0, 0]
     assert [r for r in bot.llm.requests if not r.call.startswith("selecting")] == []
 
@@ -106,11 +106,13 @@ async def test_use_puts_a_runner_up_into_the_pull_request_and_back(bot: BotHarne
     (said,) = [c.body for c in issue.comments if "holds edit 1 now, number 2 of" in c.body]
     assert "The reproduction test does not pass with it, and was taken out." in said
     assert (repo.pulls, pull.state) == ([pull], "open")
-    assert repo.file_at(pull.head_sha, "shop/till.py") == NOT_RIGHT
-    assert repo.file_at(pull.head_sha, "tests/test_total_subtracts.py") is None
-    subjects = repo.commits(pull.head_sha)
+    assert repo.read_file(pull.head_sha, "shop/till.py") == NOT_RIGHT
+    assert repo.read_file(pull.head_sha, "tests/test_total_subtracts.py") is None
+    subjects = repo.list_commits(pull.head_sha)
     assert subjects[:2] == ["Make total() add", "Take back the edit, as @alice asked"]
-    assert repo.git.commit(repo.git.commit(pull.head_sha).parents[0]).parents == (chosen_head,)
+    assert repo.git.read_commit(repo.git.read_commit(pull.head_sha).parents[0]).parents == (
+        chosen_head,
+    )
     assert "in the place of the one I had chosen, as alice asked" in (pull.body or "")
     assert f"capuchin:run={first.id}" in (pull.body or "")
     checks = [c.conclusion for c in repo.check_runs if c.head_sha == pull.head_sha]
@@ -119,8 +121,8 @@ async def test_use_puts_a_runner_up_into_the_pull_request_and_back(bot: BotHarne
     assert [line[:10] for line in said.split("\n") if "(in the pull" in line] == ["2. edit 1,"]
     assert "holds number 2 of my edits already" in await told(bot, issue, "/capuchin use 2")
     await told(bot, issue, "/capuchin use 1")
-    assert repo.file_at(pull.head_sha, "shop/till.py") == RIGHT
-    assert repo.file_at(pull.head_sha, "tests/test_total_subtracts.py") is not None
+    assert repo.read_file(pull.head_sha, "shop/till.py") == RIGHT
+    assert repo.read_file(pull.head_sha, "tests/test_total_subtracts.py") is not None
     assert "It adds now." in (pull.body or "")
     assert len(bot.llm.requests) == asked
     # Somebody else's commit on the branch is their work.
@@ -136,7 +138,7 @@ async def test_use_puts_a_runner_up_into_the_pull_request_and_back(bot: BotHarne
 async def test_use_without_a_pull_request_of_ours_is_answered_in_a_sentence(
     standing: Standing,
 ) -> None:
-    async with standing(shop.answers(Answer(call="testing", reply="no"))) as bot:
+    async with standing(shop.answers(RecordedAnswer(call="testing", reply="no"))) as bot:
         repo = bot.add_repo()
         issue = await bot.open_issue(repo, label=False)
         pull = await pull_of(bot, repo, "eve", {"shop/till.py": RIGHT})

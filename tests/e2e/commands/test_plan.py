@@ -17,5 +17,5 @@ async def test_a_dry_run_tells_what_it_would_begin_with_and_opens_nothing(bot: B
     assert "This script fails because of the issue" in said
     assert "total(1, 2) is -1" in said
     assert "**A fix** would cost about $" in said
-    assert (repo.branches(), repo.pulls, issue.labels) == (["main"], [], [])
+    assert (repo.list_branches(), repo.pulls, issue.labels) == (["main"], [], [])
     assert [reaction.content for reaction in issue.reactions] == ["rocket"]

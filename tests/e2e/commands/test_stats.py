@@ -45,15 +45,15 @@ async def test_what_came_of_it_is_told_with_what_it_cost(crew_up: CrewUp) -> Non
     async with crew_up(reverify_seconds=0) as crew:
         repo = crew.shop(config=CONFIG)
         await asked(crew, repo)
-        crew.workshop.answer = three()
+        crew.runner.answer = three()
         second = await asked(crew, repo)
         await crew.say(second, "/capuchin use 2")
         await crew.settle()
         assert (await crew.run_of(second)).status is RunStatus.SWAPPED
-        crew.workshop.answer = a_selection()
+        crew.runner.answer = a_selection()
         await asked(crew, repo)
         await asked(crew, repo)
-        crew.workshop.answer = NoFix(reason="not sure enough")
+        crew.runner.answer = NoFix(reason="not sure enough")
         last = await asked(crew, repo)
         await decided(crew, repo)
         assert [type(pull) for pull in repo.pulls] == [Pull] * 4

@@ -9,7 +9,7 @@ import pytest
 from bot.admission.refusal import refuse
 from bot.comments import replies
 from bot.types import RunStatus
-from pipeline.concurrency import together
+from pipeline.concurrency import gather_all
 from tests.e2e.commands.conftest import CrewUp
 from tests.e2e.held_harness import Crew, faces
 from tests.e2e.single_run_harness import Office
@@ -42,7 +42,7 @@ async def test_trust_says_who_may_command(
         assert faces(comment) == ["confused"], login
         assert [said.partition(".")[0] for said in crew.said(issue)] == [f"Thank you, @{login}"]
         assert issue.labels == []
-    assert crew.workshop.jobs == []
+    assert crew.runner.jobs == []
 
 
 async def test_a_refusal_is_said_once_a_day_and_person(crew: Crew) -> None:
@@ -59,15 +59,15 @@ async def test_a_refusal_is_said_once_a_day_and_person(crew: Crew) -> None:
     await crew.label(elsewhere, by="tina")
     await crew.settle()
     assert (crew.said(elsewhere), faces(comment)) == ([], ["confused"])
-    assert (elsewhere.labels, crew.workshop.jobs) == ([], [])
+    assert (elsewhere.labels, crew.runner.jobs) == ([], [])
 
 
 async def test_a_comment_and_a_label_at_the_same_moment_are_refused_once(crew: Crew) -> None:
     issue = await crew.issue(crew.shop())
-    text = replies.refused("mallory", ("write",))
-    async with crew.github.repository(ref_of(issue.repo)) as repo:
-        await together(
-            refuse(crew.runs, repo, issue.number, "mallory", text, wish=wish)
+    text = replies.refusal("mallory", ("write",))
+    async with crew.github.open_repository(ref_of(issue.repo)) as repo:
+        await gather_all(
+            refuse(crew.runs, repo, issue.number, "mallory", text, request_id=wish)
             for wish in ("a label", "a comment", "another")
         )
     assert len(crew.said(issue)) == 1
@@ -81,14 +81,14 @@ async def test_a_github_that_does_not_say_who_may_is_asked_again_and_nothing_is_
     crew.hub.faults.fail_next("GET", path, status=403, message="Forbidden")
     await crew.say(issue, "/capuchin fix", by="mallory")
     await crew.settle()
-    assert (crew.said(issue), crew.workshop.jobs) == ([], [])
+    assert (crew.said(issue), crew.runner.jobs) == ([], [])
 
 
 async def test_in_a_private_repository_a_stranger_is_nobody(crew: Crew) -> None:
     issue = await crew.issue(crew.shop(private=True, config="trust: [mallory]\n"))
     await crew.say(issue, "/capuchin fix", by="mallory")
     await crew.settle()
-    assert crew.workshop.jobs == []
+    assert crew.runner.jobs == []
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ async def test_strangers_words_are_left_out_and_counted(crew: Crew) -> None:
     await crew.settle()
     (pull,) = issue.repo.pulls
     assert "\n\nNot read: 1 comment by people who may not command me.\n\n" in (pull.body or "")
-    read = crew.workshop.jobs[0].issue.discussion
+    read = crew.runner.jobs[0].issue.discussion
     assert [said.partition(":")[0] for said in read] == ["bob", "alice"]
     assert "Not read: 1 comment by people who may not command me." in crew.said(issue)[0]
 
@@ -148,7 +148,7 @@ async def test_strangers_words_can_be_shown_as_theirs(crew: Crew) -> None:
     await crew.say(issue, "I see it too.", by="mallory")
     await crew.label(issue)
     await crew.settle()
-    assert crew.workshop.jobs[0].issue.discussion == (
+    assert crew.runner.jobs[0].issue.discussion == (
         "mallory, a stranger to this repository: I see it too.",
     )
     assert "Not read" not in crew.said(issue)[0]
@@ -166,7 +166,7 @@ async def test_what_is_changed_after_the_work_was_asked_for_is_not_read(crew: Cr
     late.created_at += timedelta(minutes=5)
     late.updated_at += timedelta(minutes=5)
     await crew.settle()
-    read = crew.workshop.jobs[0].issue
+    read = crew.runner.jobs[0].issue
     assert (read.title, read.body) == ("total() subtracts", "It should add.")
     assert read.discussion == ()
     said = crew.said(issue)[0]
@@ -182,7 +182,7 @@ async def test_what_nobody_sees_does_not_reach_the_model(crew: Crew) -> None:
     await crew.say(issue, f"Yes\ufeff{hidden}\U000e0101", by="bob")
     await crew.label(issue)
     await crew.settle()
-    read = crew.workshop.jobs[0].issue
+    read = crew.runner.jobs[0].issue
     assert (read.title, read.body, read.discussion) == ("total", "It adds.", ("bob: Yes",))
 
 
@@ -195,7 +195,7 @@ async def test_a_run_that_may_not_go_on_leaves_nothing_half_made(
 ) -> None:
     repo, issue = await office.prepare()
     lease = await office.die_after(3, await office.lease(repo, issue))
-    assert len(repo.branches()) == 2
+    assert len(repo.list_branches()) == 2
     if how == "trust":
         repo.grant("alice", "read")
     else:
@@ -203,6 +203,6 @@ async def test_a_run_that_may_not_go_on_leaves_nothing_half_made(
         await office.hub.commit(repo, "main", files, "off", "alice")
     run = await office.do(lease)
     assert run.status is RunStatus.REFUSED
-    assert (repo.branches(), repo.pulls, len(issue.comments)) == (["main"], [], 1)
+    assert (repo.list_branches(), repo.pulls, len(issue.comments)) == (["main"], [], 1)
     assert words in issue.comments[0].body
     assert [reaction.content for reaction in issue.reactions] == ["confused"]

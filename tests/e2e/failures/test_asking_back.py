@@ -22,12 +22,14 @@ async def test_a_worker_that_dies_while_it_asks_back_is_replaced_without_a_trace
     await crew.label(issue)
     asked = await crew.run_of(issue)
     lease = await office.die_after(effect, await office.taken(asked.id), crew.solve)
-    if lease.run.told:  # what it asked about may be settled by then; it was asked all the same
+    if (
+        lease.run.end_reported
+    ):  # what it asked about may be settled by then; it was asked all the same
         issue.assignees.clear()
-    await lease.give_back(lease.run)
+    await lease.release(lease.run)
     await crew.settle()
     run = await crew.run_of(issue)
-    assert (run.id, run.status) == (asked.id, RunStatus.ASKED_BACK)
+    assert (run.id, run.status) == (asked.id, RunStatus.NEEDS_CONFIRMATION)
     assert [comment.body.count("it is assigned to `bob`") for comment in issue.comments] == [1]
     assert [reaction.content for reaction in issue.reactions] == ["confused"]
-    assert (issue.labels, repo.branches(), crew.workshop.jobs) == ([], ["main"], [])
+    assert (issue.labels, repo.list_branches(), crew.runner.jobs) == ([], ["main"], [])

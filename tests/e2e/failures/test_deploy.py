@@ -8,7 +8,7 @@ from collections import Counter
 
 import docker
 
-from bot.recorded.recording import Answer
+from bot.recorded.recording import RecordedAnswer
 from bot.types import Run, RunStatus
 from sandbox.docker.client import connect
 from tests.e2e import shop
@@ -17,7 +17,7 @@ from tests.e2e.failures.test_worker_killed import until_asked, worker
 from tests.e2e.failures.waiting import ended, until
 from tests.support.docker import containers_of
 
-SLOW = Answer(call="editing/1", turn=0, reply=shop.RIGHT, delay=2)
+SLOW = RecordedAnswer(call="editing/1", turn=0, reply=shop.RIGHT, delay=2)
 """Under way when the signal comes."""
 
 
@@ -39,7 +39,7 @@ async def test_a_worker_told_to_go_loses_nothing_and_the_next_repeats_nothing(
         assert (run.starts, run.fruitless_starts) == (2, 1)
         questions = Counter((q.call, q.turn, q.messages) for q in bot.llm.requests)
         assert questions.most_common(1)[0][1] == 1, questions
-        assert bot.llm.hung_up == []
+        assert bot.llm.disconnected == []
         daemon = connect(None)
         try:
             await until(lambda: nothing_left(daemon, run))

@@ -11,8 +11,8 @@ import docker
 import pytest
 
 from bot.localhub import Repo
-from bot.recorded.recording import Answer
-from bot.runner.sandbox import engine_of
+from bot.recorded.recording import RecordedAnswer
+from bot.runner.sandbox import build_engine
 from bot.settings import Settings
 from bot.types import Failure, RunStatus, now
 from pipeline.codebase.commit import Codebase
@@ -22,9 +22,9 @@ from tests.e2e.conftest import Standing
 from tests.e2e.failures.waiting import at_work, ended, until
 from tests.e2e.harness import BotHarness
 from tests.support.docker import containers_of
-from tests.support.own_docker_daemon import OwnDaemon, can_run
+from tests.support.own_docker_daemon import OwnDaemon, can_run_own_daemon
 
-SLOW = Answer(
+SLOW = RecordedAnswer(
     call="testing",
     turn=0,
     reply=shop.SCRIPT.replace("import sys", "import sys, time\ntime.sleep(3)"),
@@ -33,7 +33,7 @@ SLOW = Answer(
 
 @pytest.fixture
 def own(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Iterator[OwnDaemon]:
-    if not can_run():
+    if not can_run_own_daemon():
         pytest.skip("this needs root and dockerd: it kills a Docker daemon of its own")
     with OwnDaemon(tmp_path / "dockerd") as own:
         yield own
@@ -44,11 +44,11 @@ def own(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Iterator[OwnDaemon]
 
 async def furnish(own: OwnDaemon, daemon: docker.APIClient, repo: Repo, settings: Settings) -> None:
     """Give `own` the repository's environment: it has no network to install one with."""
-    engine = engine_of(settings.model_copy(update={"docker_url": ""}))
+    engine = build_engine(settings.model_copy(update={"docker_url": ""}))
     codebase = await Codebase.open(repo.git.path, repo.git.log("main")[0].sha)
-    image = await engine.prepare(await codebase.tree(), scope=repo.full_name)
+    image = await engine.prepare(await codebase.build_tree(), scope=repo.full_name)
     await engine.close()
-    own.take(image, daemon)
+    own.copy_image(image, daemon)
     client = own.client()
     # Looked for first, and of no use where the environment itself is there.
     client.tag(image, "capuchin/base", recipe_digest())
@@ -73,7 +73,7 @@ async def test_docker_restarted_in_the_middle_of_a_run(
             assert "It waits for the sandbox that runs the tests" in comment.body
             assert "I keep what I have, try again by myself" in comment.body
             own.start()
-            await bot.runs.hasten(await bot.run_of(issue), now())
+            await bot.runs.bring_forward(await bot.run_of(issue), now())
             run = await ended(bot, run)
         assert run.status is RunStatus.OPENED_PULL_REQUEST, comment.body
         assert run.starts == 2

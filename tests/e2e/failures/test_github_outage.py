@@ -10,7 +10,7 @@ import time
 import pytest
 
 from bot.localhub import Exchange, Issue, LocalHub, Repo
-from bot.queue.attempt import Attempt
+from bot.queue.attempt import RunAttempt
 from bot.storage.lease import Lease
 from bot.types import Failure, Run, RunStatus, now
 from tests.e2e.single_run_harness import Office
@@ -30,14 +30,14 @@ class Clock:
 
 async def attempted(office: Office, lease: Lease) -> Run:
     """One worker's go at a run; the record that it leaves."""
-    attempt = Attempt(
+    attempt = RunAttempt(
         lease,
         office.runs,
-        work=office.work,
+        handle=office.work,
         give_up=office.work.give_up,
         patience_seconds=office.settings.patience_seconds,
     )
-    await attempt.go()
+    await attempt.run()
     run = await office.runs.get(lease.run.id)
     assert run is not None
     return run
@@ -100,7 +100,7 @@ async def test_a_rate_limit_of_ten_minutes(
 ) -> None:
     repo, issue = await office.prepare()
     hub.limit.clock = clock = Clock()
-    hub.rate_limit(calls, TEN_MINUTES, secondary=secondary)
+    hub.limit_rate(calls, TEN_MINUTES, secondary=secondary)
     run, tries = await ridden_out(office, await office.lease(repo, issue), clock, hub)
     assert tries <= 3  # it waits as long as GitHub says, and does not knock meanwhile
     assert clock.ahead >= TEN_MINUTES - 60

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from bot.recorded.recording import Answer
+from bot.recorded.recording import RecordedAnswer
 from bot.types import RunStatus
 from pipeline.generation.testing import TestingState
 from sandbox.base import Ending
@@ -63,11 +63,11 @@ execution_seconds: {SECONDS}
 async def test_scripts_that_do_harm(standing: Standing) -> None:
     """One sample each; the last one's script is sound, and its fix becomes the pull request."""
     written = (
-        Answer(call=f"testing/{number}", turn=0, reply=f"<script>\n{script}\n</script>")
+        RecordedAnswer(call=f"testing/{number}", turn=0, reply=f"<script>\n{script}\n</script>")
         for number, (script, _, _) in enumerate(SCRIPTS.values())
     )
-    fix = Answer(call=f"editing/{len(SCRIPTS) - 1}", turn=0, reply=shop.RIGHT)
-    others = Answer(call="editing", reply="With such a script I cannot tell.")
+    fix = RecordedAnswer(call=f"editing/{len(SCRIPTS) - 1}", turn=0, reply=shop.RIGHT)
+    others = RecordedAnswer(call="editing", reply="With such a script I cannot tell.")
     recording = shop.answers(*written, fix, others)
     async with standing(recording, sandbox_memory_mb=256) as bot:
         repo = bot.add_repo(files={**shop.FILES, ".github/capuchin.yml": CONFIG})
@@ -78,10 +78,12 @@ async def test_scripts_that_do_harm(standing: Standing) -> None:
             test = await store.load(f"testing/{number}", TestingState)
             assert test is not None
             assert [one.ending for one in test.runs] == [ending], (name, test.runs)
-            asked = next(q.last for q in bot.llm.requests if q.call == f"editing/{number}")
+            asked = next(
+                q.last_user_message for q in bot.llm.requests if q.call == f"editing/{number}"
+            )
             assert told in asked, (name, asked)
         assert run.status is RunStatus.OPENED_PULL_REQUEST, issue.comments[0].body
         branch, body = bot.only_pull_request(repo)
-        assert "return a + b" in (repo.file_at(branch, "shop/till.py") or "")
+        assert "return a + b" in (repo.read_file(branch, "shop/till.py") or "")
         assert len(body.encode()) < 65_536
         assert (len(issue.comments), issue.labels) == (1, [])

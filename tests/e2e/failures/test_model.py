@@ -8,11 +8,11 @@ import pytest
 import time_machine
 
 from bot.queue.attempt import MAX_FRUITLESS_STARTS
-from bot.recorded.recording import Answer
+from bot.recorded.recording import RecordedAnswer
 from bot.types import Failure, RunStatus, now
 from pipeline.generation.editing import EditingState
 from pipeline.generation.testing import TestingState
-from pipeline.machine import Attempt, Phase
+from pipeline.machine import Phase, ReplyKind
 from tests.e2e import shop
 from tests.e2e.conftest import Standing
 from tests.e2e.failures.waiting import Clock, at_work, ended, sit_out
@@ -29,7 +29,7 @@ def clock() -> Generator[Clock]:
 
 
 async def test_a_model_that_is_overloaded_for_ten_minutes(standing: Standing, clock: Clock) -> None:
-    away = Answer(call="editing", status=529)
+    away = RecordedAnswer(call="editing", status=529)
     async with standing(shop.answers(away)) as bot:
         repo = bot.add_repo(files=configured("samples: 2\nattempts: 3\nadaptive: false\n"))
         issue = await bot.open_issue(repo)
@@ -55,12 +55,14 @@ async def test_a_model_that_is_overloaded_for_ten_minutes(standing: Standing, cl
 async def test_a_context_too_long_at_the_third_turn(standing: Standing) -> None:
     """Each machine ends with the best that it had by then."""
     full = (
-        Answer(call="testing", turn=0, reply=QUIET),
-        Answer(call="testing", turn=1, reply=shop.SCRIPT),
-        Answer(call="testing", turn=2, status=400, error="prompt is too long: 200001 tokens"),
-        Answer(call="editing", turn=0, reply=shop.WRONG),
-        Answer(call="editing", turn=1, reply=shop.RIGHT),
-        Answer(call="editing", turn=2, stop="context"),
+        RecordedAnswer(call="testing", turn=0, reply=QUIET),
+        RecordedAnswer(call="testing", turn=1, reply=shop.SCRIPT),
+        RecordedAnswer(
+            call="testing", turn=2, status=400, error="prompt is too long: 200001 tokens"
+        ),
+        RecordedAnswer(call="editing", turn=0, reply=shop.WRONG),
+        RecordedAnswer(call="editing", turn=1, reply=shop.RIGHT),
+        RecordedAnswer(call="editing", turn=2, stop="context"),
     )
     async with standing(shop.answers(*full)) as bot:
         repo = bot.add_repo(files=configured("samples: 1\n"))
@@ -74,13 +76,13 @@ async def test_a_context_too_long_at_the_third_turn(standing: Standing) -> None:
         assert edit is not None
         assert (test.phase, edit.phase) == (Phase.OUT_OF_CONTEXT, Phase.OUT_OF_CONTEXT)
         branch, _ = bot.only_pull_request(repo)
-        assert "return a + b" in (repo.file_at(branch, "shop/till.py") or "")
+        assert "return a + b" in (repo.read_file(branch, "shop/till.py") or "")
         assert "I opened #2" in issue.comments[0].body
 
 
 async def test_ten_malformed_replies(standing: Standing) -> None:
     """Each is answered with what was wrong; then that machine is over, and the person is told."""
-    nonsense = Answer(call="testing", reply="Colourless green ideas sleep furiously.")
+    nonsense = RecordedAnswer(call="testing", reply="Colourless green ideas sleep furiously.")
     async with standing(shop.answers(nonsense)) as bot:
         repo = bot.add_repo(files=configured("samples: 1\nattempts: 10\n"))
         issue = await bot.open_issue(repo)
@@ -88,31 +90,35 @@ async def test_ten_malformed_replies(standing: Standing) -> None:
         assert (run.status, run.detail) == (RunStatus.NO_FIX, "no reproduction")
         asked = [q for q in bot.llm.requests if q.call == "testing/0"]
         assert [q.turn for q in asked] == list(range(10))
-        assert all("<script>" in q.last for q in asked[1:])
+        assert all("<script>" in q.last_user_message for q in asked[1:])
         (comment,) = issue.comments
         assert "I could not write a test that fails because of it." in comment.body
         assert "The model never gave a script that could be run." in comment.body
         assert "at list prices" in comment.body
-        assert (repo.branches(), repo.pulls, issue.labels) == (["main"], [], [])
+        assert (repo.list_branches(), repo.pulls, issue.labels) == (["main"], [], [])
 
 
 async def test_a_patch_that_does_not_apply(standing: Standing) -> None:
     """It is told what does not fit; an edit that never does is none, and costs no other."""
-    never = Answer(call="editing/0", reply=NOWHERE)
-    at_first = Answer(call="editing/1", turn=0, reply=NOWHERE)
-    then = Answer(call="editing/1", turn=1, reply=shop.RIGHT)
+    never = RecordedAnswer(call="editing/0", reply=NOWHERE)
+    at_first = RecordedAnswer(call="editing/1", turn=0, reply=NOWHERE)
+    then = RecordedAnswer(call="editing/1", turn=1, reply=shop.RIGHT)
     async with standing(shop.answers(never, at_first, then)) as bot:
         repo = bot.add_repo()
         run = await bot.solved(await bot.open_issue(repo))
         assert run.status is RunStatus.OPENED_PULL_REQUEST, run
-        told = [q.last for q in bot.llm.requests if q.call.startswith("editing/") and q.turn == 1]
+        told = [
+            q.last_user_message
+            for q in bot.llm.requests
+            if q.call.startswith("editing/") and q.turn == 1
+        ]
         assert len(told) == 2
         assert all("shop/till.py" in words and "return a - b" in words for words in told)
         hopeless = await bot.store_of(run).load("editing/0", EditingState)
         assert hopeless is not None
-        assert (hopeless.attempts, hopeless.patches) == ([Attempt.MALFORMED] * 3, [])
+        assert (hopeless.attempts, hopeless.patches) == ([ReplyKind.MALFORMED] * 3, [])
         branch, body = bot.only_pull_request(repo)
-        assert "return a + b" in (repo.file_at(branch, "shop/till.py") or "")
+        assert "return a + b" in (repo.read_file(branch, "shop/till.py") or "")
         assert "It was the only edit left to choose from." in body
 
 

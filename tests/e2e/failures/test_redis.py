@@ -45,16 +45,16 @@ async def test_a_redis_that_takes_no_writes_in_mid_run(
 ) -> None:
     repo = fragile.shop()
     first, second = await fragile.issue(repo), await fragile.issue(repo)
-    fragile.workshop.go_on.clear()
+    fragile.runner.go_on.clear()
     async with fragile.at_work():
         await fragile.label(first)
-        await fragile.until(lambda: fragile.workshop.waiting)
+        await fragile.until(lambda: fragile.runner.waiting)
         await fragile.redis.execute_command(*refuse)
         await fragile.label(second)
         unheard = [d for d in fragile.hub.deliveries if d.action == "labeled"][-1]
         assert unheard.status == 503
         before = await refusals(fragile.redis)
-        fragile.workshop.go_on.set()
+        fragile.runner.go_on.set()
         await fragile.until(lambda: more_refusals(fragile.redis, before))
         await fragile.redis.execute_command(*take)
         assert (await fragile.hub.redeliver(unheard)).status == 202
@@ -62,7 +62,7 @@ async def test_a_redis_that_takes_no_writes_in_mid_run(
     for issue in (first, second):
         assert (await fragile.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
         assert len(fragile.said(issue)) == 1
-    assert (len(repo.pulls), len(repo.branches())) == (2, 3)
+    assert (len(repo.pulls), len(repo.list_branches())) == (2, 3)
     assert "Traceback" not in caplog.text
 
 

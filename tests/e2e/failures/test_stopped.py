@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import docker
 
 from bot.localhub import Issue
-from bot.recorded.recording import Answer
+from bot.recorded.recording import RecordedAnswer
 from bot.types import Run, RunStatus
 from sandbox.docker.client import connect
 from tests.e2e import shop
@@ -20,8 +20,8 @@ LONG = 60
 """Seconds that the call and the script would take; they must not be waited for."""
 SLEEPS = f"<script>\nimport time\ntime.sleep({LONG})\n</script>"
 UNDER_WAY = (
-    Answer(call="testing/0", turn=0, reply=SLEEPS),
-    Answer(call="testing/1", turn=0, reply=shop.SCRIPT, delay=LONG),
+    RecordedAnswer(call="testing/0", turn=0, reply=SLEEPS),
+    RecordedAnswer(call="testing/1", turn=0, reply=shop.SCRIPT, delay=LONG),
 )
 WORDS = {
     "label": "I stopped, since the label was taken off",
@@ -47,7 +47,7 @@ async def test_a_stop_ends_calls_and_executions_within_seconds(standing: Standin
             await until(lambda: nothing_runs(bot), LONG - 10)
             await until(lambda: hung_up(bot, len(WORDS)), LONG - 10)
         assert len(bot.llm.requests) == asked
-        assert [asked.call for asked in bot.llm.hung_up] == ["testing/1"] * len(WORDS)
+        assert [asked.call for asked in bot.llm.disconnected] == ["testing/1"] * len(WORDS)
         for how, issue in issues.items():
             run = await bot.run_of(issue)
             assert run.status is RunStatus.STOPPED, (how, run)
@@ -56,7 +56,7 @@ async def test_a_stop_ends_calls_and_executions_within_seconds(standing: Standin
             assert f"I had spent ${run.dollars:.2f} at list prices." in comment.body
             assert run.dollars > 0
             assert issue.labels == (["capuchin:disabled"] if how == "disabled" else [])
-        assert (repo.branches(), repo.pulls) == (["main"], [])
+        assert (repo.list_branches(), repo.pulls) == (["main"], [])
 
 
 async def under_way(bot: BotHarness, issues: Iterable[Issue]) -> None:
@@ -82,8 +82,8 @@ async def all_run(daemon: docker.APIClient, runs: Iterable[Run]) -> bool:
 
 async def hung_up(bot: BotHarness, times: int) -> bool:
     """The model's service notices by itself, after us, that nobody waits for it."""
-    return len(bot.llm.hung_up) >= times
+    return len(bot.llm.disconnected) >= times
 
 
 async def nothing_runs(bot: BotHarness) -> bool:
-    return not await bot.runs.active()
+    return not await bot.runs.list_active()

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 
 from pydantic import SecretStr
 
-from bot.recorded.recording import Answer
-from bot.settings import Settings, variable
+from bot.recorded.recording import RecordedAnswer
+from bot.settings import Settings, variable_name
 from bot.types import Run, RunStatus
 from tests.e2e import shop
 from tests.e2e.conftest import Standing
@@ -24,14 +24,16 @@ from tests.support.hub import ref_of
 
 SAMPLES = 2
 """As the repository's configuration has it; each may have had a call under way."""
-SLOW = Answer(call="editing/1", turn=0, reply=shop.RIGHT, delay=2)
+SLOW = RecordedAnswer(call="editing/1", turn=0, reply=shop.RIGHT, delay=2)
 """Long enough to be killed in."""
 
 
 @contextmanager
 def worker(settings: Settings) -> Generator[subprocess.Popen[bytes]]:
     values = {
-        variable(name): value.get_secret_value() if isinstance(value, SecretStr) else str(value)
+        variable_name(name): value.get_secret_value()
+        if isinstance(value, SecretStr)
+        else str(value)
         for name, value in settings
         if value is not None
     }
@@ -71,7 +73,7 @@ async def test_a_killed_worker_is_replaced_and_one_call_of_a_sample_is_repeated_
             await until_asked(bot, "editing/1")
             first.send_signal(signal.SIGKILL)
             killed = time.monotonic()
-        begun = await bot.runs.last(ref_of(repo), issue.number)
+        begun = await bot.runs.get_latest(ref_of(repo), issue.number)
         assert begun is not None
         asked_before = len(bot.llm.requests)
         with worker(bot.settings) as second:
@@ -80,7 +82,7 @@ async def test_a_killed_worker_is_replaced_and_one_call_of_a_sample_is_repeated_
                 await asyncio.sleep(0.05)
             run = await ended(bot, begun)
             async with asyncio.timeout(60):
-                while await bot.runs.active():  # the evidence is gathered in a run of its own
+                while await bot.runs.list_active():  # the evidence is gathered in a run of its own
                     await asyncio.sleep(0.05)
             second.send_signal(signal.SIGTERM)
             assert await asyncio.to_thread(second.wait, 60) == 0

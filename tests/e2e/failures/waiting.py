@@ -47,7 +47,7 @@ async def ended(bot: BotHarness, run: Run) -> Run:
 
 
 async def _quiet(bot: BotHarness) -> bool:
-    return not await bot.runs.active()
+    return not await bot.runs.list_active()
 
 
 class Clock:

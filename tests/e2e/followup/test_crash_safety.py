@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from bot.followup.run import TendPull
+from bot.followup.run import FollowUpRun
 from bot.git.mirrors import Mirrors
 from bot.localhub import Repo
 from bot.localhub.state import Pull
 from bot.storage.lease import Lease
 from bot.types import Mode
 from pipeline.types import Patch
-from pipeline.workflows.revise import Revised
+from pipeline.workflows.revise import Revision
 from tests.e2e.single_run_harness import Office
 from tests.support.hub import ref_of
 
@@ -21,9 +21,9 @@ MORE = (
 )
 
 
-def tend(office: Office) -> TendPull:
+def tend(office: Office) -> FollowUpRun:
     mirrors = Mirrors(office.settings.data_dir)
-    return TendPull(office.settings, office.github, mirrors, office.workshop)
+    return FollowUpRun(office.settings, office.github, mirrors, office.runner)
 
 
 async def opened(office: Office) -> tuple[Repo, Pull]:
@@ -32,17 +32,17 @@ async def opened(office: Office) -> tuple[Repo, Pull]:
     await office.do(await office.lease(repo, issue))
     (pull,) = repo.pulls
     await ended(office, await leased(office, pull, ""))
-    office.workshop.revised = Revised(patch=Patch(diff=MORE), answer="Said so.")
+    office.runner.revised = Revision(patch=Patch(diff=MORE), answer="Said so.")
     return repo, pull
 
 
 async def leased(office: Office, pull: Pull, delivery: str) -> Lease:
     """Of a new run on the pull request, or of the one that it has."""
     ref = ref_of(pull.repo)
-    run = await office.runs.current(ref, pull.number)
+    run = await office.runs.get_current(ref, pull.number)
     if run is None:
         asked = await office.runs.create(
-            ref, pull.number, asked_by="alice", delivery=delivery, mode=Mode.TEND
+            ref, pull.number, asked_by="alice", delivery=delivery, mode=Mode.FOLLOW_UP
         )
         return await office.taken(asked.run_id)
     return await office.taken(run.id)
@@ -65,7 +65,7 @@ async def test_a_review_is_followed_once(office: Office, effect: int) -> None:
     lease = await office.die_after(effect, lease, tend(office))
     await ended(office, lease)
     await ended(office, await leased(office, pull, "again"))
-    assert repo.commits(pull.head_ref)[:2] == ["Follow the review", "Make total() add"]
+    assert repo.list_commits(pull.head_ref)[:2] == ["Follow the review", "Make total() add"]
     assert [len(review.comments) for review in pull.reviews] == [1, 1]
     assert len(pull.comments) == 1
     assert [run.head_sha == pull.head_sha for run in repo.check_runs] == [False, True]
@@ -81,7 +81,7 @@ async def test_a_pull_request_is_let_go_once(office: Office, effect: int) -> Non
     await office.hub.close_issue(repo.issues[1], "alice")
     lease = await office.die_after(effect, await leased(office, pull, "closed"), tend(office))
     await ended(office, lease)
-    assert (pull.state, repo.branches(), len(pull.comments)) == ("closed", ["main"], 1)
+    assert (pull.state, repo.list_branches(), len(pull.comments)) == ("closed", ["main"], 1)
 
 
 NEWER = "def total(a, b):\n    # Newer.\n    return a - b\n"
@@ -97,13 +97,13 @@ async def test_a_conflict_is_mended_once_whatever_is_said_meanwhile(
     office: Office, effect: int
 ) -> None:
     repo, pull = await opened(office)
-    office.workshop.revised = Revised(patch=Patch(diff=ANEW), answer="It adds.")
+    office.runner.revised = Revision(patch=Patch(diff=ANEW), answer="It adds.")
     await office.hub.commit(repo, "main", {"shop.py": NEWER}, "Newer", "alice")
     lease = await leased(office, pull, "moved")
     lease = await office.die_after(effect, lease, tend(office))
     await office.hub.review(pull, "alice", "Why?", "CHANGES_REQUESTED")
     await ended(office, lease)
-    assert repo.commits(pull.head_ref)[-5:] == [
+    assert repo.list_commits(pull.head_ref)[-5:] == [
         "Make total() add",
         "Add a failing test for #1",
         "Newer",

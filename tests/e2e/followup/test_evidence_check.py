@@ -37,7 +37,7 @@ async def test_the_test_is_run_on_base_and_on_head_as_often_as_the_repository_sa
     (run,) = repo.check_runs
     assert (run.name, run.head_sha, run.conclusion) == (CHECK_NAME, pull.head_sha, "success")
     assert run.title == "Fails before, passes after (4 of 4 runs)"
-    (ask,) = crew.workshop.asked
+    (ask,) = crew.runner.asked
     assert set(ask.changes) == {"shop.py", "tests/test_total.py"}
     assert "assert -1 == 3" in (run.text or "")
     assert "1 passed" in (run.text or "")
@@ -60,22 +60,22 @@ async def test_evidence_that_shows_nothing_is_not_called_success(
     conclusion: str,
     title: str,
 ) -> None:
-    crew.workshop.before, crew.workshop.after = before, after
+    crew.runner.before, crew.runner.after = before, after
     repo, pull = await opened(crew)
     assert checks(repo) == [(pull.head_sha, conclusion, title)]
 
 
 async def test_the_button_beside_the_check_gathers_the_evidence_again(crew: Crew) -> None:
-    crew.workshop.after = [FAILS, PASSES]
+    crew.runner.after = [FAILS, PASSES]
     repo, pull = await opened(crew)
-    crew.workshop.after = [PASSES]
+    crew.runner.after = [PASSES]
     await rerun(crew.hub, repo, repo.check_runs[0], "bob")
     await crew.settle()
     assert [conclusion for _, conclusion, _ in checks(repo)] == ["neutral", "success"]
-    assert len(crew.workshop.asked) == 2
+    assert len(crew.runner.asked) == 2
     await rerun_all(crew.hub, repo, repo.check_runs[0], "bob")
     await crew.settle()
-    assert len(crew.workshop.asked) == 3
+    assert len(crew.runner.asked) == 3
     await crew.hub.redeliver(crew.hub.deliveries[-3])
     await crew.settle()
     assert len(repo.pulls) == 1
@@ -90,10 +90,10 @@ async def test_when_the_base_moves_the_evidence_is_gathered_upon_it_once(crew_up
         await crew.hub.commit(repo, "other", {"new.py": "x = 9\n"}, "x", "alice")
         await crew.settle()
         assert [run.head_sha for run in repo.check_runs] == [pull.head_sha] * 2
-        assert [set(ask.changes) for ask in crew.workshop.asked] == [
+        assert [set(ask.changes) for ask in crew.runner.asked] == [
             {"shop.py", "tests/test_total.py"}
         ] * 2
-        assert len({ask.key for ask in crew.workshop.asked}) == 2
+        assert len({ask.key for ask in crew.runner.asked}) == 2
 
 
 async def test_a_head_that_clashes_with_its_base_and_is_a_persons_is_told_of(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.localhub.ci import ci
+from bot.localhub.ci import report_check
 from bot.types import RunStatus
 from tests.e2e.commands.conftest import CrewUp
 from tests.e2e.forks import fork_pull
@@ -15,9 +15,9 @@ async def test_a_pull_request_from_a_fork_is_never_pushed_to(crew_up: CrewUp) ->
     async with crew_up(review_seconds=0) as crew:
         repo = crew.shop()
         pull = await fork_pull(crew.hub, repo, THEIRS)
-        before = repo.git.refs("")
+        before = repo.git.list_refs("")
         await crew.hub.review(pull, "alice", "No.", "CHANGES_REQUESTED", [("shop.py", 2, "Why?")])
-        await ci(crew.hub, pull, "failure")
+        await report_check(crew.hub, pull, "failure")
         await crew.say(pull, "/capuchin fix")
         await crew.settle()
         await crew.say(pull, "/capuchin use 2")
@@ -25,8 +25,8 @@ async def test_a_pull_request_from_a_fork_is_never_pushed_to(crew_up: CrewUp) ->
         told, other = crew.said(pull)
         assert told.startswith("This is not a pull request of mine")
         assert other.startswith("I have opened no pull request for this")
-        assert (crew.workshop.tasks, crew.workshop.jobs) == ([], [])
-        assert repo.git.refs("") == before
+        assert (crew.runner.tasks, crew.runner.jobs) == ([], [])
+        assert repo.git.list_refs("") == before
 
 
 async def test_a_fork_with_a_branch_of_our_name_is_not_taken_for_ours(crew: Crew) -> None:
@@ -48,13 +48,13 @@ async def test_in_a_fork_all_stays_in_the_fork(crew: Crew) -> None:
     upstream = crew.shop()
     fork = crew.shop("bob/shop")
     issue = await crew.issue(fork)
-    before = upstream.git.refs("")
+    before = upstream.git.list_refs("")
     await crew.label(issue)
     await crew.settle()
     assert (await crew.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
     (pull,) = fork.pulls
     assert pull.base_ref == "main"
-    assert upstream.git.refs("") == before
+    assert upstream.git.list_refs("") == before
     assert [e for e in crew.hub.requests if "acme/shop" in e.path] == []
 
 
@@ -63,13 +63,13 @@ async def test_nothing_of_a_private_repository_shows_in_a_public_one(crew_up: Cr
         public = crew.shop()
         private = crew.shop("acme/hidden", private=True)
         open_issue, secret = await crew.issue(public), await crew.issue(private)
-        crew.workshop.go_on.clear()
+        crew.runner.go_on.clear()
         async with crew.at_work():
             await crew.label(secret)
-            await crew.until(lambda: crew.workshop.waiting)
+            await crew.until(lambda: crew.runner.waiting)
             await crew.label(open_issue)
             await crew.say(open_issue, "/capuchin status")
-            crew.workshop.go_on.set()
+            crew.runner.go_on.set()
         run = await crew.run_of(secret)
         assert run.status is RunStatus.OPENED_PULL_REQUEST
         shown = [*crew.said(open_issue), *(pull.body or "" for pull in public.pulls)]

@@ -6,17 +6,17 @@ import pytest
 
 from bot.comments.followup import CHECK_NAME
 from bot.localhub.state import CheckRun
-from bot.storage.pulls import Records
+from bot.storage.pulls import PullRecords
 from bot.types import now
 from pipeline.types import Patch
-from pipeline.workflows.revise import Revised
+from pipeline.workflows.revise import Revision
 from sandbox.base import SandboxUnavailable
 from tests.e2e.commands.conftest import CrewUp
 from tests.e2e.followup.test_evidence_check import opened
 from tests.e2e.followup.test_reviews import LINE, MORE, replies
 from tests.e2e.held_harness import Crew
 
-SPENT = Revised(patch=None, answer="", spent="run")
+SPENT = Revision(patch=None, answer="", spent_ceiling="run")
 
 
 async def test_each_thread_is_told_what_was_done_about_it(crew_up: CrewUp) -> None:
@@ -24,13 +24,13 @@ async def test_each_thread_is_told_what_was_done_about_it(crew_up: CrewUp) -> No
         repo, pull = await opened(crew)
         repo.grant("tina", "write")
         said = ("It says why.", "It stays.", "I kept the name.", "Yes.")
-        crew.workshop.revised = Revised(patch=Patch(diff=MORE), answer="all", replies=said)
+        crew.runner.revised = Revision(patch=Patch(diff=MORE), answer="all", replies=said)
         lines = [("shop.py", 1, "Why?"), ("shop.py", 2, "Inline it?")]
         await crew.hub.review(pull, "alice", "Rename it.", "CHANGES_REQUESTED", lines)
         await crew.hub.review(pull, "tina", "Sure?", "CHANGES_REQUESTED")
         await crew.hub.review(pull, "mallory", "No.", "CHANGES_REQUESTED")
         await crew.settle()
-        (task,) = crew.workshop.tasks
+        (task,) = crew.runner.tasks
         order = [text.partition(": ")[2] for text in task.feedback]
         to = dict(zip(order, said, strict=True))
         here = f"Done in {pull.head_sha[:7]}."
@@ -54,7 +54,7 @@ async def test_what_is_over_a_quota_is_told_once_and_followed_the_next_day(
         for _ in range(2):
             await crew.hub.review(pull, "alice", lines=LINE)
             await crew.settle()
-        assert (crew.workshop.tasks, replies(crew, pull)) == ([], [])
+        assert (crew.runner.tasks, replies(crew, pull)) == ([], [])
         (said,) = crew.said(pull)
         assert said.startswith("Thank you, @alice. The runs of today are used up")
         assert "I follow this tomorrow." in said
@@ -63,14 +63,14 @@ async def test_what_is_over_a_quota_is_told_once_and_followed_the_next_day(
             await crew.redis.delete(crew.runs.keys.quota(of, day))  # midnight
         await crew.hub.review(pull, "alice", lines=[("shop.py", 1, "And here?")])
         await crew.settle()
-        (task,) = crew.workshop.tasks
+        (task,) = crew.runner.tasks
         assert len(task.feedback) == 3
 
 
 async def test_the_limit_of_one_run_is_told_and_what_to_do(crew_up: CrewUp) -> None:
     async with crew_up(review_seconds=0) as crew:
         _, pull = await opened(crew)
-        crew.workshop.revised = SPENT
+        crew.runner.revised = SPENT
         await crew.hub.review(pull, "alice", lines=LINE)
         await crew.settle()
         ((_, said),) = replies(crew, pull)
@@ -81,20 +81,20 @@ async def test_the_limit_of_one_run_is_told_and_what_to_do(crew_up: CrewUp) -> N
 async def test_after_the_days_limit_a_review_waits_for_the_next_day(crew_up: CrewUp) -> None:
     async with crew_up(review_seconds=0) as crew:
         _, pull = await opened(crew)
-        crew.workshop.revised = SPENT.model_copy(update={"spent": "installation"})
+        crew.runner.revised = SPENT.model_copy(update={"spent_ceiling": "installation"})
         for _ in range(2):
             await crew.hub.review(pull, "alice", lines=LINE)
             await crew.settle()
-        assert len(crew.workshop.tasks) == 1
+        assert len(crew.runner.tasks) == 1
         (said,) = crew.said(pull)
         assert said.startswith("The limit of whoever operates this bot for today is spent.")
-        records = Records(crew.redis, crew.runs.keys)
-        before = {"paused": "2020-01-01"}  # the day is over
-        await records.change(crew.ref(pull), pull.number, before, look_in=60)
-        crew.workshop.revised = Revised(patch=None, answer="It is so.")
+        records = PullRecords(crew.redis, crew.runs.keys)
+        before = {"paused_on": "2020-01-01"}  # the day is over
+        await records.change(crew.ref(pull), pull.number, before, due_in=60)
+        crew.runner.revised = Revision(patch=None, answer="It is so.")
         await crew.hub.review(pull, "alice", lines=[("shop.py", 1, "And?")])
         await crew.settle()
-        assert len(crew.workshop.tasks[-1].feedback) == 3
+        assert len(crew.runner.tasks[-1].feedback) == 3
 
 
 async def test_the_check_is_in_progress_while_the_test_is_run(crew: Crew) -> None:
@@ -105,7 +105,7 @@ async def test_the_check_is_in_progress_while_the_test_is_run(crew: Crew) -> Non
         (run,) = repo.check_runs
         seen.append((run.status, run.title))
 
-    crew.workshop.verifying = look
+    crew.runner.verifying = look
     await crew.label(await crew.issue(repo))
     await crew.settle()
     assert seen == [("in_progress", "Running the reproduction test")]
@@ -120,13 +120,13 @@ async def test_no_check_stays_in_progress(crew_up: CrewUp, how: str) -> None:
         down = SandboxUnavailable("down")
 
         def broken() -> None:
-            if len(crew.workshop.asked) == 1:
+            if len(crew.runner.asked) == 1:
                 raise down
 
-        crew.workshop.verifying = broken
+        crew.runner.verifying = broken
         await crew.label(await crew.issue(repo))
         async with crew.at_work():
-            await crew.until(lambda: crew.workshop.asked)
+            await crew.until(lambda: crew.runner.asked)
             (pull,) = repo.pulls
             if how == "is pushed to":
                 files: dict[str, str | None] = {"x.py": "x = 2\n"}
@@ -139,10 +139,10 @@ async def test_no_check_stays_in_progress(crew_up: CrewUp, how: str) -> None:
 
 async def test_two_runs_that_note_something_at_once_lose_nothing(crew: Crew) -> None:
     _, pull = await opened(crew)
-    ref, records = crew.ref(pull), Records(crew.redis, crew.runs.keys)
-    await records.change(ref, pull.number, {"handed_over": True}, look_in=60)
-    await records.change(ref, pull.number, {"verified": "x"}, look_in=60)
+    ref, records = crew.ref(pull), PullRecords(crew.redis, crew.runs.keys)
+    await records.change(ref, pull.number, {"handed_over": True}, due_in=60)
+    await records.change(ref, pull.number, {"verified": "x"}, due_in=60)
     kept = await records.get(ref, pull.number)
     assert kept is not None
     assert (kept.handed_over, kept.verified) == (True, "x")
-    assert await records.change(ref, 99, {"verified": "x"}, look_in=60) is None
+    assert await records.change(ref, 99, {"verified": "x"}, due_in=60) is None

@@ -12,7 +12,7 @@ import pytest
 
 from bot.localhub import Issue
 from bot.storage.cursors import Cursors
-from bot.storage.pulls import Records
+from bot.storage.pulls import PullRecords
 from bot.types import RunStatus
 from tests.e2e.commands.conftest import CrewUp
 from tests.e2e.followup.test_evidence_check import opened
@@ -54,7 +54,7 @@ async def swept(crew: Crew, issue: Issue, status: RunStatus) -> None:
 
 
 async def ended(crew: Crew, issue: Issue, status: RunStatus) -> bool:
-    run = await crew.runs.last_readable(crew.ref(issue), issue.number)
+    run = await crew.runs.get_latest_readable(crew.ref(issue), issue.number)
     return run is not None and run.status is status
 
 
@@ -80,7 +80,7 @@ async def test_a_webhook_after_the_end_of_the_run_that_the_sweep_began_is_answer
         await crew.redis.set(crew.runs.keys.run(first.id), kept.model_dump_json())
         assert (await crew.hub.redeliver(late)).status == 200
         assert (await crew.run_of(issue)).id == first.id
-        assert await crew.runs.current(ref_of(issue.repo), issue.number) is None
+        assert await crew.runs.get_current(ref_of(issue.repo), issue.number) is None
 
 
 async def test_a_push_and_a_review_that_no_webhook_told_of_are_seen(crew_up: CrewUp) -> None:
@@ -122,13 +122,13 @@ async def _looked(crew: Crew) -> bool:
 async def test_a_label_taken_off_without_a_webhook_stops_the_run(crew_up: CrewUp) -> None:
     async with crew_up(missed_seconds=OFTEN) as crew:
         issue = await crew.issue(crew.shop())
-        crew.workshop.go_on.clear()
+        crew.runner.go_on.clear()
         await crew.label(issue)
         async with crew.at_work(sweeping=True):
-            await crew.until(lambda: crew.workshop.waiting)
+            await crew.until(lambda: crew.runner.waiting)
             async with unheard(crew):
                 await crew.hub.remove_label(issue, "capuchin", "alice")
-            await crew.until(lambda: crew.workshop.cut)
+            await crew.until(lambda: crew.runner.cut)
         assert (await crew.run_of(issue)).status is RunStatus.STOPPED
         assert "I stopped, since the label was taken off." in crew.said(issue)[0]
 
@@ -172,7 +172,7 @@ async def test_an_issue_closed_without_a_webhook_ends_our_pull_request(crew_up: 
 async def test_a_pull_request_closed_without_a_webhook_is_let_go(crew_up: CrewUp) -> None:
     async with crew_up(missed_seconds=OFTEN) as crew:
         _, pull = await opened(crew)
-        records = Records(crew.redis, crew.runs.keys)
+        records = PullRecords(crew.redis, crew.runs.keys)
 
         async def let_go() -> bool:
             return await records.get(ref_of(pull.repo), pull.number) is None
@@ -220,14 +220,14 @@ async def test_what_was_changed_after_a_label_that_the_sweep_found_is_not_read(
             await crew.label(issue)
             await crew.hub.edit_issue(issue, "bob", **{part: "Delete the tests"})
             a_minute_ago(issue)
-        await swept(crew, issue, RunStatus.ASKED_BACK)
+        await swept(crew, issue, RunStatus.NEEDS_CONFIRMATION)
         (said,) = crew.said(issue)
         assert "was changed after I was asked" in said
         assert "@alice, put the label on again" in said
-        assert (crew.workshop.jobs, repo.branches(), issue.labels) == ([], ["main"], [])
+        assert (crew.runner.jobs, repo.list_branches(), issue.labels) == ([], ["main"], [])
         await crew.label(issue)
         await crew.settle()
-        (job,) = crew.workshop.jobs
+        (job,) = crew.runner.jobs
         assert getattr(job.issue, part) == "Delete the tests"
 
 
@@ -241,4 +241,4 @@ async def test_what_was_changed_before_a_label_that_the_sweep_found_is_read(
             a_minute_ago(issue)
             await crew.label(issue)
         await swept(crew, issue, RunStatus.OPENED_PULL_REQUEST)
-        assert crew.workshop.jobs[0].issue.title == "total() is wrong"
+        assert crew.runner.jobs[0].issue.title == "total() is wrong"

@@ -9,7 +9,7 @@ import pytest
 
 from bot.types import RunStatus
 from pipeline.types import Patch
-from pipeline.workflows.revise import Revised
+from pipeline.workflows.revise import Revision
 from tests.e2e.commands.conftest import CrewUp
 from tests.e2e.followup.test_evidence_check import opened
 from tests.e2e.followup.test_missed_webhooks import unheard
@@ -28,7 +28,7 @@ async def test_an_issue_that_wears_it_is_left_alone_until_it_is_taken_off(
     await crew.settle()
     (said,) = crew.said(issue)
     assert said.startswith("I leave this alone, as it wears the label `capuchin:disabled`.")
-    assert (crew.workshop.jobs, repo.pulls) == ([], [])
+    assert (crew.runner.jobs, repo.pulls) == ([], [])
     assert issue.labels == ["capuchin:Disabled"]
     await crew.hub.remove_label(issue, "capuchin:Disabled", "alice")
     await crew.label(issue)
@@ -45,11 +45,11 @@ async def test_a_pull_request_that_wears_it_is_neither_followed_nor_closed(
         pull.updated_at -= timedelta(days=40)
         await crew.hub.review(pull, "alice", lines=LINE)
         await crew.settle()
-        assert (crew.workshop.tasks, replies(crew, pull), pull.state) == ([], [], "open")
+        assert (crew.runner.tasks, replies(crew, pull), pull.state) == ([], [], "open")
         await crew.hub.remove_label(pull, "capuchin:disabled", "alice")
         await crew.hub.review(pull, "alice", lines=[("shop.py", 1, "And here?")])
         await crew.settle()
-        assert len(crew.workshop.tasks[0].feedback) == 2
+        assert len(crew.runner.tasks[0].feedback) == 2
 
 
 @pytest.mark.parametrize("heard", ["webhook", "sweep"])
@@ -57,16 +57,16 @@ async def test_put_on_during_a_run_it_stops_that(crew_up: CrewUp, heard: str) ->
     async with crew_up(missed_seconds=0.2) as crew:
         repo = crew.shop()
         issue = await crew.issue(repo)
-        crew.workshop.go_on.clear()
+        crew.runner.go_on.clear()
         async with crew.at_work(sweeping=heard == "sweep"):
             await crew.label(issue)
-            await crew.until(lambda: crew.workshop.waiting)
+            await crew.until(lambda: crew.runner.waiting)
             if heard == "webhook":
                 await crew.label(issue, suffix=":Disabled")
             else:
                 async with unheard(crew):
                     await crew.label(issue, suffix=":Disabled")
-            await crew.until(lambda: crew.workshop.cut)
+            await crew.until(lambda: crew.runner.cut)
         run = await crew.run_of(issue)
         assert (run.status, run.dollars) == (RunStatus.STOPPED, 0.25)
         by = " (@alice)" if heard == "webhook" else ""
@@ -75,7 +75,7 @@ async def test_put_on_during_a_run_it_stops_that(crew_up: CrewUp, heard: str) ->
             f"I stopped, since the label `capuchin:Disabled` was put on{by}. I had spent $0.25 at "
             "list prices. If it is wanted after all, take that label off and ask again."
         )
-        assert (repo.branches(), repo.pulls) == (["main"], [])
+        assert (repo.list_branches(), repo.pulls) == (["main"], [])
         assert issue.labels == ["capuchin:Disabled"]
 
 
@@ -97,20 +97,20 @@ async def test_put_on_before_the_first_start_it_is_told_of(crew: Crew) -> None:
     await crew.settle()
     (said,) = crew.said(issue)
     assert said.startswith("I leave this alone, as it wears the label `capuchin:disabled`.")
-    assert (crew.workshop.jobs, issue.labels) == ([], ["capuchin:disabled"])
+    assert (crew.runner.jobs, issue.labels) == ([], ["capuchin:disabled"])
 
 
 async def test_put_on_our_pull_request_it_stops_a_follow_up(crew_up: CrewUp) -> None:
     async with crew_up(review_seconds=0) as crew:
         _, pull = await opened(crew)
         head = pull.head_sha
-        crew.workshop.revised = Revised(patch=Patch(diff=MORE), answer="Done.")
+        crew.runner.revised = Revision(patch=Patch(diff=MORE), answer="Done.")
 
         async def kept_away() -> None:
             await crew.hub.add_label(pull, "capuchin:disabled", "alice")
             await asyncio.sleep(60)  # a call of the model, under way
 
-        crew.workshop.meanwhile = kept_away
+        crew.runner.meanwhile = kept_away
         async with crew.at_work():
             await crew.hub.review(pull, "alice", lines=LINE)
         (said,) = crew.said(pull)
@@ -118,7 +118,7 @@ async def test_put_on_our_pull_request_it_stops_a_follow_up(crew_up: CrewUp) -> 
             "I stopped, since the label `capuchin:disabled` was put on (@alice). I had spent"
         )
         assert (pull.head_sha, replies(crew, pull)) == (head, [])
-        assert len(crew.workshop.tasks) == 1
+        assert len(crew.runner.tasks) == 1
 
 
 async def test_what_only_waits_on_our_pull_request_is_stopped_without_a_word(
@@ -128,7 +128,7 @@ async def test_what_only_waits_on_our_pull_request_is_stopped_without_a_word(
         _, pull = await opened(crew)
         async with crew.at_work():
             await crew.hub.review(pull, "alice", lines=LINE)
-            await crew.until(lambda: crew.runs.current(crew.ref(pull), pull.number))
+            await crew.until(lambda: crew.runs.get_current(crew.ref(pull), pull.number))
             await crew.hub.add_label(pull, "capuchin:disabled", "alice")
             await crew.until(lambda: crew.hurried(pull))
-        assert (crew.workshop.tasks, crew.said(pull), replies(crew, pull)) == ([], [], [])
+        assert (crew.runner.tasks, crew.said(pull), replies(crew, pull)) == ([], [], [])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.recorded.recording import Answer
+from bot.recorded.recording import RecordedAnswer
 from tests.e2e import shop
 from tests.e2e.conftest import Standing
 
@@ -17,11 +17,11 @@ async def test_a_review_becomes_a_commit_with_which_the_test_still_passes(
     standing: Standing,
 ) -> None:
     follows = (
-        Answer(call="revising", turn=0, reply=SPOILING),
-        Answer(call="revising", turn=1, reply=BREAKING),
-        Answer(call="revising", turn=2, reply=WORDS),
-        Answer(call="revising", turn=3, reply=ASKED),
-        Answer(call="revising", turn=4, reply=WORDS),
+        RecordedAnswer(call="revising", turn=0, reply=SPOILING),
+        RecordedAnswer(call="revising", turn=1, reply=BREAKING),
+        RecordedAnswer(call="revising", turn=2, reply=WORDS),
+        RecordedAnswer(call="revising", turn=3, reply=ASKED),
+        RecordedAnswer(call="revising", turn=4, reply=WORDS),
     )
     async with standing(shop.answers(*follows), review_seconds=0) as bot:
         config = "version: 1\nsamples: 2\nattempts: 5\nevidence_runs: 2\n"
@@ -30,8 +30,8 @@ async def test_a_review_becomes_a_commit_with_which_the_test_still_passes(
         (pull,) = repo.pulls
         await bot.hub.review(pull, "alice", lines=[("shop/till.py", 2, "Use sum().")])
         await bot.settle()
-        assert "return sum((a, b))" in (repo.file_at(pull.head_ref, "shop/till.py") or "")
-        assert repo.commits(pull.head_ref)[0] == "Follow the review"
+        assert "return sum((a, b))" in (repo.read_file(pull.head_ref, "shop/till.py") or "")
+        assert repo.list_commits(pull.head_ref)[0] == "Follow the review"
         checks = [(run.head_sha, run.conclusion) for run in repo.check_runs]
         assert len(checks) == 2
         assert checks[-1] == (pull.head_sha, "success")

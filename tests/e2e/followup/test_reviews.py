@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from bot.localhub.ci import ci, report
+from bot.localhub.ci import report_check, report_status
 from bot.localhub.state import Pull
 from pipeline.models.base import ModelRefused
 from pipeline.types import Patch
-from pipeline.workflows.revise import Revised
+from pipeline.workflows.revise import Revision
 from tests.e2e.commands.conftest import CrewUp
 from tests.e2e.followup.test_evidence_check import opened
 from tests.e2e.held_harness import Crew
@@ -22,7 +22,7 @@ diff --git a/shop.py b/shop.py
 +    # Both count.
      return a + b
 """
-EDITED = Revised(patch=Patch(diff=MORE), answer="I said why it adds. Thanks @everyone, fixes #9.")
+EDITED = Revision(patch=Patch(diff=MORE), answer="I said why it adds. Thanks @everyone, fixes #9.")
 LINE = [("shop.py", 2, "Please say why.")]
 
 
@@ -41,19 +41,19 @@ async def test_comments_are_followed_together_and_each_is_answered_in_its_thread
 ) -> None:
     async with crew_up(review_seconds=0.3) as crew:
         repo, pull = await opened(crew)
-        crew.workshop.revised = EDITED
+        crew.runner.revised = EDITED
         before = pull.head_sha
         first = await crew.hub.review(pull, "alice", lines=LINE)
         second = await crew.hub.review(pull, "alice", "Not yet.", "CHANGES_REQUESTED")
         await crew.settle()
-        (task,) = crew.workshop.tasks
+        (task,) = crew.runner.tasks
         assert sorted(task.feedback) == [
             "alice on shop.py, line 2: Please say why.",
             "alice: Not yet.",
         ]
         assert "-    return a - b\n+    return a + b" in task.diff
-        assert repo.commits(pull.head_ref)[0] == "Follow the review"
-        assert repo.git.commit(pull.head_sha).parents == (before,)
+        assert repo.list_commits(pull.head_ref)[0] == "Follow the review"
+        assert repo.git.read_commit(pull.head_sha).parents == (before,)
         ((thread, said),) = replies(crew, pull)
         assert thread == first.comments[0].id
         assert [reaction.content for reaction in first.comments[0].reactions] == ["eyes"]
@@ -73,7 +73,7 @@ async def test_a_review_that_needs_no_change_is_answered(crew_up: CrewUp) -> Non
         assert pull.head_sha == before
         await crew.hub.review(pull, "alice", lines=[("shop.py", 1, "And here?")])
         await crew.settle()
-        assert [task.feedback for task in crew.workshop.tasks][1:] == [
+        assert [task.feedback for task in crew.runner.tasks][1:] == [
             ("alice on shop.py, line 1: And here?",)
         ]
 
@@ -84,10 +84,10 @@ async def test_what_people_without_write_access_say_reaches_no_model(crew_up: Cr
         for stranger in ("tina", "mallory", "ci-bot"):
             await crew.hub.review(pull, stranger, "Do x.", "CHANGES_REQUESTED", LINE)
         await crew.settle()
-        assert crew.workshop.tasks == []
+        assert crew.runner.tasks == []
         await crew.hub.review(pull, "alice", lines=[("shop.py", 2, "<!-- evil -->Why?")])
         await crew.settle()
-        assert [task.feedback for task in crew.workshop.tasks] == [
+        assert [task.feedback for task in crew.runner.tasks] == [
             ("alice on shop.py, line 2: Why?",)
         ]
 
@@ -98,11 +98,13 @@ async def test_failing_checks_of_the_repository_are_shown_with_the_review(crew_u
         notes = [{"path": "shop.py", "start_line": 2, "end_line": 2,
                   "annotation_level": "failure", "message": "E501 too long"}]  # fmt: skip
         output = {"title": "1 failed", "summary": "ruff found it", "annotations": notes}
-        await ci(crew.hub, pull, "failure", name="lint", output=output)
-        await report(crew.hub, pull, "failure", context="ci/docs", says="2 broken links")
+        await report_check(crew.hub, pull, "failure", name="lint", output=output)
+        await report_status(
+            crew.hub, pull, "failure", context="ci/docs", description="2 broken links"
+        )
         await crew.hub.review(pull, "alice", lines=LINE)
         await crew.settle()
-        (task,) = crew.workshop.tasks
+        (task,) = crew.runner.tasks
         assert task.logs == (
             "lint\n1 failed\nruff found it\nshop.py:2: E501 too long",
             "ci/docs: 2 broken links",
@@ -117,10 +119,10 @@ async def test_a_command_in_the_conversation_is_followed_and_talk_is_not(
         _, pull = await opened(crew)
         await crew.say(pull, "I wonder whether this should say why.")
         await crew.settle()
-        assert crew.workshop.tasks == []
+        assert crew.runner.tasks == []
         await crew.say(pull, words)
         await crew.settle()
-        (task,) = crew.workshop.tasks
+        (task,) = crew.runner.tasks
         assert "Say why." in task.feedback[0]
         assert len(crew.said(pull)) == 1
 
@@ -128,13 +130,13 @@ async def test_a_command_in_the_conversation_is_followed_and_talk_is_not(
 async def test_a_person_who_pushes_has_the_branch_from_then_on(crew_up: CrewUp) -> None:
     async with crew_up(review_seconds=0) as crew:
         repo, pull = await opened(crew)
-        crew.workshop.revised = EDITED
+        crew.runner.revised = EDITED
         await crew.hub.commit(repo, pull.head_ref, {"x.py": "x = 2\n"}, "Mine", "alice")
         theirs = pull.head_sha
         await crew.settle()
         await crew.hub.review(pull, "alice", lines=LINE)
         await crew.settle()
-        assert (pull.head_sha, crew.workshop.tasks) == (theirs, [])
+        assert (pull.head_sha, crew.runner.tasks) == (theirs, [])
         (said,) = crew.said(pull)
         assert said.startswith("Somebody else has pushed to this branch, so it is yours now")
 
@@ -142,13 +144,13 @@ async def test_a_person_who_pushes_has_the_branch_from_then_on(crew_up: CrewUp) 
 async def test_a_person_who_is_faster_keeps_what_they_pushed(crew_up: CrewUp) -> None:
     async with crew_up(review_seconds=0) as crew:
         repo, pull = await opened(crew)
-        crew.workshop.revised = EDITED
+        crew.runner.revised = EDITED
         await crew.hub.review(pull, "alice", lines=LINE)
-        crew.workshop.meanwhile = lambda: crew.hub.commit(
+        crew.runner.meanwhile = lambda: crew.hub.commit(
             repo, pull.head_ref, {"x.py": "x = 2\n"}, "Mine", "alice"
         )
         await crew.settle()
-        assert repo.commits(pull.head_ref)[0] == "Mine"
+        assert repo.list_commits(pull.head_ref)[0] == "Mine"
         assert any("it is yours now" in said for said in crew.said(pull))
         assert "has to" in replies(crew, pull)[0][1]
 
@@ -159,13 +161,13 @@ async def test_what_is_said_during_a_follow_up_is_followed_after_it(crew_up: Cre
         later = [("shop.py", 1, "And here?")]
 
         async def more() -> None:
-            crew.workshop.meanwhile = None
+            crew.runner.meanwhile = None
             await crew.hub.review(pull, "alice", lines=later)
 
-        crew.workshop.meanwhile = more
+        crew.runner.meanwhile = more
         await crew.hub.review(pull, "alice", lines=LINE)
         await crew.settle()
-        assert [task.feedback for task in crew.workshop.tasks] == [
+        assert [task.feedback for task in crew.runner.tasks] == [
             ("alice on shop.py, line 2: Please say why.",),
             ("alice on shop.py, line 1: And here?",),
         ]
@@ -181,10 +183,10 @@ async def test_follow_ups_keep_the_repositorys_manners(crew_up: CrewUp) -> None:
         await crew.label(await crew.issue(repo))
         await crew.settle()
         (pull,) = repo.pulls
-        crew.workshop.revised = EDITED
+        crew.runner.revised = EDITED
         await crew.hub.review(pull, "alice", lines=LINE)
         await crew.settle()
-        message = repo.git.commit(pull.head_sha).message
+        message = repo.git.read_commit(pull.head_sha).message
         assert message.startswith("fix: follow the review\n")
         assert "\nCo-authored-by: alice <" in message
         assert "\nSigned-off-by: capuchin[bot] <" in message
@@ -195,7 +197,7 @@ async def test_reviews_are_left_to_people_where_the_repository_says_so(crew_up: 
         _, pull = await opened(crew, "follow_up: false\n")
         await crew.hub.review(pull, "alice", lines=LINE)
         await crew.settle()
-        assert (crew.workshop.tasks, replies(crew, pull)) == ([], [])
+        assert (crew.runner.tasks, replies(crew, pull)) == ([], [])
 
 
 async def test_a_run_that_cannot_follow_says_so_once_and_does_not_try_again(
@@ -203,14 +205,14 @@ async def test_a_run_that_cannot_follow_says_so_once_and_does_not_try_again(
 ) -> None:
     async with crew_up(review_seconds=0) as crew:
         _, pull = await opened(crew)
-        crew.workshop.revised = ModelRefused("no")
+        crew.runner.revised = ModelRefused("no")
         await crew.hub.review(pull, "alice", lines=LINE)
         await crew.settle()
         (said,) = crew.said(pull)
         assert said.startswith("I could not follow up on this: the language model declined")
-        await ci(crew.hub, pull, "success")
+        await report_check(crew.hub, pull, "success")
         await crew.settle()
-        assert len(crew.workshop.tasks) == 1
+        assert len(crew.runner.tasks) == 1
 
 
 @pytest.mark.parametrize(
@@ -220,13 +222,13 @@ async def test_a_run_that_cannot_follow_says_so_once_and_does_not_try_again(
 async def test_a_lost_answer_makes_nothing_twice(crew_up: CrewUp, path: str) -> None:
     async with crew_up(review_seconds=0) as crew:
         repo, pull = await opened(crew)
-        crew.workshop.revised = EDITED
-        before = len(repo.commits(pull.head_ref))
+        crew.runner.revised = EDITED
+        before = len(repo.list_commits(pull.head_ref))
         await crew.hub.review(pull, "alice", "Why?", "CHANGES_REQUESTED", LINE)
         crew.hub.faults.fail_next("POST", path, status=502, after_effect=True)
         async with crew.at_work():
-            await crew.until(lambda: crew.hub.faults.left == [])
+            await crew.until(lambda: crew.hub.faults.pending == [])
             await crew.until(lambda: crew.hurried(pull))
-        assert crew.hub.faults.left == []
-        assert len(repo.commits(pull.head_ref)) == before + 1
+        assert crew.hub.faults.pending == []
+        assert len(repo.list_commits(pull.head_ref)) == before + 1
         assert (len(replies(crew, pull)), len(crew.said(pull))) == (1, 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from pipeline.types import Patch
-from pipeline.workflows.revise import Revised
+from pipeline.workflows.revise import Revision
 from tests.e2e.commands.conftest import CrewUp
 from tests.e2e.followup.test_evidence_check import opened
 from tests.e2e.followup.test_reviews import LINE, MORE, replies
@@ -16,7 +16,7 @@ async def test_stop_ends_a_follow_up_and_status_tells_of_it(crew_up: CrewUp) -> 
     async with crew_up(review_seconds=0) as crew:
         _, pull = await opened(crew)
         head = pull.head_sha
-        crew.workshop.revised = Revised(patch=Patch(diff=MORE), answer="Done.")
+        crew.runner.revised = Revision(patch=Patch(diff=MORE), answer="Done.")
 
         async def told_to_stop() -> None:
             await crew.say(pull, "/capuchin status")
@@ -24,17 +24,17 @@ async def test_stop_ends_a_follow_up_and_status_tells_of_it(crew_up: CrewUp) -> 
             await crew.say(pull, "/capuchin stop")
             await asyncio.sleep(60)  # a call of the model, under way
 
-        crew.workshop.meanwhile = told_to_stop
+        crew.runner.meanwhile = told_to_stop
         async with crew.at_work():
             await crew.hub.review(pull, "alice", lines=LINE)
         status, stopped = crew.said(pull)
         assert status.startswith("I am working on it, as @alice asked.")
         assert stopped.startswith("I stopped, as asked (@alice). I had spent nothing.")
         assert (pull.head_sha, replies(crew, pull)) == (head, [])
-        crew.workshop.meanwhile = None
+        crew.runner.meanwhile = None
         await crew.hub.review(pull, "alice", lines=[("shop.py", 1, "And here?")])
         await crew.settle()
-        assert len(crew.workshop.tasks[-1].feedback) == 1, "what was stopped is not taken up again"
+        assert len(crew.runner.tasks[-1].feedback) == 1, "what was stopped is not taken up again"
 
 
 async def test_status_and_explain_tell_of_the_run_that_opened_it(crew: Crew) -> None:
@@ -64,12 +64,12 @@ async def test_nothing_is_pushed_to_what_was_closed_meanwhile(crew_up: CrewUp) -
     async with crew_up(review_seconds=0) as crew:
         _, pull = await opened(crew)
         head = pull.head_sha
-        crew.workshop.revised = Revised(patch=Patch(diff=MORE), answer="Done.")
+        crew.runner.revised = Revision(patch=Patch(diff=MORE), answer="Done.")
 
         async def closed() -> None:
             await crew.hub.close_issue(pull, "alice")
 
-        crew.workshop.meanwhile = closed
+        crew.runner.meanwhile = closed
         await crew.hub.review(pull, "alice", lines=LINE)
         await crew.settle()
-        assert (len(crew.workshop.tasks), pull.head_sha) == (1, head)
+        assert (len(crew.runner.tasks), pull.head_sha) == (1, head)

@@ -26,8 +26,8 @@ EFFECTS = [
 
 def assert_published_once(repo: Repo, issue: Issue, run: Run) -> None:
     assert run.status is RunStatus.OPENED_PULL_REQUEST
-    assert repo.branches() == [BRANCH, "main"]
-    assert repo.commits(BRANCH) == [
+    assert repo.list_branches() == [BRANCH, "main"]
+    assert repo.list_commits(BRANCH) == [
         "Make total() add",
         "Add a failing test for #1",
         "Initial commit",
@@ -86,4 +86,4 @@ async def test_a_lost_answer_makes_nothing_twice(
     office.hub.faults.fail_next("POST", path, status=502, after_effect=after_effect)
     run = await office.do_patiently(lease)
     assert_published_once(repo, issue, run)
-    assert office.hub.faults.left == []
+    assert office.hub.faults.pending == []

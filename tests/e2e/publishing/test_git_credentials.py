@@ -61,7 +61,7 @@ async def watched(task: asyncio.Task[object], secret: bytes) -> tuple[int, list[
 async def test_a_fetch_and_a_push_show_the_token_nowhere(
     hub: LocalHub, shop: Repo, tmp_path: Path
 ) -> None:
-    token = hub.personal_token("alice")
+    token = hub.create_personal_token("alice")
     mirrors, remote = Mirrors(tmp_path / "data"), remote_of(hub, token)
     hub.faults.fail_next("POST", f"/{NAME}.git/git-upload-pack", status=None, delay_s=0.3)
     fetch = asyncio.create_task(mirrors.checkout(remote, NAME, "main"))
@@ -75,7 +75,7 @@ async def test_a_fetch_and_a_push_show_the_token_nowhere(
     looks, found = await watched(pushing, token.encode())
     assert (looks > 2, found) == (True, [])
     pushing.result()
-    assert shop.branches() == ["capuchin/x", "main"]
+    assert shop.list_branches() == ["capuchin/x", "main"]
     assert files_that_hold(token.encode(), tmp_path / "data") == []
 
 
@@ -94,7 +94,7 @@ async def test_the_token_is_not_sent_where_a_redirect_points(
         port = evil.sockets[0].getsockname()[1]
         target = {"location": f"http://127.0.0.1:{port}/acme/shop.git/info/refs"}
         hub.faults.fail_next("GET", f"/{NAME}.git/info/refs", status=301, times=2, headers=target)
-        token = hub.personal_token("alice")
+        token = hub.create_personal_token("alice")
         with pytest.raises(Exception, match="git"):
             await Mirrors(tmp_path).checkout(remote_of(hub, token), NAME, "main")
     assert heard == []
@@ -110,7 +110,7 @@ async def test_a_refused_token_is_tried_again_later(
 async def test_a_repository_that_is_gone_is_told_from_a_hub_that_is_down(
     hub: LocalHub, shop: Repo, tmp_path: Path
 ) -> None:
-    remote = remote_of(hub, hub.personal_token("alice"))
+    remote = remote_of(hub, hub.create_personal_token("alice"))
     hub.faults.fail_next("GET", f"/{NAME}.git/info/refs", status=503, times=2)
     with pytest.raises(GitHubUnavailable):
         await Mirrors(tmp_path).checkout(remote, NAME, "main")

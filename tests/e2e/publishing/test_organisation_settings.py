@@ -13,7 +13,7 @@ async def test_the_organisations_settings_stand_for_what_the_repository_leaves_o
     hub.add_repo("acme/.github", {".github/capuchin.yml": "samples: 7\nattempts: 2\n"})
     repo, issue = await office.prepare(**{".capuchin.yml": b"attempts: 5\n"})
     await office.do(await office.lease(repo, issue))
-    options = office.workshop.jobs[0].options
+    options = office.runner.jobs[0].options
     assert (options.samples, options.attempts) == (7, 5)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.followup.run import TendPull
+from bot.followup.run import FollowUpRun
 from bot.git.mirrors import Mirrors
 from bot.github.tokens import PERMISSIONS
 from bot.localhub import Exchange, LocalHub
@@ -14,7 +14,7 @@ from bot.localhub.rest.call import match
 from bot.localhub.rest.table import OPERATIONS
 from bot.localhub.tokens import LEVELS
 from bot.runs.config_check import check_config
-from bot.triggers.requests import Inspect
+from bot.triggers.requests import ConfigCheckRequest
 from bot.types import Mode
 from tests.e2e.single_run_harness import Office
 from tests.support.hub import ref_of
@@ -22,7 +22,7 @@ from tests.support.hub import ref_of
 
 def needs_of(exchange: Exchange) -> str:
     """What the hub asks of a token for this call: `issues:write`, or several parted by `|`."""
-    if exchange.door == "git":
+    if exchange.api == "git":
         return "contents:write" if "receive-pack" in exchange.path else "contents:read"
     found = match(OPERATIONS, exchange.method, exchange.path)
     assert found is not None
@@ -46,16 +46,18 @@ async def used(office: Office, hub: LocalHub, tmp_path: Path) -> set[str]:
     run = await office.do(await office.lease(repo, issue))
     assert run.pull_request is not None
     asked = await office.runs.create(
-        ref_of(repo), run.pull_request, asked_by="alice", delivery="t", mode=Mode.TEND
+        ref_of(repo), run.pull_request, asked_by="alice", delivery="t", mode=Mode.FOLLOW_UP
     )
     lease = await office.taken(asked.run_id)
-    tend = TendPull(office.settings, office.github, Mirrors(tmp_path / "mirrors"), office.workshop)
+    tend = FollowUpRun(office.settings, office.github, Mirrors(tmp_path / "mirrors"), office.runner)
     await lease.finish(await tend(lease.run, lease))
     files: dict[str, str | None] = {".capuchin.yml": "samples: 0\n"}
     await hub.commit(repo, "settings", files, "x", "bob")
     pull = await hub.open_pull(repo, "settings", "x", "bob")
-    wish = Inspect(repo=ref_of(repo), pull=pull.number, head=pull.head_sha, delivery="d")
-    await check_config(wish, office.github)
+    request = ConfigCheckRequest(
+        repo=ref_of(repo), pull=pull.number, head=pull.head_sha, delivery="d"
+    )
+    await check_config(request, office.github)
     assert len(repo.check_runs) == 2
     return {needs for exchange in hub.requests if (needs := needs_of(exchange))}
 

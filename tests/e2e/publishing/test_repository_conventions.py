@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.localhub import LocalHub, Repo
-from bot.repo_config.model import ConfigProblem, parse
+from bot.repo_config.model import ConfigProblem, parse_config
 from tests.e2e.single_run_harness import Office
 from tests.support.hub import ref_of
 from tests.support.snapshots import assert_snapshot
@@ -64,7 +64,7 @@ async def test_a_template_of_the_owner_stands_for_one_that_is_missing(
 async def test_what_people_see_of_a_filled_template(office: Office) -> None:
     repo = await published(office, **{".github/pull_request_template.md": TEMPLATE})
     body = repo.pulls[0].body or ""
-    run = await office.runs.last_readable(ref_of(repo), 1)
+    run = await office.runs.get_latest_readable(ref_of(repo), 1)
     assert run is not None
     assert_snapshot("filled_template", body.replace(run.id, "RUN"))
 
@@ -82,8 +82,8 @@ async def test_commits_are_signed_off_where_the_repository_demands_it(
     office: Office, files: dict[str, str], signed: bool
 ) -> None:
     repo = await published(office, **files)
-    for sha in (repo.pulls[0].head_sha, repo.git.commit(repo.pulls[0].head_sha).parents[0]):
-        message = repo.git.commit(sha).message
+    for sha in (repo.pulls[0].head_sha, repo.git.read_commit(repo.pulls[0].head_sha).parents[0]):
+        message = repo.git.read_commit(sha).message
         assert "\n\nCo-authored-by: alice <alice@users.noreply." in message
         assert ("\nSigned-off-by: capuchin[bot] <" in message) is signed
 
@@ -107,9 +107,9 @@ async def test_titles_are_as_the_history_has_them(
         await hub.commit(repo, "main", {"n.py": f"n = {number}\n"}, title, "alice")
     await office.do(await office.lease(repo, issue))
     (pull,) = repo.pulls
-    assert repo.commits(pull.head_ref)[:2] == expected
+    assert repo.list_commits(pull.head_ref)[:2] == expected
     assert pull.title == expected[0]
-    signed = "Signed-off-by: capuchin[bot]" in repo.git.commit(pull.head_sha).message
+    signed = "Signed-off-by: capuchin[bot]" in repo.git.read_commit(pull.head_sha).message
     assert signed is ("Signed-off-by" in titles[0])
 
 
@@ -131,6 +131,6 @@ async def test_labels_of_the_configuration_are_put_on(office: Office) -> None:
     ],
 )
 def test_a_mistake_in_these_settings_is_told(text: str, words: str) -> None:
-    found = parse(text)
+    found = parse_config(text)
     assert isinstance(found, ConfigProblem)
     assert words in found.message

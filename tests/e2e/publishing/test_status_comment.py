@@ -12,12 +12,12 @@ from redis.asyncio import Redis
 from bot.comments import status as comments
 from bot.localhub import Exchange, Issue, LocalHub, Repo
 from bot.queue.nudges import Nudges
-from bot.queue.position import Waiting
-from bot.runs.queue_notice import announce_with
-from bot.runs.status_comment import Status
+from bot.queue.position import QueueAnnouncer
+from bot.runs.queue_notice import build_announcer
+from bot.runs.status_comment import StatusComment
 from bot.storage.lease import Lease
 from bot.storage.progress import Progress
-from bot.types import Run, RunStatus, Wait, changed
+from bot.types import QueuePosition, Run, RunStatus, replace
 from pipeline.types import NoFix
 from tests.e2e.single_run_harness import Office
 from tests.support.data.publishing import a_run
@@ -45,12 +45,12 @@ class Edits:
 
 async def status_of(
     office: Office, repo: Repo, issue: Issue
-) -> tuple[Lease, Callable[[Lease], Status], Edits]:
+) -> tuple[Lease, Callable[[Lease], StatusComment], Edits]:
     edits = Edits()
     office.hub.on_exchange = edits.heard
     lease = await office.lease(repo, issue)
-    door = await office.stack.enter_async_context(office.github.repository(lease.run.repo))
-    return lease, lambda lease: Status(door, lease, every=EVERY), edits
+    door = await office.stack.enter_async_context(office.github.open_repository(lease.run.repo))
+    return lease, lambda lease: StatusComment(door, lease, every=EVERY), edits
 
 
 async def test_edits_are_apart_whichever_worker_makes_them_and_the_last_wins(
@@ -60,15 +60,15 @@ async def test_edits_are_apart_whichever_worker_makes_them_and_the_last_wins(
     async with office.stack:
         lease, status_with, edits = await status_of(office, repo, issue)
         first = status_with(lease)
-        run = changed(lease.run, comment_id=await first.begin(lease.run, marked(lease.run, "a")))
-        async with first.shown(run):
+        run = replace(lease.run, comment_id=await first.write(lease.run, marked(lease.run, "a")))
+        async with first.show_updates(run):
             for number in range(100):
-                first.say(Progress(doing=f"Step {number}."))
+                first.update(Progress(doing=f"Step {number}."))
             await edits.next()
             assert "Step 99." in issue.comments[0].body
-        await lease.give_back(run)
+        await lease.release(run)
         second = await office.taken(run.id)
-        assert await status_with(second).end(run, marked(run, "the end")) == run.comment_id
+        assert await status_with(second).write_final(run, marked(run, "the end")) == run.comment_id
     assert [comment.body for comment in issue.comments] == [marked(run, "the end")]
     assert len(edits.at) == 3
     assert min(b - a for a, b in zip(edits.at, edits.at[1:], strict=False)) >= EVERY - 0.001
@@ -81,15 +81,15 @@ async def test_a_comment_that_a_person_deletes_is_let_be_until_the_end(
     async with office.stack:
         lease, status_with, edits = await status_of(office, repo, issue)
         status = status_with(lease)
-        run = changed(lease.run, comment_id=await status.begin(lease.run, marked(lease.run, "a")))
+        run = replace(lease.run, comment_id=await status.write(lease.run, marked(lease.run, "a")))
         await hub.delete_comment(issue.comments[0], "alice")
-        async with status.shown(run):
-            status.say(Progress(doing="Going on."))
+        async with status.show_updates(run):
+            status.update(Progress(doing="Going on."))
             await edits.next()
-        assert await status.begin(run, marked(run, "another worker")) == run.comment_id
+        assert await status.write(run, marked(run, "another worker")) == run.comment_id
         assert issue.comments == []
-        ended = changed(run, comment_id=await status.end(run, marked(run, "the end")))
-        assert await status.end(ended, marked(run, "the end")) == ended.comment_id
+        ended = replace(run, comment_id=await status.write_final(run, marked(run, "the end")))
+        assert await status.write_final(ended, marked(run, "the end")) == ended.comment_id
     assert [comment.body for comment in issue.comments] == [marked(run, "the end")]
 
 
@@ -110,11 +110,11 @@ async def test_while_it_works_the_page_is_told_as_well(office: Office, redis: Re
     async with office.stack:
         lease, status_with, edits = await status_of(office, repo, issue)
         status = status_with(lease)
-        run = changed(lease.run, comment_id=await status.begin(lease.run, marked(lease.run, "a")))
-        async with status.shown(run):
-            status.say(Progress(doing="Going on.", files=3))
+        run = replace(lease.run, comment_id=await status.write(lease.run, marked(lease.run, "a")))
+        async with status.show_updates(run):
+            status.update(Progress(doing="Going on.", files=3))
             await edits.next()
-    kept = Progress.model_validate_json(await redis.get(office.runs.keys.told(run.id)))
+    kept = Progress.model_validate_json(await redis.get(office.runs.keys.progress_report(run.id)))
     assert (kept.doing, kept.files) == ("Going on.", 3)
 
 
@@ -128,30 +128,30 @@ async def queue(office: Office, count: int) -> tuple[Repo, list[Issue], list[str
     for each in issues:
         lease = await office.lease_by(repo, each, f"queue{each.number}")
         ids.append(lease.run.id)
-        await lease.give_back(changed(lease.run, created_at=a_run().created_at))
+        await lease.release(replace(lease.run, created_at=a_run().created_at))
     return repo, issues, ids
 
 
-def waiting(office: Office) -> Waiting:
-    announce = announce_with(office.github, office.settings)
-    return Waiting(office.runs, Nudges(office.runs.redis, office.runs.keys), announce)
+def waiting(office: Office) -> QueueAnnouncer:
+    announce = build_announcer(office.github, office.settings)
+    return QueueAnnouncer(office.runs, Nudges(office.runs.redis, office.runs.keys), announce)
 
 
 async def test_those_who_wait_are_told_their_place_and_when_it_is_their_turn(
     office: Office,
 ) -> None:
     _, issues, ids = await queue(office, 2)
-    await waiting(office).tell()
+    await waiting(office).announce()
     bodies = [issue.comments[0].body for issue in issues]
     assert sorted(body.partition("\n")[0] for body in bodies) == [
         "I will look into this, as @alice asked. It waits its turn: it is next.",
         "I will look into this, as @alice asked. It waits its turn: one run is before it.",
     ]
-    await office.runs.redis.lpush(office.runs.keys.seconds, 600, 1200, 90_000)  # pyright: ignore[reportGeneralTypeIssues] - typed as maybe sync
+    await office.runs.redis.lpush(office.runs.keys.durations, 600, 1200, 90_000)  # pyright: ignore[reportGeneralTypeIssues] - typed as maybe sync
     first = next(n for n, body in enumerate(bodies) if "it is next" in body)
     lease = await office.taken(ids[first])
     await office.do(lease)
-    await waiting(office).tell()
+    await waiting(office).announce()
     assert len(issues[1 - first].comments) == 1
     assert "It waits its turn: it is next. I expect to begin in about 10 minutes." in (
         issues[1 - first].comments[0].body
@@ -160,19 +160,19 @@ async def test_those_who_wait_are_told_their_place_and_when_it_is_their_turn(
 
 async def test_a_place_that_has_not_changed_is_not_told_again(office: Office) -> None:
     _, issues, _ = await queue(office, 1)
-    await waiting(office).tell()
+    await waiting(office).announce()
     effects = len(office.effects)
-    await waiting(office).tell()
+    await waiting(office).announce()
     assert len(office.effects) == effects
     assert len(issues[0].comments) == 1
 
 
 async def test_a_run_that_waited_goes_on_in_its_comment(office: Office) -> None:
     _, issues, ids = await queue(office, 1)
-    await waiting(office).tell()
-    office.workshop.answer = NoFix(reason="no edit")
+    await waiting(office).announce()
+    office.runner.answer = NoFix(reason="no edit")
     run = await office.do(await office.taken(ids[0]))
-    assert (run.status, run.place) == (RunStatus.NO_FIX, 0)
+    assert (run.status, run.queue_position) == (RunStatus.NO_FIX, 0)
     assert [c.body.partition(":")[0] for c in issues[0].comments] == [
         "I did not find a fix that I can stand behind"
     ]
@@ -181,14 +181,14 @@ async def test_a_run_that_waited_goes_on_in_its_comment(office: Office) -> None:
 async def test_who_may_not_ask_is_not_told_a_place(office: Office) -> None:
     repo, issues, _ = await queue(office, 1)
     repo.grant("alice", "read")
-    await waiting(office).tell()
+    await waiting(office).announce()
     assert all("waits its turn" not in comment.body for comment in issues[0].comments)
 
 
 async def test_a_run_that_somebody_has_begun_is_not_told_a_place(office: Office) -> None:
     _, issues, ids = await queue(office, 1)
     await office.taken(ids[0])
-    await waiting(office).tell()
+    await waiting(office).announce()
     assert issues[0].comments == []
 
 
@@ -196,11 +196,11 @@ async def test_a_github_that_is_away_leaves_the_queue_as_it_is(
     office: Office, hub: LocalHub
 ) -> None:
     repo, issues, ids = await queue(office, 1)
-    hub.rate_limit(0, 600)
-    await waiting(office).tell()
-    run = await office.runs.last(ref_of(repo), issues[0].number)
+    hub.limit_rate(0, 600)
+    await waiting(office).announce()
+    run = await office.runs.get_latest(ref_of(repo), issues[0].number)
     assert run is not None
-    assert (run.id, run.place, run.status) == (ids[0], 0, RunStatus.QUEUED)
+    assert (run.id, run.queue_position, run.status) == (ids[0], 0, RunStatus.QUEUED)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,9 @@ async def test_a_github_that_is_away_leaves_the_queue_as_it_is(
     [(None, "next."), (30, "within two"), (600, "about 10 minutes"), (9000, "about 2 hours")],
 )
 def test_the_expected_time_is_as_rough_as_it_is_known(seconds: float | None, said: str) -> None:
-    assert said in comments.queued(a_run(), Wait(place=1, seconds=seconds))
+    assert said in comments.render_queued(
+        a_run(), QueuePosition(position=1, expected_seconds=seconds)
+    )
 
 
 def marked(run: Run, text: str) -> str:

@@ -10,12 +10,12 @@ import pytest
 from redis.asyncio import Redis
 
 from bot.localhub import Issue, LocalHub, Repo
-from bot.runner.types import Job, Say
+from bot.runner.types import Job, OnProgress
 from bot.solve_issue import SolveIssue
 from bot.storage.checkpoints import RedisStore
-from bot.storage.pulls import Records
+from bot.storage.pulls import PullRecords
 from bot.types import Mode, RunStatus
-from pipeline.solve import OUTCOME_KEY, Solved
+from pipeline.solve import OUTCOME_KEY, SolveResult
 from sandbox.base import NO_ENV, Execution, Sandbox
 from tests.e2e.single_run_harness import Decided, Office
 from tests.support.data.publishing import PASSES, a_selection
@@ -50,17 +50,19 @@ class Passing:
 
 class Open(Decided):
     @asynccontextmanager
-    async def sandboxed(self, job: Job, say: Say) -> AsyncGenerator[tuple[str, Sandbox]]:
+    async def open_sandbox(
+        self, job: Job, on_progress: OnProgress
+    ) -> AsyncGenerator[tuple[str, Sandbox]]:
         self.jobs.append(job)
-        say("Preparing the environment.")
+        on_progress("Preparing the environment.")
         yield "image", Passing()
 
 
 @pytest.fixture
 def office(hub: LocalHub, redis: Redis, redis_prefix: str, tmp_path: Path) -> Office:
     office = Office(hub, redis, redis_prefix, tmp_path / "data")
-    office.workshop = Open(office.settings)
-    office.work = SolveIssue(office.settings, office.github, office.work.mirrors, office.workshop)
+    office.runner = Open(office.settings)
+    office.work = SolveIssue(office.settings, office.github, office.work.mirrors, office.runner)
     return office
 
 
@@ -71,14 +73,14 @@ async def opened(office: Office) -> tuple[Repo, Issue, str]:
     run = await office.do(lease)
     assert run.status is RunStatus.OPENED_PULL_REQUEST
     store = RedisStore(office.runs.redis, office.runs.keys, run.id)
-    await store.save(OUTCOME_KEY, Solved(result=a_selection()))
+    await store.save(OUTCOME_KEY, SolveResult(result=a_selection()))
     return repo, issue, run.id
 
 
 async def use(office: Office, repo: Repo, issue: Issue, source: str, delivery: str) -> str:
     asked = await office.runs.create(
         ref_of(repo), issue.number, asked_by="alice", delivery=delivery, mode=Mode.USE,
-        candidate=2, published=source,
+        candidate=2, published_run=source,
     )  # fmt: skip
     return asked.run_id
 
@@ -96,15 +98,15 @@ async def test_a_worker_that_dies_leaves_one_swap(office: Office, effect: int) -
     lease = await office.die_after(effect, lease)
     run = await office.do(lease)
     assert (run.status, run.pull_request) == (RunStatus.SWAPPED, pull.number)
-    assert repo.file_at(pull.head_sha, "shop.py") == "def total(a, b):\n    return b + a\n"
-    assert repo.file_at(pull.head_sha, "tests/test_total.py") is not None
+    assert repo.read_file(pull.head_sha, "shop.py") == "def total(a, b):\n    return b + a\n"
+    assert repo.read_file(pull.head_sha, "tests/test_total.py") is not None
     two = [commit.message.split("\n")[0] for commit in repo.git.log(pull.head_sha, without=before)]
     assert two == ["Make total() add", "Take back the edit, as @alice asked"]
-    assert (len(repo.pulls), len(repo.branches())) == (1, 2)
-    records = Records(office.runs.redis, office.runs.keys)
+    assert (len(repo.pulls), len(repo.list_branches())) == (1, 2)
+    records = PullRecords(office.runs.redis, office.runs.keys)
     record = await records.get(ref_of(repo), pull.number)
     assert record is not None
-    assert (record.head, record.about_to_push) == (pull.head_sha, "")
+    assert (record.head, record.pending_head) == (pull.head_sha, "")
     assert len([c for c in issue.comments if "holds edit 1 now" in c.body]) == 1
 
 

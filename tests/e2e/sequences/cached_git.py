@@ -32,15 +32,15 @@ class QuickRepo(GitRepo):
         return rev if rev in self._commits else super().resolve(rev)
 
     def kind(self, sha: str) -> str | None:
-        return "commit" if sha in self._commits else super().kind(sha)
+        return "commit" if sha in self._commits else super().object_kind(sha)
 
     def commit(self, sha: str) -> Commit:
         if sha not in self._commits:
-            self._commits[sha] = super().commit(sha)
+            self._commits[sha] = super().read_commit(sha)
         return self._commits[sha]
 
     def entries(self, tree: str, *, recursive: bool = False) -> list[Entry]:
         key = tree, recursive
         if key not in self._entries:
-            self._entries[key] = super().entries(tree, recursive=recursive)
+            self._entries[key] = super().list_entries(tree, recursive=recursive)
         return self._entries[key]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from bot.runner.types import Job, Outcome, Planned, Say
+from bot.runner.types import Job, OnProgress, Outcome, PlanOutcome
 from bot.settings import Settings
-from bot.storage.draining import Steps
+from bot.storage.draining import InFlightWork
 from pipeline.store import Store
 from pipeline.types import NoFix, Selection
 from tests.e2e.held_harness import PLAN
@@ -22,14 +22,18 @@ class Gated(Decided):
         self.gates: dict[str, asyncio.Event] = {}
         self.came = asyncio.Event()
 
-    async def solve(self, job: Job, store: Store, *, steps: Steps, say: Say) -> Outcome:
+    async def solve(
+        self, job: Job, store: Store, *, in_flight: InFlightWork, on_progress: OnProgress
+    ) -> Outcome:
         await self._passed(job)
         assert isinstance(self.answer, Selection | NoFix)
         return Outcome(self.answer, ACCOUNTS)
 
-    async def plan(self, job: Job, store: Store, *, steps: Steps, say: Say) -> Planned | Outcome:
+    async def plan(
+        self, job: Job, store: Store, *, in_flight: InFlightWork, on_progress: OnProgress
+    ) -> PlanOutcome | Outcome:
         await self._passed(job)
-        return Planned(PLAN, ACCOUNTS)
+        return PlanOutcome(PLAN, ACCOUNTS)
 
     async def _passed(self, job: Job) -> None:
         gate = self.gates[job.run_id] = asyncio.Event()

@@ -19,21 +19,21 @@ from starlette.requests import Request
 from bot.git.mirrors import Checkout, Mirrors
 from bot.git.remote import Remote
 from bot.github.app import GitHubApp
-from bot.github.http import Wire
+from bot.github.http import GitHubClient
 from bot.localhub import LocalHub
-from bot.localhub.graphql import GraphQLDoor
-from bot.localhub.rest.router import PREFIX, RestDoor
+from bot.localhub.graphql import GraphQLRouter
+from bot.localhub.rest.router import PREFIX, RestRouter
 from bot.settings import Settings
 
 ASKED: Final = httpx.Request("GET", "http://hub")
 
 
 class Direct:
-    """What of githubkit's client a `Wire` uses."""
+    """What of githubkit's client a `ResponseEncoder` uses."""
 
     def __init__(self, hub: LocalHub) -> None:
-        self._rest = RestDoor(hub)
-        self._graphql = GraphQLDoor(hub)
+        self._rest = RestRouter(hub)
+        self._graphql = GraphQLRouter(hub)
 
     async def __aenter__(self) -> Direct:
         return self
@@ -68,7 +68,7 @@ class Direct:
             return {"type": "http.request", "body": body, "more_body": False}
 
         door = self._rest if rest else self._graphql
-        said = await door.answer(Request(scope, receive))
+        said = await door.handle(Request(scope, receive))
         answer = httpx.Response(
             said.status_code, headers=said.raw_headers, content=bytes(said.body), request=ASKED
         )
@@ -86,10 +86,10 @@ class NearApp(GitHubApp):
         super().__init__(settings, pause=0.0)
         self._direct = Direct(hub)
 
-    def _wire(self) -> Wire:
-        wire = Wire(self._url, pause=0.0)
-        wire._github = self._direct  # pyright: ignore[reportAttributeAccessIssue, reportPrivateUsage]
-        return wire
+    def _open_client(self) -> GitHubClient:
+        client = GitHubClient(self._url, pause=0.0)
+        client._github = self._direct  # pyright: ignore[reportAttributeAccessIssue, reportPrivateUsage]
+        return client
 
 
 class KeptMirrors(Mirrors):

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from bot.localhub import Issue
 from bot.localhub.actions.pulls import mark_ready
-from bot.localhub.ci import ci, report
+from bot.localhub.ci import report_check, report_status
 from bot.localhub.state import Pull, now
 from tests.e2e.sequences.history import History, Labelled, Reviewed, Said, Told
 from tests.e2e.sequences.plan import Act
@@ -165,7 +165,7 @@ class People:
         if pull is None:
             return
         mark_ready(self.hub, pull, self.hub.add_user("bob"))
-        if not self.hub.facts(pull).mergeable:
+        if not self.hub.pull_facts(pull).mergeable:
             return
         await self.hub.merge(pull, "bob")
         self.world.merged.add(pull.repo.full_name)
@@ -182,6 +182,6 @@ class People:
     async def ci(self, act: Act) -> None:
         pull = picked(self.world.pulls, act)
         if pull is not None and act.pick % 2:
-            await ci(self.hub, pull, "failure" if act.pick % 3 == 0 else "success")
+            await report_check(self.hub, pull, "failure" if act.pick % 3 == 0 else "success")
         elif pull is not None:
-            await report(self.hub, pull, "failure" if act.pick % 3 == 0 else "success")
+            await report_status(self.hub, pull, "failure" if act.pick % 3 == 0 else "success")

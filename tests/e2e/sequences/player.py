@@ -51,7 +51,7 @@ class Player(People):
 
     async def _active(self) -> bool:
         world = self.world
-        return bool(world.pending or await world.runs.active() or await world.inbox.waiting())
+        return bool(world.pending or await world.runs.list_active() or await world.inbox.count())
 
     async def _everything(self) -> None:
         world = self.world
@@ -61,7 +61,7 @@ class Player(People):
         for run_id in list(world.workers.at_work):
             if run_id in world.workers.at_work:
                 await world.workers.finish(run_id)
-        for _ in range(await world.inbox.waiting()):
+        for _ in range(await world.inbox.count()):
             await world.command()
         for run in await world.workers.idle():
             await world.workers.begin(run)
@@ -107,7 +107,7 @@ class Player(People):
         self.hub.faults.down = False
 
     async def github_limits(self, act: Act) -> None:
-        self.hub.rate_limit(act.pick, TEN_MINUTES, secondary=act.pick % 2 == 0)
+        self.hub.limit_rate(act.pick, TEN_MINUTES, secondary=act.pick % 2 == 0)
 
     # Workers
 

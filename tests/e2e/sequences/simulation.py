@@ -18,25 +18,25 @@ import httpx
 import time_machine
 from redis.asyncio import Redis
 
-from bot.commands.dispatch import VERBS, Desk
+from bot.commands.dispatch import VERBS, CommandDispatcher
 from bot.errors import TryLater
 from bot.github.models import Cursor
 from bot.localhub import Issue, LocalHub, Repo
 from bot.localhub.faults import Faults, RateLimit
 from bot.localhub.state import Pull
 from bot.localhub.webhooks import Delivery
-from bot.queue.consumer import Clerk, Office
-from bot.queue.inbox import Inbox, Item
-from bot.queue.missed_webhooks import find_labelled
+from bot.queue.consumer import RequestConsumer, RunQueue
+from bot.queue.inbox import Inbox, QueuedRequest
+from bot.queue.missed_webhooks import find_missed_events
 from bot.queue.nudges import Nudges
 from bot.queue.sweep import Sweep
 from bot.server.app import create_app
 from bot.settings import Settings
 from bot.storage.client import Outage
 from bot.storage.cursors import Cursors
-from bot.storage.pulls import Records
+from bot.storage.pulls import PullRecords
 from bot.storage.runs import Runs
-from bot.triggers.decide import Names
+from bot.triggers.decide import BotNames
 from bot.types import Run, now
 from pipeline.types import NoFix
 from tests.e2e.sequences.cached_git import QuickRepo
@@ -65,23 +65,23 @@ class World:
         self.redis = redis
         self.runs = Runs(redis, settings.redis_prefix)
         self.inbox = Inbox(redis, self.runs.keys)
-        self.workshop = Gated(settings)
+        self.runner = Gated(settings)
         self.github = NearApp(settings, hub)
         self.mirrors = KeptMirrors(data)
         self.bugs = Bugs()
         self.death = Death()
         self.workers = Workers(
-            settings, self.runs, self.github, self.mirrors, self.workshop, self.death
+            settings, self.runs, self.github, self.mirrors, self.runner, self.death
         )
         nudges = Nudges(redis, self.runs.keys)
-        self.office = Office(self.runs, nudges)
+        self.office = RunQueue(self.runs, nudges)
         outage = Outage()
-        desk = Desk(settings, self.github, VERBS)
-        self.clerk = Clerk(self.inbox, self.office, desk, settings, outage)
+        desk = CommandDispatcher(settings, self.github, VERBS)
+        self.clerk = RequestConsumer(self.inbox, self.office, desk, settings, outage)
         self._sweep = Sweep(self.runs, nudges, settings, None, None, None, outage)
-        self.records = Records(redis, self.runs.keys)
+        self.records = PullRecords(redis, self.runs.keys)
         self.repos = [self._shop(name) for name in REPOS]
-        self._seeds = [repo.git.refs()["heads/main"] for repo in self.repos]
+        self._seeds = [repo.git.list_refs()["heads/main"] for repo in self.repos]
         self.issues: list[Issue] = []
         self.merged: set[str] = set()
         """Repositories whose default branch has moved."""
@@ -143,8 +143,8 @@ class World:
         self.workers.faults.clear()
         self.bugs.found.clear()
         await self._forgotten()
-        no_fix = NoFix(reason="no reproduction", learnt=())
-        self.workshop.answer = a_selection() if fixes else no_fix
+        no_fix = NoFix(reason="no reproduction", details=())
+        self.runner.answer = a_selection() if fixes else no_fix
         self.issues = [
             await self.hub.open_issue(
                 self.repos[each % len(self.repos)], "total() subtracts", "Add.", author="bob"
@@ -159,13 +159,13 @@ class World:
         await self.redis.delete(keys.ended, keys.pulls_due)
         for repo, seed in zip(self.repos, self._seeds, strict=True):
             if repo.installation is None:
-                self.hub.select(repo)
+                self.hub.add_to_installation(repo)
                 await self._caught_up(repo)
             await self.redis.delete(keys.pulls(ref_of(repo)))
             for pull in repo.pulls:
                 pull.state = "closed"
             if repo.full_name in self.merged:
-                repo.git.point("refs/heads/main", seed)
+                repo.git.set_ref("refs/heads/main", seed)
         if self.merged:
             self.mirrors.moved()
         self.merged.clear()
@@ -217,8 +217,8 @@ class World:
 
     async def command(self, dies_after: int | None = None) -> None:
         """Carry out the command whose turn it is, as far as its clerk lives."""
-        for order in await self.redis.zrange(self.runs.keys.orders, 0, -1):
-            await self.redis.zadd(self.runs.keys.orders, {order: 0}, xx=True)
+        for order in await self.redis.zrange(self.runs.keys.requests, 0, -1):
+            await self.redis.zadd(self.runs.keys.requests, {order: 0}, xx=True)
         item = await self.inbox.take()
         if item is not None:
             await self._carried_out(item, dies_after)
@@ -227,22 +227,22 @@ class World:
     async def sweep(self) -> None:
         """Look for what no webhook told."""
         with suppress(TryLater):  # as the worker does; the next look finds the rest
-            await self._sweep.look(self._find)
+            await self._sweep.recover(self._find)
         await self.workers.stopped()
 
     async def look_after(self) -> None:
         """The time has come for all our pull requests to be looked after."""
         for member in await self.redis.zrange(self.runs.keys.pulls_due, 0, -1):
             await self.redis.zadd(self.runs.keys.pulls_due, {member: 0})
-        await self._sweep.look_after()
+        await self._sweep.start_follow_ups()
 
-    async def _carried_out(self, item: Item, dies_after: int | None) -> None:
-        task = asyncio.create_task(self.clerk.do(item))
+    async def _carried_out(self, item: QueuedRequest, dies_after: int | None) -> None:
+        task = asyncio.create_task(self.clerk.handle(item))
         with self.death.after(dies_after or 0, task.cancel):  # 0: never
             await asyncio.wait([task])
 
     def _find(self, cursors: Cursors):
-        return find_labelled(self.github, Names.of(self.settings), cursors)
+        return find_missed_events(self.github, BotNames.of(self.settings), cursors)
 
     async def ended(self) -> list[Run]:
         """The runs of this sequence that are over, by when they were asked for."""

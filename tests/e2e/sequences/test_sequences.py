@@ -114,7 +114,7 @@ async def test_the_model_sees_what_is_done_twice_and_what_is_forgotten(stage: St
 async def test_the_model_sees_a_bug_that_the_bot_rode_out(stage: Stage) -> None:
     async with stage.world() as world:
         await world.fresh(fixes=True)
-        world.workshop.answer = ValueError("of a kind that nobody thought of")
+        world.runner.answer = ValueError("of a kind that nobody thought of")
         player = Player(world)
         await player.label(label())
         await player.rest()

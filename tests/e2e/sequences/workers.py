@@ -6,10 +6,10 @@ import asyncio
 from typing import Final, NamedTuple
 from uuid import uuid4
 
-from bot.followup.run import TendPull, by_mode
+from bot.followup.run import FollowUpRun, dispatch_by_mode
 from bot.git.mirrors import Mirrors
 from bot.github.app import GitHubApp
-from bot.queue.attempt import Attempt, Stopping
+from bot.queue.attempt import RunAttempt, StopHandler
 from bot.settings import Settings
 from bot.solve_issue import SolveIssue
 from bot.storage.lease import Lease
@@ -45,7 +45,7 @@ class Workers:
         runs: Runs,
         github: GitHubApp,
         mirrors: Mirrors,
-        workshop: Gated,
+        runner: Gated,
         death: Death,
     ) -> None:
         self.at_work: dict[str, AtWork] = {}
@@ -53,18 +53,20 @@ class Workers:
         """What was seen on the way and must not be."""
         self._settings = settings
         self._runs = runs
-        self._workshop = workshop
+        self._runner = runner
         self._death = death
-        solve = SolveIssue(settings, github, mirrors, workshop)
-        tend = TendPull(settings, github, mirrors, workshop)
-        self._work = by_mode(solve, tend)
-        self._give_up = by_mode(solve.give_up, tend.give_up)
-        ending = solve.ending
-        self._stopping = Stopping(ending.holds, by_mode(ending.stopped, tend.give_up))
+        solve = SolveIssue(settings, github, mirrors, runner)
+        tend = FollowUpRun(settings, github, mirrors, runner)
+        self._work = dispatch_by_mode(solve, tend)
+        self._give_up = dispatch_by_mode(solve.give_up, tend.give_up)
+        ending = solve.finisher
+        self._stopping = StopHandler(
+            ending.is_still_valid, dispatch_by_mode(ending.report_stop, tend.give_up)
+        )
 
     async def idle(self) -> list[Run]:
         """The runs that nobody has taken up, by when they were asked for."""
-        return sorted([run async for run in self._runs.idle()], key=lambda run: run.created_at)
+        return sorted([run async for run in self._runs.list_idle()], key=lambda run: run.created_at)
 
     async def begin(self, run: Run) -> None:
         """A worker takes the run up; it works until the pipeline is to answer."""
@@ -85,8 +87,8 @@ class Workers:
 
     async def finish(self, run_id: str) -> None:
         """The pipeline answers; the worker ends."""
-        if run_id in self._workshop.gates:  # else it is on its way out already
-            self._workshop.gates[run_id].set()
+        if run_id in self._runner.gates:  # else it is on its way out already
+            self._runner.gates[run_id].set()
         await self._ended(run_id)
 
     async def kill(self, run_id: str) -> None:
@@ -103,9 +105,9 @@ class Workers:
     async def stopped(self) -> None:
         """What was asked to stop has heard of it."""
         for run_id, at_work in list(self.at_work.items()):
-            if at_work.lease.run.told:  # too late for it
+            if at_work.lease.run.end_reported:  # too late for it
                 continue
-            while not at_work.task.done() and await self._runs.stop_of(run_id):
+            while not at_work.task.done() and await self._runs.get_stop(run_id):
                 await asyncio.sleep(0.005)
             if at_work.task.done():
                 await self._ended(run_id)
@@ -117,23 +119,23 @@ class Workers:
         others = [each.lease.run for each in self.at_work.values()]
         if any((o.repo, o.issue) == (run.repo, run.issue) for o in others):
             self.faults.append(f"two runs of #{run.issue} at once")
-        attempt = Attempt(
+        attempt = RunAttempt(
             lease,
             self._runs,
-            work=self._work,
+            handle=self._work,
             give_up=self._give_up,
             patience_seconds=self._settings.patience_seconds,
-            stopping=self._stopping,
-            ask_seconds=ASK_SECONDS,
+            stop_handler=self._stopping,
+            poll_seconds=ASK_SECONDS,
         )
-        self._workshop.came.clear()
-        self.at_work[run.id] = AtWork(lease, asyncio.create_task(attempt.go()))
+        self._runner.came.clear()
+        self.at_work[run.id] = AtWork(lease, asyncio.create_task(attempt.run()))
         return self.at_work[run.id]
 
     async def _until_quiet(self, run_id: str) -> None:
         """The worker waits for the pipeline, or has ended."""
         task = self.at_work[run_id].task
-        came = asyncio.create_task(self._workshop.came.wait())
+        came = asyncio.create_task(self._runner.came.wait())
         await asyncio.wait([task, came], return_when=asyncio.FIRST_COMPLETED)
         came.cancel()
         if task.done():

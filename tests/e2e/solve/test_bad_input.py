@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.localhub import Issue, Repo
-from bot.recorded.recording import Answer
+from bot.recorded.recording import RecordedAnswer
 from bot.types import Failure, Run, RunStatus
 from tests.e2e import shop
 from tests.e2e.conftest import Standing
@@ -17,7 +17,7 @@ def assert_told(repo: Repo, issue: Issue, run: Run, words: str) -> None:
     """One comment with these words; the run's record is kept; nothing half made is left."""
     assert [words in comment.body for comment in issue.comments] == [True]
     assert run.status.final
-    assert (repo.branches() in ([], ["main"]), repo.pulls) == (True, [])
+    assert (repo.list_branches() in ([], ["main"]), repo.pulls) == (True, [])
     assert [reaction.content for reaction in issue.reactions] == ["confused"]
     assert issue.labels == []
 
@@ -28,7 +28,7 @@ async def test_an_issue_closed_before_the_run(bot: BotHarness) -> None:
     await bot.hub.close_issue(issue, "alice")
     run = await bot.solved(issue)
     assert run.status is RunStatus.STOPPED
-    assert (repo.branches(), repo.pulls) == (["main"], [])
+    assert (repo.list_branches(), repo.pulls) == (["main"], [])
 
 
 async def test_an_issue_deleted_before_the_run(bot: BotHarness) -> None:
@@ -37,7 +37,7 @@ async def test_an_issue_deleted_before_the_run(bot: BotHarness) -> None:
     await bot.hub.delete_issue(issue, "alice")
     run = await bot.solved(issue)
     assert run.status is RunStatus.STOPPED
-    assert (repo.branches(), repo.pulls, issue.comments) == (["main"], [], [])
+    assert (repo.list_branches(), repo.pulls, issue.comments) == (["main"], [], [])
 
 
 async def test_a_label_by_someone_who_may_not_write(bot: BotHarness) -> None:
@@ -49,7 +49,7 @@ async def test_a_label_by_someone_who_may_not_write(bot: BotHarness) -> None:
         run = await bot.solved(issue)
         assert run.status is RunStatus.REFUSED
     assert [comment.body.partition(".")[0] for comment in issue.comments] == ["Thank you, @tina"]
-    assert (repo.branches(), issue.reactions, issue.labels) == (["main"], [], [])
+    assert (repo.list_branches(), issue.reactions, issue.labels) == (["main"], [], [])
 
 
 async def test_a_repository_that_is_gone(bot: BotHarness) -> None:
@@ -80,7 +80,9 @@ async def test_a_repository_without_python(bot: BotHarness) -> None:
 
 
 async def test_a_model_that_is_overloaded_for_a_moment(standing: Standing) -> None:
-    overloaded = Answer(call="ranking/0", status=529, times=3, reply="<ranking>\nx.py\n</ranking>")
+    overloaded = RecordedAnswer(
+        call="ranking/0", status=529, times=3, reply="<ranking>\nx.py\n</ranking>"
+    )
     async with standing(shop.answers(overloaded)) as bot:
         issue = await bot.open_issue(bot.add_repo())
         run = await bot.solved(issue)
@@ -88,7 +90,7 @@ async def test_a_model_that_is_overloaded_for_a_moment(standing: Standing) -> No
 
 
 async def test_a_model_that_does_not_take_our_key(standing: Standing) -> None:
-    async with standing(shop.answers(Answer(call="*", status=401))) as bot:
+    async with standing(shop.answers(RecordedAnswer(call="*", status=401))) as bot:
         repo = bot.add_repo()
         issue = await bot.open_issue(repo)
         run = await bot.solved(issue)
@@ -107,7 +109,7 @@ async def test_a_model_that_cannot_be_reached(standing: Standing) -> None:
 
 
 async def test_a_model_that_answers_nonsense_to_the_end(standing: Standing) -> None:
-    nonsense = Answer(call="testing", reply="Colourless green ideas sleep furiously.")
+    nonsense = RecordedAnswer(call="testing", reply="Colourless green ideas sleep furiously.")
     async with standing(shop.answers(nonsense)) as bot:
         repo = bot.add_repo()
         issue = await bot.open_issue(repo)
@@ -129,7 +131,7 @@ async def test_docker_is_down(standing: Standing) -> None:
     "path", ["../../etc/cron.d/x", "/etc/x", ".git/hooks/post-commit", ".github/workflows/ci.yml"]
 )
 async def test_an_edit_that_leaves_the_repository(standing: Standing, path: str) -> None:
-    escape = Answer(call="editing", reply=shop.edit("x = 1", path=path, before=""))
+    escape = RecordedAnswer(call="editing", reply=shop.edit("x = 1", path=path, before=""))
     async with standing(shop.answers(escape)) as bot:
         repo = bot.add_repo()
         issue = await bot.open_issue(repo)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.localhub import Issue, Repo
-from bot.recorded.recording import Answer
+from bot.recorded.recording import RecordedAnswer
 from bot.types import Run, RunStatus
 from tests.e2e import shop
 from tests.e2e.conftest import Standing
@@ -14,7 +14,7 @@ LONG = f"Let me think. {'so ' * 8_000}\n"
 """Some 6000 tokens: 9 cents at the price of the recorded model, of which no call takes two."""
 DAY = "Today's ceiling for this repository (it begins anew at 00:00 UTC) is reached"
 OPERATOR = "The operator's ceiling for today (it begins anew at 00:00 UTC) is reached"
-DEAR = shop.answers(Answer(call="testing", turn=0, reply=LONG + shop.SCRIPT))
+DEAR = shop.answers(RecordedAnswer(call="testing", turn=0, reply=LONG + shop.SCRIPT))
 
 
 def files(budget: str = "") -> dict[str, str]:
@@ -30,7 +30,7 @@ def assert_ended(repo: Repo, issue: Issue, run: Run, ceiling: str, spent: str) -
     assert f"{ceiling}: {spent} are spent." in comment.body, comment.body
     assert "a ceiling on what may be spent was reached" in comment.body
     assert (f"${run.dollars:.2f} at list prices" in comment.body) is (run.dollars > 0)
-    assert repo.branches() == ["main"]
+    assert repo.list_branches() == ["main"]
     assert (repo.pulls, issue.labels) == ([], [])
     assert [reaction.content for reaction in issue.reactions] == ["confused"]
 
@@ -57,8 +57,8 @@ async def test_a_run_that_reaches_a_ceiling_ends_and_says_what_it_spent(
 async def test_a_run_that_reaches_its_ceiling_opens_the_edit_it_has_if_that_is_good_enough(
     standing: Standing,
 ) -> None:
-    approved = Answer(call="editing", turn=1, reply=LONG + shop.APPROVED)
-    right = Answer(call="editing", turn=0, reply=shop.RIGHT)
+    approved = RecordedAnswer(call="editing", turn=1, reply=LONG + shop.APPROVED)
+    right = RecordedAnswer(call="editing", turn=0, reply=shop.RIGHT)
     async with standing(shop.answers(right, approved)) as bot:
         repo = bot.add_repo(files=files("budget: {run: 0.2}"))
         run = await bot.solved(await bot.open_issue(repo))
@@ -78,7 +78,7 @@ async def test_a_run_that_reaches_its_ceiling_opens_the_edit_it_has_if_that_is_g
 async def test_what_earlier_runs_of_the_day_spent_counts_for_the_days_ceilings(
     standing: Standing, settings: dict[str, float], budget: str, ceiling: str, second: str
 ) -> None:
-    right = Answer(call="editing", turn=0, reply=shop.RIGHT)
+    right = RecordedAnswer(call="editing", turn=0, reply=shop.RIGHT)
     async with standing(shop.answers(right, *DEAR.answers[:1]), **settings) as bot:
         repo = bot.add_repo(files=files(budget))
         first = await bot.solved(await bot.open_issue(repo))

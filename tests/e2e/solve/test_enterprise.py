@@ -53,7 +53,7 @@ async def test_an_issue_of_an_enterprise_server_becomes_a_pull_request(
         assert author.email.endswith(f"@users.noreply.{HOST}")
     hooks = [delivery.headers["X-GitHub-Enterprise-Host"] for delivery in hub.deliveries]
     assert set(hooks) == {HOST}
-    rest = [exchange for exchange in hub.requests if exchange.door == "rest"]
+    rest = [exchange for exchange in hub.requests if exchange.api == "rest"]
     assert {exchange.headers["x-github-api-version"] for exchange in rest} == {"2022-11-28"}
     assert {exchange.headers["host"].partition(":")[0] for exchange in hub.requests} == {HOST}
     assert all(b"github.com" not in exchange.body for exchange in rest)

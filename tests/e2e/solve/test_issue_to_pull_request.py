@@ -15,14 +15,14 @@ async def test_a_labelled_issue_becomes_a_pull_request(bot: BotHarness) -> None:
     assert run.status is RunStatus.OPENED_PULL_REQUEST, run
     branch, body = bot.only_pull_request(repo)
     assert branch == BRANCH
-    assert repo.commits(branch) == [
+    assert repo.list_commits(branch) == [
         "Make total() add",
         "Add a failing test for #1",
         "Initial commit",
     ]
-    assert "return a + b" in (repo.file_at(branch, "shop/till.py") or "")
+    assert "return a + b" in (repo.read_file(branch, "shop/till.py") or "")
     red = repo.git.log(branch)[1].sha
-    assert "return a - b" in (repo.file_at(red, "shop/till.py") or "")
+    assert "return a - b" in (repo.read_file(red, "shop/till.py") or "")
     assert "\n\nFixes #1\n\n" in body
     assert "recorded answers" in body
     assert (

@@ -9,7 +9,7 @@ import docker
 import pytest
 
 from bot.cli import local_run
-from bot.runner.sandbox import engine_of
+from bot.runner.sandbox import build_engine
 from bot.settings import Settings
 from bot.types import Failure
 from tests.e2e import shop
@@ -17,7 +17,7 @@ from tests.e2e.cli.test_fix import Desk, desk
 from tests.e2e.conftest import Standing
 from tests.e2e.harness import host_certificates
 from tests.support.docker import make_tree
-from tests.support.second_python import root_with_it
+from tests.support.second_python import build_root_image
 
 __all__ = ["desk"]
 
@@ -32,7 +32,7 @@ def asks_for(bound: str) -> dict[str, str]:
 async def test_a_repository_gets_the_interpreter_of_the_image_that_it_asks_for(
     desk: Desk, daemon: docker.APIClient, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    root, minor = root_with_it(daemon)
+    root, minor = build_root_image(daemon)
     asserts = f"import sys\n\n\ndef test_python():\n    assert sys.version_info[1] == {minor}\n"
     desk.commit({**asks_for(f"==3.{minor}.*"), "tests/test_python.py": asserts})
     settings = desk.settings.model_copy(update={"sandbox_base": root})
@@ -66,7 +66,7 @@ async def test_on_github_it_is_told_on_the_issue(standing: Standing) -> None:
 
 
 async def test_a_base_that_is_nowhere_is_told(tmp_path: Path) -> None:
-    engine = engine_of(
+    engine = build_engine(
         Settings.model_validate(
             {"sandbox_base": "registry.invalid/none:1", "build_ca_bundle": host_certificates()}
         )

@@ -26,13 +26,13 @@ async def test_below_the_threshold_no_pull_request_is_opened_but_what_was_learnt
     assert "A script that fails on the code as it is" in comment.body
     assert "sys.exit(0 if total(1, 2) == 3 else 2)" in comment.body
     assert "1 of 1 scripts report the issue" in comment.body
-    assert (repo.branches(), repo.pulls) == (["main"], [])
+    assert (repo.list_branches(), repo.pulls) == (["main"], [])
 
 
 async def test_a_reward_model_that_is_dead_costs_no_pull_request(standing: Standing) -> None:
     files = {**shop.FILES, ".github/capuchin.yml": f"{CONFIG}selection: orm_exec\n"}
     same = shop.edit("    return b + a")
-    recording = shop.answers(shop.Answer(call="editing/0", turn=0, reply=same))
+    recording = shop.answers(shop.RecordedAnswer(call="editing/0", turn=0, reply=same))
     nowhere = "openai:orm@http://127.0.0.1:9/v1"
     async with standing(recording, orm_model=nowhere) as bot:
         repo = bot.add_repo(files=files)

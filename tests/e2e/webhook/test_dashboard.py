@@ -12,13 +12,13 @@ import jsonschema_rs
 import pytest
 from pydantic import SecretStr
 
-from bot.links import run_page
+from bot.links import run_page_url
 from bot.server.app import create_app
 from bot.settings import Settings
 from bot.storage.lease import Lease
 from bot.storage.progress import Progress
 from bot.storage.runs import Runs
-from bot.types import Failure, RepoRef, Run, RunStatus, changed
+from bot.types import Failure, RepoRef, Run, RunStatus, replace
 from tests.e2e.webhook.delivery import deliver, labeled, serving
 from tests.support.snapshots import assert_snapshot
 
@@ -45,12 +45,12 @@ async def begun(runs: Runs, issue: int = 7, **fields: object) -> tuple[Run, Leas
     asked = await runs.create(REPO, issue, asked_by="<b>ann", delivery=f"d{issue}")
     lease = await runs.acquire(asked.run_id, worker="w", seconds=20)
     assert lease is not None
-    await lease.save(changed(lease.run, created_at=AT, **fields))
+    await lease.save(replace(lease.run, created_at=AT, **fields))
     return lease.run, lease
 
 
 def address(settings: Settings, run: Run) -> str:
-    return run_page(settings, run.id).removeprefix("https://bot.acme.test")
+    return run_page_url(settings, run.id).removeprefix("https://bot.acme.test")
 
 
 async def test_the_link_of_the_comment_opens_that_run_and_no_other(
@@ -100,8 +100,8 @@ async def test_a_run_at_work_shows_how_far_it_is(
 ) -> None:
     run, lease = await begun(runs, started_at=AT, base_commit="0123456789abcdef" * 2)
     told = Progress(doing="Writing <i>tests</i>.", files=12, tests=3, edits=2, dollars=0.5)
-    await runs.redis.set(runs.keys.told(run.id), told.model_dump_json())
-    await lease.save(changed(lease.run, status=RunStatus.RUNNING))
+    await runs.redis.set(runs.keys.progress_report(run.id), told.model_dump_json())
+    await lease.save(replace(lease.run, status=RunStatus.RUNNING))
     answer = await client.get(address(settings, run))
     assert "default-src 'none'" in answer.headers["content-security-policy"]
     assert answer.headers["referrer-policy"] == "no-referrer"
@@ -114,7 +114,7 @@ async def test_a_run_that_ended_says_why_and_stays_as_it_is(
     run, lease = await begun(runs)
     detail = "`x`, line 2: [a](javascript:alert(1)) <script>alert(1)</script>"
     await lease.finish(
-        changed(run, status=RunStatus.FAILED, failure=Failure.CONFIG_INVALID, detail=detail)
+        replace(run, status=RunStatus.FAILED, failure=Failure.CONFIG_INVALID, detail=detail)
     )
     page = (await client.get(address(settings, run))).text
     assert "my configuration file is not valid: <code>x</code>, line 2: [a](" in page
@@ -128,12 +128,12 @@ async def test_a_pull_request_is_a_link_only_to_the_web(
 ) -> None:
     run, lease = await begun(runs)
     fields = {"status": RunStatus.OPENED_PULL_REQUEST, "pull_request": 9}
-    await lease.save(changed(run, pull_request_url="https://github.com/acme/shop/pull/9", **fields))
+    await lease.save(replace(run, pull_request_url="https://github.com/acme/shop/pull/9", **fields))
     assert (
         'href="https://github.com/acme/shop/pull/9">#9<'
         in (await client.get(address(settings, run))).text
     )
-    await lease.save(changed(run, pull_request_url="javascript:alert(1)", **fields))
+    await lease.save(replace(run, pull_request_url="javascript:alert(1)", **fields))
     assert "javascript" not in (await client.get(address(settings, run))).text
 
 
@@ -143,7 +143,7 @@ async def test_the_list_names_every_run_active_or_ended(
     assert "There is none yet." in (await client.get("/runs", headers=OPERATOR)).text
     first, lease = await begun(runs)
     second, _ = await begun(runs, 8)
-    await lease.finish(changed(first, status=RunStatus.NO_FIX, dollars=1.5))
+    await lease.finish(replace(first, status=RunStatus.NO_FIX, dollars=1.5))
     page = (await client.get("/runs", headers=OPERATOR)).text
     assert f'href="runs/{first.id}"' in page
     assert f'href="runs/{second.id}"' in page
@@ -162,7 +162,7 @@ async def test_a_record_that_cannot_be_read_is_not_found_and_hides_no_other(
     run, _ = await begun(runs)
     await runs.redis.sadd(runs.keys.active, "f" * 32)  # pyright: ignore[reportGeneralTypeIssues] - typed as maybe sync
     await runs.redis.set(runs.keys.run("f" * 32), "{}")
-    await runs.redis.set(runs.keys.told(run.id), "{")
+    await runs.redis.set(runs.keys.progress_report(run.id), "{")
     assert (await client.get(f"/runs/{'f' * 32}", headers=OPERATOR)).status_code == 404
     assert run.id in (await client.get("/runs", headers=OPERATOR)).text
     assert (await client.get(f"/runs/{run.id}", headers=OPERATOR)).status_code == 200
@@ -175,7 +175,7 @@ async def test_metrics_count_runs_money_and_webhooks_and_name_nobody(
     await deliver(client, labeled(), headers={"X-Hub-Signature-256": "no"})
     first, lease = await begun(runs, 8, starts=1, started_at=AT, status=RunStatus.RUNNING)
     ended = {"status": RunStatus.NO_FIX, "dollars": 1.25, "finished_at": AT.replace(minute=5)}
-    await lease.finish(changed(lease.run, **ended))
+    await lease.finish(replace(lease.run, **ended))
     answer = await client.get("/metrics")
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
     oldest = re.search(r"^capuchin_queue_oldest_seconds (\S+)", answer.text, re.M)

@@ -10,12 +10,12 @@ from typing import Any
 import httpx
 import pytest
 
-from bot.events import LARGEST_BYTES
+from bot.events import MAX_BODY_BYTES
 from bot.server.app import create_app
 from bot.settings import Settings, SettingsError
 from bot.storage.runs import Runs
 from bot.types import RepoRef, RunStatus
-from pipeline.concurrency import together
+from pipeline.concurrency import gather_all
 from tests.e2e.webhook.delivery import deliver, labeled, sign
 
 BODY = json.dumps(labeled()).encode()
@@ -29,7 +29,7 @@ async def test_a_label_becomes_a_queued_run(client: httpx.AsyncClient, runs: Run
     assert run.repo == RepoRef(owner="acme", name="shop", installation=99)
     assert (run.issue, run.asked_by, run.delivery) == (7, "ann", "guid-1")
     assert run.status is RunStatus.QUEUED
-    assert await runs.active() == [run.id]
+    assert await runs.list_active() == [run.id]
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ async def test_a_wrong_signature_is_401(
     answer = await deliver(client, BODY, headers={"X-Hub-Signature-256": signature})
     # uvicorn's own limit on headers answers 400 before we see an endless one
     assert answer.status_code == 401 or (len(signature) > 65_000 and answer.status_code == 400)
-    assert await runs.active() == []
+    assert await runs.list_active() == []
 
 
 async def test_a_replayed_delivery_is_answered_with_the_same_run(
@@ -64,7 +64,7 @@ async def test_a_replayed_delivery_is_answered_with_the_same_run(
     again = await deliver(client, labeled(), delivery="guid-1")
     assert again.status_code == 200
     assert again.json() == {"run": first.json()["run"], "status": "repeated"}
-    assert len(await runs.active()) == 1
+    assert len(await runs.list_active()) == 1
 
 
 async def test_a_second_label_joins_the_active_run(client: httpx.AsyncClient, runs: Runs) -> None:
@@ -80,7 +80,7 @@ async def test_a_second_label_joins_the_active_run(client: httpx.AsyncClient, ru
 async def test_another_issue_gets_its_own_run(client: httpx.AsyncClient, runs: Runs) -> None:
     await deliver(client, labeled())
     await deliver(client, labeled(issue={"number": 8}))
-    assert len(await runs.active()) == 2
+    assert len(await runs.list_active()) == 2
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ async def test_what_we_do_not_act_on_is_204(
 ) -> None:
     answer = await deliver(client, payload, event=event)
     assert (answer.status_code, answer.content) == (204, b"")
-    assert await runs.active() == []
+    assert await runs.list_active() == []
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ async def test_a_malformed_body_is_400_with_a_sentence(
     answer = await deliver(client, body)
     assert answer.status_code == 400
     assert answer.json()["error"].startswith("Not an issues event as GitHub documents it: ")
-    assert await runs.active() == []
+    assert await runs.list_active() == []
 
 
 @pytest.mark.parametrize("delivery", ["", "a b", "x" * 65, "../up"])
@@ -136,7 +136,7 @@ async def test_a_delivery_without_an_id_is_400(client: httpx.AsyncClient, delive
 
 async def test_a_declared_length_over_the_limit_is_413(client: httpx.AsyncClient) -> None:
     reader, writer = await asyncio.open_connection(client.base_url.host, client.base_url.port)
-    head = f"POST /webhook HTTP/1.1\r\nHost: x\r\nContent-Length: {LARGEST_BYTES + 1}\r\n\r\n"
+    head = f"POST /webhook HTTP/1.1\r\nHost: x\r\nContent-Length: {MAX_BODY_BYTES + 1}\r\n\r\n"
     writer.write(head.encode())
     assert (await reader.readline()).startswith(b"HTTP/1.1 413 ")
     writer.close()
@@ -145,7 +145,7 @@ async def test_a_declared_length_over_the_limit_is_413(client: httpx.AsyncClient
 
 async def test_a_streamed_body_over_the_limit_is_413(client: httpx.AsyncClient) -> None:
     async def endless() -> AsyncGenerator[bytes]:
-        for _ in range(LARGEST_BYTES // 2**20 + 2):
+        for _ in range(MAX_BODY_BYTES // 2**20 + 2):
             yield b" " * 2**20
 
     answer = await client.post("/webhook", content=endless())
@@ -160,12 +160,12 @@ async def test_without_a_secret_the_server_does_not_start(settings: Settings) ->
 async def test_two_hundred_deliveries_at_once_are_all_accounted_for(
     client: httpx.AsyncClient, runs: Runs
 ) -> None:
-    answers = await together(
+    answers = await gather_all(
         deliver(client, labeled(issue={"number": 1 + n % 50})) for n in range(200)
     )
     assert {answer.status_code for answer in answers} == {202}
     assert [answer.json()["status"] for answer in answers].count("created") == 50
-    assert {answer.json()["run"] for answer in answers} == set(await runs.active())
+    assert {answer.json()["run"] for answer in answers} == set(await runs.list_active())
 
 
 async def test_health_and_readiness(client: httpx.AsyncClient) -> None:

@@ -17,7 +17,7 @@ from redis.asyncio import Redis
 
 from bot.settings import Settings
 from bot.storage.checkpoints import RedisStore
-from bot.storage.client import patiently
+from bot.storage.client import retry_until_available
 from bot.storage.lease import Lease
 from bot.types import Run, RunStatus
 from bot.worker import Worker
@@ -31,12 +31,12 @@ class Done(BaseModel):
 
 async def stepwise(run: Run, lease: Lease) -> Run:
     """Three steps with a checkpoint after each."""
-    store = RedisStore.of(lease)
+    store = RedisStore.for_run(lease)
     gate = Redis.from_url(Settings.from_env().redis_url)
     try:
         done = await store.load("steps", Done) or Done()
         while done.steps < STEPS:
-            async with lease.steps.paid():
+            async with lease.in_flight.billable():
                 await _step(gate, lease.keys.prefix, done.steps)
             done = Done(steps=done.steps + 1)
             await store.save("steps", done)
@@ -48,8 +48,8 @@ async def stepwise(run: Run, lease: Lease) -> Run:
 
 async def _step(gate: Redis, prefix: str, step: int) -> None:
     said = f"{step} {os.getpid()}"
-    await patiently(lambda: cast(Awaitable[int], gate.rpush(f"{prefix}events", said)))
-    await patiently(lambda: cast(Awaitable[object], gate.blpop([f"{prefix}gate"])))
+    await retry_until_available(lambda: cast(Awaitable[int], gate.rpush(f"{prefix}events", said)))
+    await retry_until_available(lambda: cast(Awaitable[object], gate.blpop([f"{prefix}gate"])))
 
 
 async def give_up(run: Run, lease: Lease) -> Run:
@@ -62,5 +62,5 @@ async def give_up(run: Run, lease: Lease) -> Run:
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(name)s %(message)s")
     logging.getLogger("arq").setLevel(logging.WARNING)
-    worker = Worker(Settings.from_env(), work=stepwise, give_up=give_up)
+    worker = Worker(Settings.from_env(), handle=stepwise, give_up=give_up)
     asyncio.run(worker.run_until_signalled())

@@ -8,8 +8,8 @@ from uuid import uuid4
 import docker
 import pytest
 
-from bot.runner.runner import Workshop
-from bot.runner.sandbox import engine_of
+from bot.runner.runner import PipelineRunner
+from bot.runner.sandbox import build_engine
 from bot.settings import Settings
 from sandbox.docker.base_image import image_exists
 from tests.support.docker import make_tree
@@ -21,10 +21,10 @@ async def test_images_stay_while_they_fit(
 ) -> None:
     # An App of its own: nobody else's images can go.
     settings = Settings(github_app_id=f"test-{uuid4().hex}", sandbox_images_mb=room)
-    engine = engine_of(settings)
+    engine = build_engine(settings)
     tree = make_tree(tmp_path, {"app.py": f"# {uuid4()}"})
     image = await engine.prepare(tree, setup=["true"], scope=uuid4().hex)
-    assert await Workshop(settings, engine).clean_up([]) == 0
+    assert await PipelineRunner(settings, engine).clean_up([]) == 0
     assert image_exists(daemon, image) is stays
     await engine.collect(max_bytes=0)
     await engine.close()

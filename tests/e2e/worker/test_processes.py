@@ -136,7 +136,7 @@ async def test_a_killed_worker_is_replaced_and_its_last_step_is_resumed(bench: B
     await bench.let_go(2)
     run = await bench.ended(run_id)
     assert (run.status, run.starts) == (RunStatus.OPENED_PULL_REQUEST, 2)
-    assert await bench.runs.active() == []
+    assert await bench.runs.list_active() == []
 
 
 async def test_a_worker_told_to_stop_ends_its_step_and_hands_over_at_once(bench: Bench) -> None:

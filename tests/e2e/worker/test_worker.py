@@ -11,16 +11,16 @@ from pydantic import BaseModel
 from redis.asyncio import Redis
 
 from bot.errors import LeaseLost, TryLater
-from bot.queue.attempt import Work
+from bot.queue.attempt import HandleRun
 from bot.settings import Settings
 from bot.storage.checkpoints import RedisStore
 from bot.storage.cursors import Cursors
 from bot.storage.lease import Lease
-from bot.storage.runs import Outcome, Runs
-from bot.types import Failure, Labelled, RepoRef, Run, RunStatus, now
+from bot.storage.runs import Runs, StartOutcome
+from bot.types import Failure, LabeledIssue, RepoRef, Run, RunStatus, now
 from bot.worker import Worker
 from pipeline.codebase.git import GitFailed
-from pipeline.concurrency import together
+from pipeline.concurrency import gather_all
 from pipeline.models.wrappers.metered import Meter
 from pipeline.types import Usage
 
@@ -62,10 +62,10 @@ async def opens_pull_request(run: Run, lease: Lease) -> Run:
     return run.model_copy(update={"status": RunStatus.OPENED_PULL_REQUEST, "pull_request": 3})
 
 
-async def settled(settings: Settings, runs: Runs, work: Work, told: Told) -> Run:
+async def settled(settings: Settings, runs: Runs, work: HandleRun, told: Told) -> Run:
     """The record of a run, asked for and worked on until it is over."""
     run_id = await ask(runs)
-    await Worker(settings, work=work, give_up=told).settle(60)
+    await Worker(settings, handle=work, give_up=told).settle(60)
     run = await runs.get(run_id)
     assert run is not None
     return run
@@ -81,7 +81,7 @@ async def test_a_finished_run_keeps_its_record_and_frees_its_issue(
     assert await redis.exists(runs.keys.lease(run.id)) == 0
     assert 29 * 86_400 < await redis.ttl(runs.keys.run(run.id)) <= 30 * 86_400
     again = await runs.create(REPO, 7, asked_by="ann", delivery="another")
-    assert again.outcome is Outcome.CREATED
+    assert again.outcome is StartOutcome.CREATED
 
 
 async def test_a_bug_fails_the_run_is_logged_and_is_told(
@@ -134,7 +134,7 @@ async def test_a_run_that_waits_is_left_alone_until_its_time(
         raise TryLater(Failure.MODEL_UNAVAILABLE, after=3600)
 
     run_id = await ask(runs)
-    worker = Worker(settings, work=unlucky, give_up=told)
+    worker = Worker(settings, handle=unlucky, give_up=told)
     running = asyncio.create_task(worker.run())
     async with asyncio.timeout(60):
         while not (run := await runs.get(run_id)) or run.not_before is None:
@@ -147,7 +147,7 @@ async def test_a_run_that_waits_is_left_alone_until_its_time(
     assert (run.status, run.starts) == (RunStatus.QUEUED, 1)
     assert run.not_before is not None
     assert run.not_before > now() + timedelta(minutes=55)
-    assert [idle async for idle in runs.idle()] == []
+    assert [idle async for idle in runs.list_idle()] == []
 
 
 async def test_what_never_comes_back_fails_the_run_after_a_while(
@@ -167,7 +167,7 @@ async def test_paying_for_what_never_comes_back_is_no_progress(
     settings: Settings, runs: Runs, told: Told
 ) -> None:
     async def paying(run: Run, lease: Lease) -> Run:
-        meter = await Meter.open(RedisStore.of(lease), 1000)
+        meter = await Meter.open(RedisStore.for_run(lease), 1000)
         await meter.add("testing/0", "m", Usage(input=1), 0.01)
         raise TryLater(Failure.MODEL_UNAVAILABLE, after=0.1)
 
@@ -221,7 +221,7 @@ async def test_a_bug_in_telling_ends_the_run_all_the_same(settings: Settings, ru
         raise ZeroDivisionError
 
     run_id = await ask(runs)
-    await Worker(settings, work=buggy, give_up=buggy).settle(60)
+    await Worker(settings, handle=buggy, give_up=buggy).settle(60)
     run = await runs.get(run_id)
     assert run is not None
     assert (run.status, run.failure) == (RunStatus.FAILED, Failure.INTERNAL)
@@ -280,13 +280,13 @@ async def test_a_worker_does_no_more_runs_at_a_time_than_it_may(
         nonlocal busy
         busy += 1
         at_once.append(busy)
-        await RedisStore.of(lease).save("note", Note(text="x"))
+        await RedisStore.for_run(lease).save("note", Note(text="x"))
         await asyncio.sleep(0.05)
         busy -= 1
         return await opens_pull_request(run, lease)
 
-    await together(ask(runs, issue) for issue in range(1, 8))
-    await Worker(settings, work=counted, give_up=told).settle(60)
+    await gather_all(ask(runs, issue) for issue in range(1, 8))
+    await Worker(settings, handle=counted, give_up=told).settle(60)
     assert len(at_once) == 7
     assert max(at_once) == settings.worker_runs == 2
 
@@ -301,13 +301,13 @@ async def test_two_workers_never_have_the_same_run(
         await asyncio.sleep(0.05)
         return await opens_pull_request(run, lease)
 
-    await together(ask(runs, issue) for issue in range(20))
-    await together(Worker(settings, work=counted, give_up=told).settle(60) for _ in range(2))
+    await gather_all(ask(runs, issue) for issue in range(20))
+    await gather_all(Worker(settings, handle=counted, give_up=told).settle(60) for _ in range(2))
     assert sorted(done) == list(range(20))
 
 
-async def labelled_once(cursors: Cursors) -> AsyncGenerator[Labelled]:
-    yield Labelled(repo=REPO, issue=7, actor="ann", at=now() - timedelta(minutes=5))
+async def labelled_once(cursors: Cursors) -> AsyncGenerator[LabeledIssue]:
+    yield LabeledIssue(repo=REPO, issue=7, actor="ann", at=now() - timedelta(minutes=5))
 
 
 async def test_a_label_whose_webhook_never_came_is_found_once(
@@ -320,10 +320,10 @@ async def test_a_label_whose_webhook_never_came_is_found_once(
         return run.model_copy(update={"status": RunStatus.NO_FIX})
 
     often = settings.model_copy(update={"missed_seconds": 0.2})
-    worker = Worker(often, work=counted, give_up=told, find_labelled=labelled_once)
+    worker = Worker(often, handle=counted, give_up=told, find_missed=labelled_once)
     running = asyncio.create_task(worker.run())
     async with asyncio.timeout(60):
-        while not (run := await runs.last(REPO, 7)) or not run.status.final:
+        while not (run := await runs.get_latest(REPO, 7)) or not run.status.final:
             await asyncio.sleep(0.02)
     await asyncio.sleep(0.5)  # two more turns: the label stays on, and is not answered again
     worker.stop()
@@ -336,16 +336,16 @@ async def test_a_record_that_cannot_be_read_hides_no_other_missed_webhook(
 ) -> None:
     other = REPO.model_copy(update={"name": "other"})
 
-    async def both(cursors: Cursors) -> AsyncGenerator[Labelled]:
+    async def both(cursors: Cursors) -> AsyncGenerator[LabeledIssue]:
         for repo in (other, REPO):
-            yield Labelled(repo=repo, issue=7, actor="ann", at=now())
+            yield LabeledIssue(repo=repo, issue=7, actor="ann", at=now())
 
-    await runs.redis.set(runs.keys.last(other, 7), "newer", ex=60)
+    await runs.redis.set(runs.keys.latest_run(other, 7), "newer", ex=60)
     await runs.redis.set(runs.keys.run("newer"), '{"of": "a newer worker"}', ex=60)
-    worker = Worker(settings, work=opens_pull_request, give_up=told, find_labelled=both)
+    worker = Worker(settings, handle=opens_pull_request, give_up=told, find_missed=both)
     running = asyncio.create_task(worker.run())
     async with asyncio.timeout(60):
-        while not (run := await runs.last(REPO, 7)) or not run.status.final:
+        while not (run := await runs.get_latest(REPO, 7)) or not run.status.final:
             await asyncio.sleep(0.02)
     worker.stop()
     await running
@@ -355,12 +355,12 @@ async def test_a_record_that_cannot_be_read_hides_no_other_missed_webhook(
 async def test_a_github_that_cannot_be_asked_does_not_stop_the_worker(
     settings: Settings, runs: Runs, told: Told, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
-    async def unreachable(cursors: Cursors) -> AsyncIterator[Labelled]:
+    async def unreachable(cursors: Cursors) -> AsyncIterator[LabeledIssue]:
         raise error
         yield  # makes this an iterator
 
     run_id = await ask(runs)
-    worker = Worker(settings, work=opens_pull_request, give_up=told, find_labelled=unreachable)
+    worker = Worker(settings, handle=opens_pull_request, give_up=told, find_missed=unreachable)
     await worker.settle(60)
     run = await runs.get(run_id)
     assert run is not None

@@ -135,4 +135,4 @@ class Shop:
 
 async def open_shop(folder: Path, files: dict[str, str] | None = None) -> Shop:
     codebase = await make_codebase(folder / "shop.git", FILES if files is None else files)
-    return Shop(codebase, SubprocessSandbox(await codebase.tree()), folder)
+    return Shop(codebase, SubprocessSandbox(await codebase.build_tree()), folder)

@@ -4,7 +4,7 @@ import pytest
 
 from pipeline.models.base import Price
 from pipeline.types import Account, Usage
-from tests.benchmarks.spending import rendered, table
+from tests.benchmarks.spending import cost_table, render_table
 
 SONNET = Price(input=3, output=15, cache_read=0.3, cache_write=3.75)
 MILLION = 1_000_000
@@ -25,7 +25,7 @@ ACCOUNTS = (
 
 
 def test_stages_stand_in_the_papers_order_with_the_total_last() -> None:
-    lines = table(ACCOUNTS, {"sonnet": SONNET})
+    lines = cost_table(ACCOUNTS, {"sonnet": SONNET})
     assert [line.stage for line in lines] == [
         "Relevance",
         "Gen. tests",
@@ -36,7 +36,7 @@ def test_stages_stand_in_the_papers_order_with_the_total_last() -> None:
 
 
 def test_dollars_are_by_kind_and_add_up() -> None:
-    lines = {line.stage: line for line in table(ACCOUNTS, {"sonnet": SONNET})}
+    lines = {line.stage: line for line in cost_table(ACCOUNTS, {"sonnet": SONNET})}
     edits = lines["Gen. edits"]
     assert (edits.calls, edits.input, edits.output) == (2, 6, 15)
     assert (edits.cache_read, edits.cache_write) == pytest.approx((2.4, 3.75))
@@ -46,18 +46,18 @@ def test_dollars_are_by_kind_and_add_up() -> None:
 
 
 def test_the_share_that_the_cache_served_is_of_all_input() -> None:
-    lines = {line.stage: line for line in table(ACCOUNTS, {})}
+    lines = {line.stage: line for line in cost_table(ACCOUNTS, {})}
     assert lines["Gen. edits"].read_share == pytest.approx(8 / 11)
     assert lines["Gen. tests"].read_share == 0
 
 
 def test_a_run_without_any_call_has_an_empty_total() -> None:
-    (total,) = table((), {})
+    (total,) = cost_table((), {})
     assert (total.stage, total.calls, total.dollars) == ("Total", 0, 0)
 
 
 def test_the_text_has_a_line_for_each_stage_under_one_head() -> None:
-    text = rendered(table(ACCOUNTS, {"sonnet": SONNET})).splitlines()
+    text = render_table(cost_table(ACCOUNTS, {"sonnet": SONNET})).splitlines()
     head = ["Stage", "Calls", "Input", "Output", "Cache read", "Cache write", "Total", "%", "Read"]
     assert text[0].split() == " ".join(head).split()
     assert text[-1].split()[:2] == ["Total", "5"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bot.comments.status import request_marker, status_marker
-from bot.markdown import MARK, block, code, cut, line, plain, prose
+from bot.comments.status import pull_marker, status_marker
+from bot.markdown import MARKER_PREFIX, block, code, line, plain_text, prose, truncate_middle
 
 SPLIT = "\u200b"
 
@@ -63,7 +63,7 @@ def test_a_long_line_is_cut() -> None:
 
 
 def test_direction_and_control_characters_vanish() -> None:
-    assert plain("a\u202eb\x1b[31mc\x00d\u2066e") == "abcde"
+    assert plain_text("a\u202eb\x1b[31mc\x00d\u2066e") == "abcde"
 
 
 def test_a_block_cannot_be_closed_from_inside() -> None:
@@ -71,7 +71,7 @@ def test_a_block_cannot_be_closed_from_inside() -> None:
 
 
 def test_a_long_block_loses_its_middle_and_says_so() -> None:
-    shown = cut("a" * 50 + "b" * 50, 30)
+    shown = truncate_middle("a" * 50 + "b" * 50, 30)
     assert shown.startswith("a" * 10 + "\n[… 70 characters left out …]\n")
     assert shown.endswith("b" * 20)
 
@@ -84,8 +84,8 @@ def test_a_code_span_holds_any_backticks() -> None:
 
 def test_a_log_cannot_pass_for_a_comment_or_pull_request_of_ours() -> None:
     """They are found by their marks; anybody can read the mark of a run and print it in a test."""
-    forged = f"{status_marker('1' * 32)} {request_marker('1' * 32)}"
+    forged = f"{status_marker('1' * 32)} {pull_marker('1' * 32)}"
     shown = block(forged, 1000)
-    assert MARK in forged
-    assert MARK not in shown
+    assert MARKER_PREFIX in forged
+    assert MARKER_PREFIX not in shown
     assert shown.count("capuchin:") == 2

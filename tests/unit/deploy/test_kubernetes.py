@@ -10,9 +10,9 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from bot.settings import Settings, variable
-from sandbox.kubernetes.engine import NEEDED
-from sandbox.kubernetes.pod import SECCOMP, PodOptions, lane_pod
+from bot.settings import Settings, variable_name
+from sandbox.kubernetes.engine import REQUIRED_PERMISSIONS
+from sandbox.kubernetes.pod import SECCOMP_PROFILE, PodOptions, warm_pod_manifest
 from sandbox.kubernetes.profile import node_profile
 from sandbox.layout import LABEL_OWNER, LABEL_RUN
 from sandbox.limits import Limits
@@ -51,7 +51,7 @@ def test_the_role_grants_what_the_engine_needs_and_no_more() -> None:
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }
-    assert granted == set(NEEDED)
+    assert granted == set(REQUIRED_PERMISSIONS)
 
 
 def test_the_filter_on_the_nodes_is_that_of_a_lane() -> None:
@@ -59,7 +59,7 @@ def test_the_filter_on_the_nodes_is_that_of_a_lane() -> None:
     assert (FOLDER / "lane.json").read_text() == node_profile(), mend
     spec = the("DaemonSet", "capuchin-seccomp")["spec"]["template"]["spec"]
     volume = next(one["hostPath"] for one in spec["volumes"] if "hostPath" in one)
-    assert f"{Path(volume['path']).name}/lane.json" == SECCOMP
+    assert f"{Path(volume['path']).name}/lane.json" == SECCOMP_PROFILE
 
 
 def test_the_filter_is_in_the_form_of_the_runtime_specification() -> None:
@@ -70,7 +70,7 @@ def test_the_filter_is_in_the_form_of_the_runtime_specification() -> None:
 
 
 def test_the_environment_names_settings_that_exist() -> None:
-    known = {variable(name) for name in Settings.model_fields}
+    known = {variable_name(name) for name in Settings.model_fields}
     assert the("ConfigMap", "capuchin")["data"].keys() <= known
 
 
@@ -91,7 +91,7 @@ def test_no_pod_of_ours_but_the_workers_gets_a_token() -> None:
 )
 def test_the_pod_of_a_lane_is_valid_and_walled(options: PodOptions) -> None:
     labels = {LABEL_RUN: "a run / of: any name", LABEL_OWNER: "https://github.com 1"}
-    pod = lane_pod("image", limits=Limits(), labels=labels, options=options)
+    pod = warm_pod_manifest("image", limits=Limits(), labels=labels, options=options)
     cast(Any, kubernetes_validate).validate(pod, "1.34", strict=True)
     spec = pod["spec"]
     assert spec.get("runtimeClassName", "") == options.runtime_class

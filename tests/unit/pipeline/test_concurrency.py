@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pipeline.concurrency import apart, together
+from pipeline.concurrency import gather_all, shield
 
 
 async def give(value: int, seconds: float = 0) -> int:
@@ -26,8 +26,8 @@ def cancellations() -> int:
 
 
 async def test_results_come_in_the_order_of_the_jobs() -> None:
-    assert await together([give(1, 0.01), give(2)]) == [1, 2]
-    assert await together([]) == []
+    assert await gather_all([give(1, 0.01), give(2)]) == [1, 2]
+    assert await gather_all([]) == []
 
 
 async def test_the_first_failure_is_raised_itself_and_the_rest_are_ended() -> None:
@@ -40,13 +40,13 @@ async def test_the_first_failure_is_raised_itself_and_the_rest_are_ended() -> No
             ended.set()
 
     with pytest.raises(ValueError, match="now"):
-        await together([long(), fail("now"), fail("later", 60)])
+        await gather_all([long(), fail("now"), fail("later", 60)])
     assert ended.is_set()
 
 
 async def test_a_failure_does_not_leave_the_caller_looking_cancelled() -> None:
     with pytest.raises(ValueError, match="one"):
-        await together([fail("one"), fail("two"), give(1, 60)])
+        await gather_all([fail("one"), fail("two"), give(1, 60)])
     assert cancellations() == 0
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
@@ -63,7 +63,7 @@ async def test_cancelling_the_caller_ends_every_job_first() -> None:
             await asyncio.sleep(0)
             ended.append(n)
 
-    task = asyncio.create_task(together([long(1), long(2)]))
+    task = asyncio.create_task(gather_all([long(1), long(2)]))
     await asyncio.sleep(0.01)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -76,7 +76,7 @@ async def test_a_job_that_ends_cancelled_does_not_hang_the_others() -> None:
         raise asyncio.CancelledError
 
     with pytest.raises(asyncio.CancelledError):
-        await together([gives_up(), give(1, 60)])
+        await gather_all([gives_up(), give(1, 60)])
 
 
 async def test_a_time_limit_works_apart_from_a_cancelled_task() -> None:
@@ -94,7 +94,7 @@ async def test_a_time_limit_works_apart_from_a_cancelled_task() -> None:
         try:
             await asyncio.sleep(60)
         finally:
-            said.append(await apart(limited()))
+            said.append(await shield(limited()))
 
     task = asyncio.create_task(cleans_up())
     await asyncio.sleep(0)

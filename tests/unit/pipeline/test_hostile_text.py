@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 import pytest
 
-from pipeline.context.files.chunks import pieces
-from pipeline.context.relevance.verdict import parse as parse_verdict
-from pipeline.context.search.mentions import named_files
-from pipeline.context.tokens import estimate
+from pipeline.context.files.chunks import split_file
+from pipeline.context.relevance.verdict import parse_verdict as parse_verdict
+from pipeline.context.search.mentions import find_named_files
+from pipeline.context.tokens import estimate_tokens
 from pipeline.edits.blocks import parse_blocks
-from pipeline.edits.match import nearest, replace_once
-from pipeline.regression.console_output import read_printed
+from pipeline.edits.match import find_nearest, replace_once
+from pipeline.regression.console_output import parse_console_output
 from pipeline.replies import only_tag
 from pipeline.types import Issue, SourceFile
 
@@ -34,22 +34,22 @@ SHAPES = {
 
 
 def names(text: str) -> None:
-    named_files(Issue(repository="a/b", title="t", body=text), ["a.py"])
+    find_named_files(Issue(repository="a/b", title="t", body=text), ["a.py"])
 
 
 def cut(text: str) -> None:
-    pieces(SourceFile(path="a.py", text=text, tokens=1), 2000)
+    split_file(SourceFile(path="a.py", text=text, tokens=1), 2000)
 
 
 READERS: dict[str, Callable[[str], object]] = {
     "replies": lambda text: only_tag(text, "script", "approve"),
     "edit blocks": parse_blocks,
     "verdicts": parse_verdict,
-    "tokens": estimate,
-    "suite": read_printed,
+    "tokens": estimate_tokens,
+    "suite": parse_console_output,
     "named files": names,
     "pieces": cut,
-    "nearest lines": lambda text: nearest(text, ["aaaa" * 20_000]),
+    "nearest lines": lambda text: find_nearest(text, ["aaaa" * 20_000]),
     "replacement": lambda text: replace_once(text, ["x", *text.split("\n")], ["y"]),
 }
 

@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 from bot.cli import FAILED, main
-from bot.demo.redis_server import free_port
+from bot.demo.redis_server import find_free_port
 from tests.support.redis import RedisServer
 
 ROOT = Path(__file__).parents[4]
@@ -123,7 +123,7 @@ def test_whoever_stops_reading_is_no_traceback() -> None:
 
 
 def test_serve_answers_and_stops_gracefully(redis_server: RedisServer) -> None:
-    port = str(free_port())
+    port = str(find_free_port())
     env = {"CAPUCHIN_WEBHOOK_SECRET": "s", "CAPUCHIN_REDIS_URL": redis_server.url}
     process = start("serve", "--port", port, env=env)
     try:
@@ -223,7 +223,7 @@ def test_config_schema_is_json() -> None:
 
 
 def test_doctor_says_what_is_missing_and_the_mend(redis_server: RedisServer) -> None:
-    nowhere = f"http://127.0.0.1:{free_port()}"
+    nowhere = f"http://127.0.0.1:{find_free_port()}"
     env = {
         "CAPUCHIN_REDIS_URL": redis_server.url,
         "CAPUCHIN_DOCKER_URL": "unix:///nowhere.sock",

@@ -1,16 +1,20 @@
 from __future__ import annotations
 
-from bot.cli.terminal import drawn_bar
+from bot.cli.terminal import render_progress_bar
 
 
 def test_a_sentence_that_counts_is_drawn_as_a_bar() -> None:
-    drawn = drawn_bar("The scout has read 700 of 1,400 files.")
+    drawn = render_progress_bar("The scout has read 700 of 1,400 files.")
     assert drawn is not None
     assert drawn == ("[############............]", False, True)
-    assert drawn_bar("Preparing the environment.") is None
+    assert render_progress_bar("Preparing the environment.") is None
 
 
 def test_a_log_gets_each_tenth_and_the_end() -> None:
-    told = [drawn_bar(f"The scout has read {n} of 300 files.") for n in range(0, 301, 3)]
-    assert sum(drawn.tenth for drawn in told if drawn) == 11
-    assert drawn_bar("The scout has read 0 of 0 files.") == ("[" + "." * 24 + "]", True, True)
+    told = [render_progress_bar(f"The scout has read {n} of 300 files.") for n in range(0, 301, 3)]
+    assert sum(drawn.at_tenth for drawn in told if drawn) == 11
+    assert render_progress_bar("The scout has read 0 of 0 files.") == (
+        "[" + "." * 24 + "]",
+        True,
+        True,
+    )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bot.cli import main
-from bot.cli.recall import measured
+from bot.cli.recall import measure_recall
 from bot.settings import Settings
 from pipeline.codebase.git import git
 from pipeline.evaluation.dataset import BadData
@@ -83,7 +83,7 @@ def test_with_a_scout_all_three_ways_are_compared(tmp_path: Path) -> None:
         answers = [{"when": ['path="shop/till.py"'], "reply": YES}, {"reply": NO}]
         async with scouted(*answers) as (_, server), server.serve() as url:
             settings = Settings(scout_model=f"openai:scout@{url}/v1")
-            found = await measured(instances, tmp_path / "trees", None, settings)
+            found = await measure_recall(instances, tmp_path / "trees", None, settings)
         assert list(found.ways) == ["words", "scout", "both"]
         scout = found.ways["scout"]
         assert scout.recall[4000] == 100
@@ -99,15 +99,15 @@ def test_the_prefilter_is_measured_with_and_without_an_embedding_model(tmp_path:
     async def both() -> None:
         async with scouted({"reply": NO}) as (_, server), server.serve() as url:
             settings = Settings(embedding_model=f"openai:mini@{url}/v1")
-            found = await measured(instances, tmp_path / "trees", None, settings)
+            found = await measure_recall(instances, tmp_path / "trees", None, settings)
             assert list(found.ways) == ["words", "words and meaning"]
             assert found.ways["words and meaning"].recall[128_000] == 100
             gone = Settings(embedding_model="openai:mini@http://127.0.0.1:9/v1")
             with pytest.raises(BadData, match="None of 4"):
-                await measured(instances, tmp_path / "trees", None, gone)
+                await measure_recall(instances, tmp_path / "trees", None, gone)
             wrong = Settings(embedding_model="anthropic:mini")
             with pytest.raises(BadData, match="CAPUCHIN_EMBEDDING_MODEL"):
-                await measured(instances, tmp_path / "trees", None, wrong)
+                await measure_recall(instances, tmp_path / "trees", None, wrong)
 
     instances = rows(tmp_path)
     asyncio.run(both())

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from bot.cli.local_run import say
+from bot.cli.local_run import print_progress
 from bot.cli.terminal import printable
 
 EVIL = "\x1b[2Jred\x07\r\u202e\u2028end"
@@ -20,7 +20,7 @@ def test_control_and_direction_characters_are_spelt_out() -> None:
 
 
 def test_progress_holds_no_escape_sequence(capsys: pytest.CaptureFixture[str]) -> None:
-    say(EVIL)
+    print_progress(EVIL)
     assert capsys.readouterr().err == f"{printable(EVIL)}\n"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.commands.reverts import reverted
+from bot.commands.reverts import find_reverted
 from bot.github.models import CommitFacts, PullRequestFacts
 
 
@@ -59,5 +59,5 @@ def back(number: int) -> str:
 def test_what_no_longer_stands(
     pulls: list[PullRequestFacts], commits: list[CommitFacts], gone: set[int]
 ) -> None:
-    assert reverted("acme/shop", pulls, commits) == gone
-    assert reverted("acme/shop", pulls[::-1], commits[::-1]) == gone
+    assert find_reverted("acme/shop", pulls, commits) == gone
+    assert find_reverted("acme/shop", pulls[::-1], commits[::-1]) == gone

@@ -6,24 +6,24 @@ from collections.abc import Mapping, Sequence
 
 from bot.comments import candidates, config_proposal, followup, pull_request, replies
 from bot.comments import verdict as verdict_text
-from bot.comments.code_destinations import told
+from bot.comments.code_destinations import destinations_note
 from bot.comments.status import NO_FIX_REASONS
-from bot.git.commit_style import Manners
+from bot.git.commit_style import CommitStyle
 from bot.github.repository import Identity
-from bot.runner.types import Chosen
+from bot.runner.types import SelectionOutcome
 from bot.runs import judge
-from bot.types import Heard, Mode, changed
+from bot.types import Mode, SkippedComments, replace
 from pipeline.select import Choice
-from pipeline.selection.verdict import Judged, Verdict
+from pipeline.selection.verdict import Judgement, Verdict
 from pipeline.types import (
     Candidate,
     Context,
     Findings,
     NoFix,
     Patch,
-    Rejected,
+    RejectedEdit,
     Selection,
-    Shown,
+    ShownFile,
     Standing,
     SuiteReport,
     SuiteRun,
@@ -38,12 +38,12 @@ from tests.support.data.publishing import (
     a_selection,
 )
 
-RUN = changed(
-    a_run(), page="https://bot.acme.test/runs/r1?key=k", dollars=0.42, mode=Mode.JUDGE,
+RUN = replace(
+    a_run(), page_url="https://bot.acme.test/runs/r1?key=k", dollars=0.42, mode=Mode.JUDGE,
     pulls=(12, 34, 56),
 )  # fmt: skip
 CHOSEN = a_selection()
-USED = changed(RUN, mode=Mode.USE, candidate=2)
+USED = replace(RUN, mode=Mode.USE, candidate=2)
 
 
 def foreign(sample: int, source: str) -> Candidate:
@@ -54,8 +54,8 @@ TABLE = CHOSEN.evidence.votes.model_copy(
     update={
         "candidates": (foreign(0, "#12 by bob"), foreign(1, "#34 by carol")),
         "rejected": (
-            Rejected(name="#56 by dan", why=judge.CLOSED),
-            Rejected(name="#99", why=judge.NONE),
+            RejectedEdit(name="#56 by dan", why=judge.CLOSED),
+            RejectedEdit(name="#99", why=judge.NONE),
         ),
     }
 )
@@ -82,8 +82,8 @@ NONE = TAKEN.model_copy(update={"chosen": None, "reason": "edits break tests", "
 def judged(
     verdict: Verdict, no: NoFix | None = None, *, table: VoteTable = TABLE, written: int = 0
 ) -> str:
-    chosen = Chosen(Choice(Judged(table, verdict), no, written), ACCOUNTS, "image")
-    return verdict_text.judged_pulls(RUN, chosen)
+    chosen = SelectionOutcome(Choice(Judgement(table, verdict), no, written), ACCOUNTS, "image")
+    return verdict_text.render_pull_verdict(RUN, chosen)
 
 
 VERDICTS: Mapping[str, str] = {
@@ -95,10 +95,11 @@ VERDICTS: Mapping[str, str] = {
     ),
     "none is taken": judged(NONE, NoFix(reason="edits break tests")),
     "none is likely enough": judged(
-        TAKEN, NoFix(reason="not sure enough", learnt=("The best is right with 5%, asked is 20%.",))
+        TAKEN,
+        NoFix(reason="not sure enough", details=("The best is right with 5%, asked is 20%.",)),
     ),
     "why none": "\n".join(
-        verdict_text.reason_of(NoFix(reason=reason)) for reason in NO_FIX_REASONS
+        verdict_text.abstention_reason(NoFix(reason=reason)) for reason in NO_FIX_REASONS
     ),
     "why one is not looked at": "\n".join(
         (
@@ -113,27 +114,29 @@ VERDICTS: Mapping[str, str] = {
 }
 
 NOT_USED: Mapping[str, str] = {
-    f"use: {name}": candidates.not_used(USED, why)
+    f"use: {name}": candidates.render_no_swap(USED, why)
     for name, why in {
-        "the run is gone": candidates.run_not_kept(),
-        "its edits are gone": candidates.edits_not_kept(),
-        "closed": candidates.not_open(12),
-        "no such edit": candidates.no_such_edit(9),
-        "there already": candidates.held_already(12, 2),
-        "changed since": candidates.changed_since(12),
-        "a person's": candidates.pushed_to(12),
-        "not to be pushed": candidates.may_not_push("it changes a path that no edit may"),
-        "refused by GitHub": candidates.push_refused(12),
+        "the run is gone": candidates.run_expired(),
+        "its edits are gone": candidates.edits_expired(),
+        "closed": candidates.pull_not_open(12),
+        "no such edit": candidates.no_such_candidate(9),
+        "there already": candidates.already_current(12, 2),
+        "changed since": candidates.review_in_between(12),
+        "a person's": candidates.foreign_push(12),
+        "not to be pushed": candidates.push_forbidden("it changes a path that no edit may"),
+        "refused by GitHub": candidates.push_rejected(12),
     }.items()
 }
 
-READ = changed(a_run(), not_read=replies.not_read(Heard(strangers=2, late=1, edited=True)))
+READ = replace(
+    a_run(), omissions=replies.omissions_note(SkippedComments(untrusted=2, late=1, edited=True))
+)
 FOUND = Context(
     files=(),
     dropped=("shop/cart.py",),
     findings=Findings(
         way="scout", files=12, read=11, read_tokens=4000, unknown=1, invented=1,
-        shown=(Shown(path="shop/till.py", tokens=200, why="It adds | subtracts.", partial=False),),
+        shown=(ShownFile(path="shop/till.py", tokens=200, why="It adds | subtracts.", partial=False),),
     ),
     not_read=("1 file is too large.",),
 )  # fmt: skip
@@ -156,11 +159,11 @@ UNREACHABLE = "".join(f"curl: (6) Could not resolve host: h{n}.example.org\n" fo
 FREE = "qwen runs on a server of one's own: free."
 
 PULLS: Mapping[str, str] = {
-    "pull request": pull_request.body(READ, CHOSEN, ACCOUNTS),
-    "without a suite": pull_request.body(
+    "pull request": pull_request.pull_body(READ, CHOSEN, ACCOUNTS),
+    "without a suite": pull_request.pull_body(
         a_run(), proved(suite=None, suite_problem="No test passes."), ACCOUNTS
     ),
-    "a part of a suite, and all that can be told": pull_request.body(
+    "a part of a suite, and all that can be told": pull_request.pull_body(
         a_run(),
         proved(
             suite=SUITE,
@@ -172,41 +175,47 @@ PULLS: Mapping[str, str] = {
         ),
         [a.model_copy(update={"price_note": FREE, "model": "qwen"}) for a in ACCOUNTS],
     ),
-    "without a network, and from elsewhere": pull_request.body(
+    "without a network, and from elsewhere": pull_request.pull_body(
         a_run(),
         a_selection(output=UNREACHABLE),
         ACCOUNTS,
-        sent=told(["api.example.org"], (), served=True),
+        destinations=destinations_note(["api.example.org"], (), by_app=True),
     ),
-    "without a network, and of one's own": pull_request.body(
+    "without a network, and of one's own": pull_request.pull_body(
         a_run(),
         a_selection(output="gaierror: [Errno -3] Temporary failure in name resolution"),
         (LIVE,),
-        sent=told([], [LIVE], served=True),
+        destinations=destinations_note([], [LIVE], by_app=True),
     ),
-    "a settings file": f"{config_proposal.title()}\n\n"
-    + config_proposal.body("alice", config_proposal.marker_of("comment-1")),
-    "into a template": pull_request.body(
+    "a settings file": f"{config_proposal.pull_title()}\n\n"
+    + config_proposal.pull_body("alice", config_proposal.proposal_marker("comment-1")),
+    "into a template": pull_request.pull_body(
         a_run(), CHOSEN, ACCOUNTS, "## Why\n\n## What\n\n## Tests\n\n- [x] I have read it\n"
     ),
 }
 
 
-def message(manners: Manners, kind: str, title: str, body: str = "") -> str:
+def message(manners: CommitStyle, kind: str, title: str, body: str = "") -> str:
     identity = Identity("capuchin[bot]", "1+capuchin[bot]@users.noreply.github.com")
-    return manners.message(manners.titled(kind, title), body, identity, "alice", "github.com")
+    return manners.format_message(
+        manners.format_title(kind, title), body, identity, "alice", "github.com"
+    )
 
 
-def messages(manners: Manners) -> Sequence[str]:
+def messages(manners: CommitStyle) -> Sequence[str]:
     return [
-        message(manners, "test", pull_request.test_title(7)),
-        message(manners, "fix", pull_request.title(CHOSEN, 7), pull_request.change(CHOSEN)),
-        message(manners, "revert", pull_request.take_back_title("alice")),
-        message(manners, "fix", followup.follow_title(), "I said why."),
+        message(manners, "test", pull_request.reproduction_title(7)),
+        message(
+            manners, "fix", pull_request.pull_title(CHOSEN, 7), pull_request.commit_body(CHOSEN)
+        ),
+        message(manners, "revert", pull_request.revert_title("alice")),
+        message(manners, "fix", followup.review_commit_title(), "I said why."),
     ]
 
 
 COMMITS: Mapping[str, str] = {
-    "as they are": "\n".join(messages(Manners())),
-    "conventional and signed off": "\n".join(messages(Manners(conventional=True, signed_off=True))),
+    "as they are": "\n".join(messages(CommitStyle())),
+    "conventional and signed off": "\n".join(
+        messages(CommitStyle(conventional=True, signed_off=True))
+    ),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.comments.code_destinations import elsewhere, told
+from bot.comments.code_destinations import destinations_note, external_hosts
 from bot.settings import Settings
 from tests.support.data.publishing import ACCOUNTS
 
@@ -13,8 +13,8 @@ LIVE = [account.model_copy(update={"model": "qwen"}) for account in ACCOUNTS]
 
 
 def said(*sent_to: str, served: bool = True, **fields: str) -> str:
-    hosts = elsewhere(sent_to, Settings.model_validate(fields), served=served)
-    return told(hosts, LIVE, served=served)
+    hosts = external_hosts(sent_to, Settings.model_validate(fields), by_app=served)
+    return destinations_note(hosts, LIVE, by_app=served)
 
 
 def test_all_on_the_operators_own_machines() -> None:

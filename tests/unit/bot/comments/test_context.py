@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bot.comments.context import context_details, context_found
+from bot.comments.context import build_context_report, render_context
 from pipeline.context.finder import ContextFinder
 from pipeline.options import Options
 from pipeline.store import DirStore
@@ -48,13 +48,13 @@ async def test_a_file_of_a_stack_trace_is_shown_though_nobody_found_it_relevant(
 ) -> None:
     context = await found(tmp_path, NO)
     assert "pkg/http.py" in [file.path for file in context.files]
-    assert "It took none to be relevant" not in context_details(context, ())
+    assert "It took none to be relevant" not in render_context(context, ())
 
 
 async def test_that_a_scout_found_nothing_and_words_were_taken_is_said(tmp_path: Path) -> None:
     context = await found(tmp_path, NO, body="It raises.")
     assert [file.path for file in context.files] == ["pkg/heads.py"]
-    said = context_details(context, ())
+    said = render_context(context, ())
     assert "The scout read every source file." in said
     assert "It took none to be relevant: those that share most words with the issue" in said
 
@@ -66,12 +66,12 @@ async def test_the_report_says_which_way_was_taken_and_what_was_invented(tmp_pat
         Account(stage="ranking", model="m", calls=3, usage=Usage(), dollars=0.25),
         Account(stage="editing", model="m", calls=3, usage=Usage(), dollars=9),
     ]
-    report = context_found(with_scout, spent, 1.5)
+    report = build_context_report(with_scout, spent, 1.5)
     assert report is not None
     assert (report.way, report.read, report.invented, report.dollars) == ("scout", 3, 3, 0.25)
     assert report.shown_tokens > 0
-    assert "The scout read every source file." in context_details(with_scout, spent)
-    said = context_details(without, spent)
+    assert "The scout read every source file." in render_context(with_scout, spent)
+    said = render_context(without, spent)
     assert "No scout is set" in said
     assert "cost $0.2500 at list prices" in said
 
@@ -92,15 +92,15 @@ async def test_the_report_says_whether_an_embedding_model_had_a_say(tmp_path: Pa
                     scout=model if scout else None,
                     store=DirStore(tmp_path / f"store-{scout}-{status}"),
                     options=Options(prefilter="always", prefilter_keep=2),
-                    meaning=meaning,
+                    embedding_ranker=meaning,
                 )
                 context = await finder.find(codebase, ISSUE)
             assert context is not None
-            report = context_found(context, spent, 1)
+            report = build_context_report(context, spent, 1)
             assert report is not None
             assert report.dollars == 0.5
             said.append(report.meaning)
-            assert report.meaning in context_details(context, spent).replace("\\", "")
+            assert report.meaning in render_context(context, spent).replace("\\", "")
     assert said == 2 * [
         "The embedding model mini had a say in the order of 2 files.",
         "The embedding model mini was not used, as it answered HTTP 500: words alone decided.",
@@ -109,7 +109,7 @@ async def test_the_report_says_whether_an_embedding_model_had_a_say(tmp_path: Pa
 
 async def test_a_summary_cannot_break_the_table(tmp_path: Path) -> None:
     hostile = '{"relevant": true, "summary": "a | b </details> <script> @everyone `x | y`"}'
-    said = context_details(await found(tmp_path, hostile), [])
+    said = render_context(await found(tmp_path, hostile), [])
     assert said.count("</details>") == 1
     assert "<script>" not in said
     rows = [line for line in said.splitlines() if line.startswith("| `pkg/")]

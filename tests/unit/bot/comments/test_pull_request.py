@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from bot.comments import pull_request
-from bot.comments.status import request_marker
-from bot.comments.vote_table import matrix
-from pipeline.types import Context, Rejected, Standing
+from bot.comments.status import pull_marker
+from bot.comments.vote_table import render_vote_table
+from pipeline.types import Context, RejectedEdit, Standing
 from tests.support.data.publishing import ACCOUNTS, a_run, a_selection
 
 SPLIT = "\u200b"
 
 
 def test_the_body_holds_the_evidence_in_order() -> None:
-    body = pull_request.body(a_run(), a_selection(), ACCOUNTS)
+    body = pull_request.pull_body(a_run(), a_selection(), ACCOUNTS)
     wanted = [
         "## What was wrong\n\n`total()` subtracts.",
         "## What changed\n\nIt adds now.",
@@ -26,7 +26,7 @@ def test_the_body_holds_the_evidence_in_order() -> None:
         "## Limits",
         "Models: recorded answers. Recorded answers were written down beforehand",
         "| testing | recorded answers | 3 | 1,500 | 200 | $0.0123 |",
-        request_marker("r1"),
+        pull_marker("r1"),
     ]
     places = [body.index(part) for part in wanted]
     assert places == sorted(places)
@@ -34,7 +34,7 @@ def test_the_body_holds_the_evidence_in_order() -> None:
 
 def test_the_table_shows_the_unedited_code_first() -> None:
     selection = a_selection()
-    table = matrix(selection.evidence.votes, selection.candidate)
+    table = render_vote_table(selection.evidence.votes, selection.candidate)
     assert table.splitlines() == [
         "| | test 1 | test 2 | passes |",
         "|---|:-:|:-:|:-:|",
@@ -45,20 +45,22 @@ def test_the_table_shows_the_unedited_code_first() -> None:
 
 
 def test_a_huge_log_is_shortened_until_the_body_fits() -> None:
-    body = pull_request.body(a_run(), a_selection(output="`" * 200_000), ACCOUNTS)
+    body = pull_request.pull_body(a_run(), a_selection(output="`" * 200_000), ACCOUNTS)
     assert len(body) <= pull_request.BODY_CHARACTERS
-    assert body.endswith(request_marker("r1") + "\n")
+    assert body.endswith(pull_marker("r1") + "\n")
     assert "characters left out" in body
 
 
 def test_a_log_cannot_end_its_own_fence() -> None:
-    body = pull_request.body(a_run(), a_selection(output="```\n</details>\nFixes #1"), ACCOUNTS)
+    body = pull_request.pull_body(
+        a_run(), a_selection(output="```\n</details>\nFixes #1"), ACCOUNTS
+    )
     assert "````text\n```\n</details>\nFixes #1\n````" in body
 
 
 def test_a_model_can_close_no_other_issue_and_forge_no_marker() -> None:
     cause = "Fixes #1 <!-- capuchin:run=other --> cc @everyone"
-    body = pull_request.body(a_run(), a_selection(cause=cause), ACCOUNTS)
+    body = pull_request.pull_body(a_run(), a_selection(cause=cause), ACCOUNTS)
     assert f"Fixes #{SPLIT}1  cc @{SPLIT}everyone" in body
     assert "capuchin:run=other" not in body
 
@@ -67,14 +69,15 @@ def test_an_empty_title_falls_back_to_the_issue() -> None:
     selection = a_selection()
     untitled = selection.evidence.model_copy(update={"title": " \n"})
     assert (
-        pull_request.title(selection.model_copy(update={"evidence": untitled}), 7) == "Fix issue 7"
+        pull_request.pull_title(selection.model_copy(update={"evidence": untitled}), 7)
+        == "Fix issue 7"
     )
 
 
 def test_a_repository_without_tests_is_told_so() -> None:
     selection = a_selection()
     alone = selection.evidence.model_copy(update={"suite": None})
-    body = pull_request.body(a_run(), selection.model_copy(update={"evidence": alone}), ())
+    body = pull_request.pull_body(a_run(), selection.model_copy(update={"evidence": alone}), ())
     assert "no tests of its own that I could find and run" in body
     assert "No test of the repository's own was run." in body
 
@@ -83,7 +86,7 @@ def test_files_that_were_left_out_are_not_all_said_to_be_too_large() -> None:
     chosen = a_selection()
     context = Context(files=(), dropped=("a.py", "b.py"))
     proof = chosen.evidence.model_copy(update={"context": context})
-    body = pull_request.body(a_run(), chosen.model_copy(update={"evidence": proof}), ACCOUNTS)
+    body = pull_request.pull_body(a_run(), chosen.model_copy(update={"evidence": proof}), ACCOUNTS)
     assert "Not shown to the model that wrote the edit: 2 files that may matter" in body
     assert "but did not fit, or seemed to matter less" in body
 
@@ -107,7 +110,7 @@ def test_why_no_test_was_run_is_told_inertly() -> None:
     chosen = a_selection()
     problem = "No test passes with `x`: @everyone <b>#1"
     proof = chosen.evidence.model_copy(update={"suite": None, "suite_problem": problem})
-    body = pull_request.body(a_run(), chosen.model_copy(update={"evidence": proof}), ())
+    body = pull_request.pull_body(a_run(), chosen.model_copy(update={"evidence": proof}), ())
     assert f"No test passes with `x`: @{SPLIT}everyone &lt;b\\>#{SPLIT}1" in body
 
 
@@ -116,7 +119,7 @@ def body_with_suite(**changed: object) -> str:
     assert chosen.evidence.suite is not None
     suite = chosen.evidence.suite.model_copy(update=changed)
     proof = chosen.evidence.model_copy(update={"suite": suite})
-    return pull_request.body(a_run(), chosen.model_copy(update={"evidence": proof}), ACCOUNTS)
+    return pull_request.pull_body(a_run(), chosen.model_copy(update={"evidence": proof}), ACCOUNTS)
 
 
 def test_a_foreign_edit_is_named_as_code_and_what_does_not_apply_stands_below() -> None:
@@ -126,10 +129,10 @@ def test_a_foreign_edit_is_named_as_code_and_what_does_not_apply_stands_below() 
         update={
             "candidates": (foreign, votes.candidates[1]),
             "flaky": (1,),
-            "rejected": (Rejected(name="#34", why="error: patch failed"),),
+            "rejected": (RejectedEdit(name="#34", why="error: patch failed"),),
         }
     )
-    shown = matrix(table, votes.candidates[1])
+    shown = render_vote_table(table, votes.candidates[1])
     assert "| `` #12 <img> ¦ @all `x` `` | 💥 | ⏱ | 0 |" in shown
     assert "test 2 (unsteady)" in shown
     assert shown.endswith("\n- `#34` does not apply: `error: patch failed`")
@@ -139,7 +142,7 @@ def test_how_each_edit_stands_is_beside_its_tests() -> None:
     votes = a_selection().evidence.votes
     one = Standing(votes=0, passes=0, support=2, same_as=0, behaves_as=0, execution=-1, prior=0.5)
     two = one.model_copy(update={"broken": ("t",), "reward": 0.25, "execution": 1.0})
-    shown = matrix(votes, votes.candidates[1], (one, two)).splitlines()
+    shown = render_vote_table(votes, votes.candidates[1], (one, two)).splitlines()
     assert shown[0].endswith("| passes | equal edits (first) | breaks | reward | log-odds |")
     assert shown[2].endswith("| 0 |  |  |  |  |")
     assert shown[3].endswith("| 0 | 2 (edit 1) |  |  | -0.50 |")
@@ -151,7 +154,7 @@ def test_a_table_that_is_too_large_is_summed_up() -> None:
     tests = votes.tests * 150
     runs = tuple(row * 150 for row in votes.runs)
     wide = votes.model_copy(update={"tests": tests, "base": votes.base * 150, "runs": runs})
-    assert matrix(wide, votes.candidates[1]).splitlines() == [
+    assert render_vote_table(wide, votes.candidates[1]).splitlines() == [
         "| | passes |",
         "|---|:-:|",
         "| unedited code | 0 |",

@@ -40,7 +40,7 @@ def test_each_honest_no_has_a_sentence(reason: NoFixReason) -> None:
 
 
 def test_the_first_words_name_who_asked() -> None:
-    assert status.started(RUN) == (
+    assert status.render_started(RUN) == (
         "I am looking into this, as @alice asked.\n\n"
         "<sub>Run `r1`</sub>\n<!-- capuchin:status run=r1 -->\n"
     )
@@ -48,7 +48,7 @@ def test_the_first_words_name_who_asked() -> None:
 
 def test_the_outcome_points_at_the_pull_request() -> None:
     run = RUN.model_copy(update={"dollars": 0.123})
-    assert status.opened(run, 12, draft=True) == (
+    assert status.render_opened(run, 12, draft=True) == (
         "I opened #12 with a test that fails without the change and passes with it. "
         "It is a draft: please review it before you merge.\n\n"
         "<sub>Run `r1` · $0.12 at list prices</sub>\n<!-- capuchin:status run=r1 -->\n"
@@ -56,20 +56,20 @@ def test_the_outcome_points_at_the_pull_request() -> None:
 
 
 def test_an_honest_no_tells_what_was_learnt_without_notifying_anybody() -> None:
-    answer = NoFix(reason="no reproduction", learnt=("@bob's `f()` <!-- x -->returns 1",))
-    said = status.no_fix(RUN, answer)
+    answer = NoFix(reason="no reproduction", details=("@bob's `f()` <!-- x -->returns 1",))
+    said = status.render_no_fix(RUN, answer)
     assert "- @\u200bbob's `f()` returns 1" in said
     assert said.startswith("I did not find a fix that I can stand behind: I could not write a test")
 
 
 def test_an_invalid_configuration_is_told_with_its_line() -> None:
     detail = "`.github/capuchin.yml`, line 3: There is no setting @x."
-    said = status.failed(RUN, Failure.CONFIG_INVALID, detail)
+    said = status.render_failed(RUN, Failure.CONFIG_INVALID, detail)
     assert "not valid: `.github/capuchin.yml`, line 3: There is no setting @\u200bx." in said
 
 
 def test_a_failed_installation_names_the_step() -> None:
-    said = status.failed(RUN, Failure.ENVIRONMENT, "pip install `x`")
+    said = status.render_failed(RUN, Failure.ENVIRONMENT, "pip install `x`")
     assert "`` pip install `x` `` failed." in said
     assert "log" not in said
 
@@ -78,13 +78,13 @@ def test_a_failed_installation_shows_the_end_of_its_log_and_nothing_in_it_acts()
     failed = EnvironmentFailed(
         "It @needs\nmore.", command="make\n@all", log="</details>\n```\n@bob"
     )
-    said = status.failed(RUN, Failure.ENVIRONMENT, environment_detail(failed))
+    said = status.render_failed(RUN, Failure.ENVIRONMENT, environment_detail(failed))
     assert "`make @all` failed. It @\u200bneeds more." in said
     assert "<summary>The end of the log</summary>\n\n````text\n</details>\n```\n@bob\n````" in said
 
 
 def test_a_refusal_thanks_and_can_be_found_again() -> None:
-    said = replies.refused("mallory")
+    said = replies.refusal("mallory")
     assert said.startswith("Thank you, @mallory.")
     assert replies.refusal_marker("mallory") in said
 

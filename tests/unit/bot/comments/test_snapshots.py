@@ -13,14 +13,24 @@ from bot.commands.dispatch import VERBS
 from bot.comments import candidates, config, config_proposal, followup, replies, stats, verdict
 from bot.comments import pull_request as evidence
 from bot.comments import status as comments
-from bot.comments.candidates import Held
-from bot.github.models import LinkedPull, Signs
-from bot.repo_config.layers import Effective, Layer, LayerProblem, combined
-from bot.repo_config.model import CANDIDATES, ConfigProblem
+from bot.comments.candidates import PullCandidates
+from bot.github.models import ExistingWork, LinkedPull
+from bot.repo_config.layers import EffectiveConfig, Layer, LayerProblem, merge_layers
+from bot.repo_config.model import CONFIG_PATHS, ConfigProblem
 from bot.storage.progress import Progress
-from bot.types import Failure, Heard, Limit, Mode, RunStatus, Stop, StopReason, Wait, changed
+from bot.types import (
+    Failure,
+    Mode,
+    QueuePosition,
+    QuotaLimit,
+    RunStatus,
+    SkippedComments,
+    Stop,
+    StopReason,
+    replace,
+)
 from pipeline.types import NoFix, TestScript
-from pipeline.workflows.plan import Estimate, Plan
+from pipeline.workflows.plan import CostEstimate, Plan
 from pipeline.workflows.verify import Verification
 from sandbox.base import Ending, Execution
 from tests.support import phone_readability
@@ -30,16 +40,16 @@ from tests.unit.bot.comments import edit_texts as edits
 
 Bodies = Mapping[str, str]
 
-RUN = changed(a_run(), page="https://bot.acme.test/runs/r1?key=k", dollars=0.42)
+RUN = replace(a_run(), page_url="https://bot.acme.test/runs/r1?key=k", dollars=0.42)
 CHOSEN = a_selection()
-DONE = changed(RUN, status=RunStatus.OPENED_PULL_REQUEST, pull_request=12)
+DONE = replace(RUN, status=RunStatus.OPENED_PULL_REQUEST, pull_request=12)
 LONG = (
     "def test_it():\n    assert total(1, 2) == 3  # a line that is much wider than any phone\n" * 9
 )
 SAID = Execution(exit_code=2, output=LONG, seconds=0.1, ending=Ending.EXIT)
 NO = NoFix(
     reason="no edit passes its test",
-    learnt=("`total()` subtracts.", "3 different edits were tried."),
+    details=("`total()` subtracts.", "3 different edits were tried."),
     suspects=("shop/till.py",),
     script=LONG,
 )
@@ -48,154 +58,154 @@ PULL = LinkedPull.model_validate({"number": 9, "state": "open", "user": {"login"
 
 def stopped(why: StopReason, by: str = "alice") -> str:
     label = "capuchin:disabled" if why is StopReason.DISABLED else ""
-    return comments.stopped(changed(RUN, stop=Stop(by=by, why=why, label=label)))
+    return comments.render_stopped(replace(RUN, stop=Stop(by=by, why=why, label=label)))
 
 
-def effective(organisation: str, repository: str) -> Effective:
-    layers = [("acme/.github: .github/capuchin.yml", organisation), (CANDIDATES[0], repository)]
-    found = combined([Layer(source, text) for source, text in layers])
-    assert isinstance(found, Effective)
+def effective(organisation: str, repository: str) -> EffectiveConfig:
+    layers = [("acme/.github: .github/capuchin.yml", organisation), (CONFIG_PATHS[0], repository)]
+    found = merge_layers([Layer(source, text) for source, text in layers])
+    assert isinstance(found, EffectiveConfig)
     return found
 
 
 STATUS: Bodies = {
-    "queued": comments.queued(RUN, Wait(place=3, seconds=1500)),
-    "started": comments.started(RUN),
-    "working": comments.working(
+    "queued": comments.render_queued(RUN, QueuePosition(position=3, expected_seconds=1500)),
+    "started": comments.render_started(RUN),
+    "working": comments.render_progress(
         RUN, Progress(doing="Writing 10 tests.", files=12, tests=1, edits=3, dollars=0.5)
     ),
-    "waiting": comments.waiting(RUN, Failure.MODEL_UNAVAILABLE),
-    "kept away": replies.opted_out(RUN, "capuchin:disabled"),
-    "edited since": replies.edited_since(RUN),
-    "a dry run begins": comments.started(changed(RUN, mode=Mode.PLAN)),
-    "judging begins": comments.started(changed(RUN, mode=Mode.JUDGE, pulls=(12, 34))),
-    "using another begins": comments.started(changed(RUN, mode=Mode.USE, candidate=2)),
-    "opened": comments.opened(changed(RUN, not_read=replies.not_read(Heard(strangers=2))), 12,
+    "waiting": comments.render_waiting(RUN, Failure.MODEL_UNAVAILABLE),
+    "kept away": replies.render_opted_out(RUN, "capuchin:disabled"),
+    "edited since": replies.render_edited_since(RUN),
+    "a dry run begins": comments.render_started(replace(RUN, mode=Mode.PLAN)),
+    "judging begins": comments.render_started(replace(RUN, mode=Mode.JUDGE, pulls=(12, 34))),
+    "using another begins": comments.render_started(replace(RUN, mode=Mode.USE, candidate=2)),
+    "opened": comments.render_opened(replace(RUN, omissions=replies.omissions_note(SkippedComments(untrusted=2))), 12,
                               draft=True),
-    "no fix": comments.no_fix(RUN, NO),
-    "planned": replies.planned(
+    "no fix": comments.render_no_fix(RUN, NO),
+    "planned": replies.render_plan(
         RUN,
         Plan(files=("shop/till.py", "shop/cart.py"), script=TestScript(text=LONG), run=SAID,
-             estimate=Estimate(dollars=1.5, most=4)),
+             estimate=CostEstimate(dollars=1.5, most=4)),
     ),
-    "used": candidates.used(changed(RUN, mode=Mode.USE, candidate=2), 12, CHOSEN),
-    "not used": candidates.not_used(RUN, "#12 is no longer open."),
-    "not judged": comments.not_judged(RUN),
-    "asked back": replies.asked_back(
-        RUN, Signs(locked=True, assignees=("bob",), pulls=(PULL,), branches=("7-mend",)), "capuchin"
+    "used": candidates.render_swap(replace(RUN, mode=Mode.USE, candidate=2), 12, CHOSEN),
+    "not used": candidates.render_no_swap(RUN, "#12 is no longer open."),
+    "not judged": comments.render_not_judged(RUN),
+    "asked back": replies.render_existing_work(
+        RUN, ExistingWork(locked=True, assignees=("bob",), pulls=(PULL,), branches=("7-mend",)), "capuchin"
     ),
-    "withdrawn: trust": comments.withdrawn(RUN, "trust"),
-    "withdrawn: disabled": comments.withdrawn(RUN, "disabled"),
+    "withdrawn: trust": comments.render_withdrawn(RUN, "trust"),
+    "withdrawn: disabled": comments.render_withdrawn(RUN, "disabled"),
     **{f"stopped: {why}": stopped(why) for why in StopReason},
-    "stop came late": comments.stop_came_late(RUN, 12),
-    **{f"failed: {failure}": comments.failed(RUN, failure, f"pip install .\nIt broke.\n{LONG}")
+    "stop came late": comments.render_late_stop(RUN, 12),
+    **{f"failed: {failure}": comments.render_failed(RUN, failure, f"pip install .\nIt broke.\n{LONG}")
        for failure in Failure},
 }  # fmt: skip
 
-NO_PULLS = stats.Pulls()
+NO_PULLS = stats.PullCounts()
 STATS = stats.Stats(
     days=90,
     since=datetime(2026, 1, 2, tzinfo=UTC),
     begins=datetime(2025, 11, 5, tzinfo=UTC),
     runs={RunStatus.OPENED_PULL_REQUEST: 5, RunStatus.NO_FIX: 3, RunStatus.FAILED: 1,
-          RunStatus.STOPPED: 1, RunStatus.REFUSED: 1, RunStatus.ASKED_BACK: 1},
+          RunStatus.STOPPED: 1, RunStatus.REFUSED: 1, RunStatus.NEEDS_CONFIRMATION: 1},
     others=0,
     dollars=12.5,
-    pulls=stats.Pulls(open=1, merged=3, closed=1, recorded=3, first_choice=3, looked_at=3),
+    pulls=stats.PullCounts(open=1, merged=3, closed=1, recorded=3, first_choice=3, looked_at=3),
 )  # fmt: skip
 BIG = STATS._replace(
     begins=datetime(2026, 2, 3, tzinfo=UTC),
     others=4,
-    pulls=stats.Pulls(
+    pulls=stats.PullCounts(
         open=2, merged=40, closed=10, reverted=4, recorded=38, first_choice=35, swapped=3,
         looked_at=20, by_people=6, not_all_pulls=True, not_all_commits=True,
     ),
 )  # fmt: skip
 
 ANSWERS: Bodies = {
-    "help": replies.helped(
+    "help": replies.help_text(
         "capuchin",
-        [(f"{name} {verb.words}".strip(), verb.does) for name, verb in VERBS.items()],
+        [(f"{name} {verb.words}".strip(), verb.summary) for name, verb in VERBS.items()],
         "capuchin",
     ),
-    "unknown": replies.unknown("capuchin", "stauts", "status"),
-    "not here": replies.not_here("judge"),
-    "fix or retry while it works": replies.waits("capuchin"),
-    "fix on another's pull request": replies.not_mine(),
-    "stop: nothing runs": replies.nothing_runs(),
+    "unknown": replies.no_such_verb("capuchin", "stauts", "status"),
+    "not here": replies.wrong_place("judge"),
+    "fix or retry while it works": replies.command_waits("capuchin"),
+    "fix on another's pull request": replies.foreign_pull(),
+    "stop: nothing runs": replies.nothing_to_stop(),
     "status: no run": replies.no_run("capuchin"),
-    "status: queued": replies.status(changed(RUN, status=RunStatus.QUEUED), 2),
-    "status: working": replies.status(changed(RUN, status=RunStatus.RUNNING), 0),
-    "status: over": replies.status(DONE, 0),
-    "explain": replies.explained(
-        DONE, CHOSEN, candidates.edits_of("capuchin", Held(CHOSEN, 12, 1))
+    "status: queued": replies.run_status(replace(RUN, status=RunStatus.QUEUED), 2),
+    "status: working": replies.run_status(replace(RUN, status=RunStatus.RUNNING), 0),
+    "status: over": replies.run_status(DONE, 0),
+    "explain": replies.run_explanation(
+        DONE, CHOSEN, candidates.candidates_reply("capuchin", PullCandidates(CHOSEN, 12, 1))
     ),
-    "explain: no fix": replies.explained(
-        changed(RUN, status=RunStatus.NO_FIX), NO,
-        candidates.edits_of("capuchin", Held(CHOSEN, 12, 2)),
+    "explain: no fix": replies.run_explanation(
+        replace(RUN, status=RunStatus.NO_FIX), NO,
+        candidates.candidates_reply("capuchin", PullCandidates(CHOSEN, 12, 2)),
     ),
-    "explain: failed": replies.explained(
-        changed(RUN, status=RunStatus.FAILED, failure=Failure.MODEL_UNAVAILABLE), None
+    "explain: failed": replies.run_explanation(
+        replace(RUN, status=RunStatus.FAILED, failure=Failure.MODEL_UNAVAILABLE), None
     ),
-    "config": config.as_comment(effective("samples: 3", "draft: true")),
-    "stats": stats.told(STATS),
-    "stats: the records do not reach": stats.told(BIG),
-    "stats: nothing": stats.told(
+    "config": config.render_config(effective("samples: 3", "draft: true")),
+    "stats": stats.render_stats(STATS),
+    "stats: the records do not reach": stats.render_stats(BIG),
+    "stats: nothing": stats.render_stats(
         STATS._replace(days=1, begins=None, runs={}, others=0, dollars=0.0, pulls=NO_PULLS)
     ),
     "stats: what days": stats.how_many_days("capuchin", 365),
-    "config: no file": config.as_comment(effective("", "")),
-    "config propose: done": config_proposal.proposed(12),
-    "config propose: there is one": config_proposal.there_already(CANDIDATES[0]),
-    "config propose: no branch": config_proposal.no_branch(),
-    "config: invalid": replies.config_invalid(
+    "config: no file": config.render_config(effective("", "")),
+    "config propose: done": config_proposal.proposal_opened(12),
+    "config propose: there is one": config_proposal.file_exists(CONFIG_PATHS[0]),
+    "config propose: no branch": config_proposal.cannot_propose(),
+    "config: invalid": replies.invalid_config(
         LayerProblem(".github/capuchin.yml", ConfigProblem(line=3, column=1, message="Is it?"))
     ),
-    "use: which": candidates.use_what("capuchin", Held(CHOSEN, 12, None)),
+    "use: which": candidates.which_candidate("capuchin", PullCandidates(CHOSEN, 12, None)),
     "use: nothing": candidates.nothing_to_use(),
-    "use: no longer kept": candidates.no_longer_kept(12),
-    "use: on the pull request": candidates.told_on(7),
-    "judge: which": candidates.judge_what("capuchin", 20),
+    "use: no longer kept": candidates.candidates_expired(12),
+    "use: on the pull request": candidates.answer_on_issue(7),
+    "judge: which": candidates.which_pulls("capuchin", 20),
 }  # fmt: skip
 
 REFUSALS: Bodies = {
-    "write": replies.refused("mallory"),
-    "triage": replies.refused("mallory", ("triage",)),
-    "named": replies.refused("mallory", ("carol",)),
-    **{f"quota: {of}": replies.over_quota("alice", Limit(of, 20))
+    "write": replies.refusal("mallory"),
+    "triage": replies.refusal("mallory", ("triage",)),
+    "named": replies.refusal("mallory", ("carol",)),
+    **{f"quota: {of}": replies.quota_refusal("alice", QuotaLimit(of, 20))
        for of in ("person", "repository", "installation")},
-    "quota of a reviewer": followup.over_quota("alice", Limit("person", 20)),
-    "the day's ceiling, repository": followup.paused("repository", "2026-01-02"),
-    "the day's ceiling, operator": followup.paused("installation", "2026-01-02"),
+    "quota of a reviewer": followup.quota_refusal("alice", QuotaLimit("person", 20)),
+    "the day's ceiling, repository": followup.budget_pause_note("repository", "2026-01-02"),
+    "the day's ceiling, operator": followup.budget_pause_note("installation", "2026-01-02"),
 }  # fmt: skip
 
 MARKERS = [followup.answer_marker("line-1")]
 TENDED: Bodies = {
-    "answered": followup.answered([("alice", "It sums now. Thanks @all.")], "abc1234", MARKERS),
-    "answered, nothing changed": followup.answered([("alice", "It is meant so.")], "", MARKERS),
-    "answered, several people": followup.answered(
+    "answered": followup.review_answer([("alice", "It sums now. Thanks @all.")], "abc1234", MARKERS),
+    "answered, nothing changed": followup.review_answer([("alice", "It is meant so.")], "", MARKERS),
+    "answered, several people": followup.review_answer(
         [("alice", "Renamed."), ("carol", "It stays.")], "abc1234", MARKERS
-    ) + followup.left_out(2),
-    "not managed": followup.not_managed(MARKERS, "capuchin", spent=False),
-    "out of money": followup.not_managed(MARKERS, "capuchin", spent=True),
-    "handed over": followup.handed_over(12),
-    "rebased": followup.rebased("abc1234", followup.note_marker("rebased", "x")),
-    "conflict": followup.conflict("main", followup.note_marker("conflict", "x")),
-    "closed with its issue": followup.closed_with_issue(7, 12),
-    "retired": followup.retired(30, 12),
-    "stopped by a label": followup.stopped(
-        changed(
+    ) + followup.outsiders_note(2),
+    "not managed": followup.failure_answer(MARKERS, "capuchin", spent=False),
+    "out of money": followup.failure_answer(MARKERS, "capuchin", spent=True),
+    "handed over": followup.handover_note(12),
+    "rebased": followup.rebase_note("abc1234", followup.note_marker("rebased", "x")),
+    "conflict": followup.conflict_note("main", followup.note_marker("conflict", "x")),
+    "closed with its issue": followup.issue_closed_note(7, 12),
+    "retired": followup.stale_note(30, 12),
+    "stopped by a label": followup.stop_note(
+        replace(
             RUN,
             stop=Stop(by="alice", why=StopReason.DISABLED, label="capuchin:disabled"),
             dollars=0.25,
         ),
         followup.note_marker("stopped", "x"),
     ),
-    "stopped": followup.stopped(
-        changed(RUN, stop=Stop(by="alice", why=StopReason.COMMAND), dollars=0.25),
+    "stopped": followup.stop_note(
+        replace(RUN, stop=Stop(by="alice", why=StopReason.COMMAND), dollars=0.25),
         followup.note_marker("stopped", "x"),
     ),
-    "failed": followup.failed(Failure.MODEL_REFUSED, "", followup.note_marker("failed", "x")),
+    "failed": followup.failure_note(Failure.MODEL_REFUSED, "", followup.note_marker("failed", "x")),
 }  # fmt: skip
 
 FOUND = Verification(path="tests/test_total.py", command=("python", "-m", "pytest"),
@@ -214,12 +224,12 @@ CHECKS: Bodies = {
     "flaky": check(FOUND.model_copy(update={"after": (PASSES, BREAKS)})),
     "passes without": check(FOUND.model_copy(update={"before": (PASSES, PASSES)})),
     "fails with": check(FOUND.model_copy(update={"after": (FAILS, FAILS)})),
-    "clash": f"{followup.clash_title()}\n\n{followup.clash_summary('main')}",
-    "not run": f"{followup.not_checked_title()}\n\n{followup.not_checked_summary()}",
-    "settings: valid": f"{config.checked_title(0)}\n\n"
-    + config.checked({".github/capuchin.yml": []}),
-    "settings: a mistake": f"{config.checked_title(1)}\n\n"
-    + config.checked(
+    "clash": f"{followup.conflict_title()}\n\n{followup.conflict_summary('main')}",
+    "not run": f"{followup.incomplete_title()}\n\n{followup.incomplete_summary()}",
+    "settings: valid": f"{config.check_title(0)}\n\n"
+    + config.check_summary({".github/capuchin.yml": []}),
+    "settings: a mistake": f"{config.check_title(1)}\n\n"
+    + config.check_summary(
         {".github/capuchin.yml": [ConfigProblem(line=3, column=1, message="There is no such.")]}
     ),
 }
@@ -244,32 +254,33 @@ def test_people_read_what_is_kept_here(group: str) -> None:
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_it_can_be_read_on_a_phone(group: str) -> None:
-    found = {name: phone_readability.problems(text) for name, text in GROUPS[group].items()}
+    found = {name: phone_readability.find_problems(text) for name, text in GROUPS[group].items()}
     assert {name: some for name, some in found.items() if some} == {}
 
 
 def test_the_rule_for_phones_notices() -> None:
     wide = "| a column of some words | another one of them | and one more |\n|---|---|---|"
-    assert phone_readability.problems(wide) == [f"a wide table: {wide.splitlines()[0]}"]
+    assert phone_readability.find_problems(wide) == [f"a wide table: {wide.splitlines()[0]}"]
     assert (
-        phone_readability.problems(f"<details>\n<summary>x</summary>\n\n{wide}\n\n</details>") == []
+        phone_readability.find_problems(f"<details>\n<summary>x</summary>\n\n{wide}\n\n</details>")
+        == []
     )
-    assert phone_readability.problems(f"```text\n{'x' * 50}\n```") == [
+    assert phone_readability.find_problems(f"```text\n{'x' * 50}\n```") == [
         f"a wide line of code: {'x' * 50}"
     ]
-    assert phone_readability.problems("```text\n" + "x\n" * 20 + "```") != []
-    assert phone_readability.problems("word " * 200) != []
+    assert phone_readability.find_problems("```text\n" + "x\n" * 20 + "```") != []
+    assert phone_readability.find_problems("word " * 200) != []
 
 
 INNER = {
-    "status_marker", "request_marker", "reply_marker", "refusal_marker", "note_marker",
-    "answer_marker", "in_status", "failure_reason", "no_fix_reason", "runners_up", "used_up",
-    "not_read", "waits_for", "verdict_of", "account_of", "proof_of", "answered_by", "cost",
+    "status_marker", "pull_marker", "reply_marker", "refusal_marker", "note_marker",
+    "answer_marker", "render_status", "failure_reason", "no_fix_reason", "list_candidates", "quota_sentence",
+    "omissions_note", "waiting_sentence", "render_verdict", "explanation_sections", "evidence_sections", "models_note", "render_cost",
     "model_name", "price_notes",
     # For a terminal, an editor and the README.
-    "as_lines",
+    "render_config_lines",
     # A file, which its own test reads.
-    "file_text", "marker_of",
+    "render_file", "proposal_marker",
 }  # fmt: skip
 """What only other texts are made of."""
 

@@ -5,24 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 
 from bot.comments import status
-from bot.storage.progress import Progress, WatchedStore
-from bot.types import Wait, changed
+from bot.storage.progress import Progress, ProgressStore
+from bot.types import QueuePosition, replace
 from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
 from pipeline.store import DirStore, Store
 from pipeline.types import NoFix, Usage
 from tests.support.data.publishing import a_run
 from tests.support.snapshots import assert_snapshot
 
-RUN = changed(a_run(), page="https://bot.acme.test/runs/r1?key=k")
+RUN = replace(a_run(), page_url="https://bot.acme.test/runs/r1?key=k")
 PROGRESS = Progress(doing="Writing 10 tests and edits.", files=12, tests=1, edits=3, dollars=0.42)
 
 
 def test_each_stage_of_a_run_reads_well_on_a_phone() -> None:
     stages = (
-        status.queued(RUN, Wait(place=3, seconds=1500)),
-        status.started(RUN),
-        status.working(RUN, PROGRESS),
-        status.no_fix(RUN, NoFix(reason="no edit", learnt=("`total()` subtracts.",))),
+        status.render_queued(RUN, QueuePosition(position=3, expected_seconds=1500)),
+        status.render_started(RUN),
+        status.render_progress(RUN, PROGRESS),
+        status.render_no_fix(RUN, NoFix(reason="no edit", details=("`total()` subtracts.",))),
     )
     assert_snapshot("status_comments", "\n----\n".join(stages))
 
@@ -30,8 +30,8 @@ def test_each_stage_of_a_run_reads_well_on_a_phone() -> None:
 async def test_counts_follow_from_what_is_saved_and_found(tmp_path: Path) -> None:
     told: list[Progress] = []
     inner: Store = DirStore(tmp_path)
-    watched = WatchedStore(inner, told.append)
-    watched.say("Looking through 2 files.")
+    watched = ProgressStore(inner, told.append)
+    watched.report("Looking through 2 files.")
     answer = NoFix(reason="no edit")
     for key in (
         "context/relevance/a",
@@ -41,7 +41,7 @@ async def test_counts_follow_from_what_is_saved_and_found(tmp_path: Path) -> Non
         "editing/1",
     ):
         await watched.save(key, answer)
-    await watched.save(LEDGER_KEY, Ledger().plus("testing/0", "m", Usage(), 0.25))
+    await watched.save(LEDGER_KEY, Ledger().with_call("testing/0", "m", Usage(), 0.25))
     last = told[-1]
     assert (last.doing, last.files, last.tests, last.edits, last.dollars) == (
         "Looking through 2 files.",
@@ -50,7 +50,7 @@ async def test_counts_follow_from_what_is_saved_and_found(tmp_path: Path) -> Non
         1,
         0.25,
     )
-    again = WatchedStore(inner, told.append)
+    again = ProgressStore(inner, told.append)
     await again.load("context/relevance/a", NoFix)
     await again.load("testing/7", NoFix)
     assert (told[-1].files, told[-1].tests) == (1, 0)

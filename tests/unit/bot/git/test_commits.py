@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bot.errors import PushRejected, UnfitDiff
-from bot.git.commits import branch_name, commit, push
+from bot.git.commits import branch_name, create_commit, push
 from bot.git.remote import Remote
 from bot.github.repository import Identity
 from pipeline.codebase.git import git
@@ -26,7 +26,7 @@ def work(tmp_path: Path) -> Path:
 
 
 async def made(work: Path, diff: str, parent: str = "") -> str:
-    return await commit(
+    return await create_commit(
         work / ".git",
         parent=parent or local_git.git(work, "rev-parse", "HEAD"),
         diff=diff,

@@ -10,7 +10,7 @@ from bot.errors import RepositoryEmpty, RepositoryGone
 from bot.git.mirrors import Mirrors
 from bot.git.remote import Remote
 from pipeline.codebase.git import git
-from pipeline.concurrency import together
+from pipeline.concurrency import gather_all
 from tests.support.data import local_git
 from tests.support.data.publishing import SHOP
 
@@ -105,7 +105,7 @@ async def test_an_empty_repository_is_told_from_a_missing_one(
 
 
 async def test_side_by_side_checkouts_share_one_mirror(mirrors: Mirrors, remote: Remote) -> None:
-    checkouts = await together(mirrors.checkout(remote, NAME, "main") for _ in range(4))
+    checkouts = await gather_all(mirrors.checkout(remote, NAME, "main") for _ in range(4))
     assert len({checkout.base for checkout in checkouts}) == 1
 
 
@@ -114,9 +114,11 @@ async def test_side_by_side_checkouts_share_one_mirror(mirrors: Mirrors, remote:
 )
 def test_a_hostile_name_never_becomes_a_path(mirrors: Mirrors, remote: Remote, name: str) -> None:
     with pytest.raises(RepositoryGone):
-        mirrors.place(remote, name)
+        mirrors.path_of(remote, name)
 
 
 def test_mirrors_lie_by_host_owner_and_name(tmp_path: Path) -> None:
-    place = Mirrors(tmp_path).place(Remote("https://git.acme.test:8443/Acme/Shop.git"), "Acme/Shop")
+    place = Mirrors(tmp_path).path_of(
+        Remote("https://git.acme.test:8443/Acme/Shop.git"), "Acme/Shop"
+    )
     assert place == tmp_path / "mirrors" / "git.acme.test_8443" / "acme" / "shop.git"

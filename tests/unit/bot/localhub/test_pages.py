@@ -9,7 +9,7 @@ import pytest
 
 from bot.localhub import LocalHub, Pull, Repo
 from bot.localhub.actions import checks, comments, pulls
-from bot.localhub.pages import render
+from bot.localhub.pages import render_markdown
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(1)>'
 
@@ -136,4 +136,4 @@ async def test_what_is_not_there_is_404(hub: LocalHub, repo: Repo, path: str) ->
     ],
 )  # fmt: skip
 def test_markdown_becomes_harmless_html(text: str, html: str) -> None:
-    assert render(text).strip() == html
+    assert render_markdown(text).strip() == html

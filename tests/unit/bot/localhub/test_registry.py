@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bot.localhub import AppIdentity, LocalHub, Repo
-from bot.localhub.errors import GitFailed
+from bot.localhub.errors import GitCommandFailed
 from bot.localhub.webhooks import sign
 
 
@@ -31,13 +31,13 @@ def test_a_name_is_taken_whatever_its_case(hub: LocalHub, repo: Repo) -> None:
 @pytest.mark.parametrize("path", ["../up", ".git/hooks/x", "/abs", "a/.GIT/b", "a\0b", ""])
 def test_a_file_outside_the_tree_is_refused(app: AppIdentity, tmp_path: Path, path: str) -> None:
     hub = LocalHub(tmp_path, "s", app)
-    with pytest.raises(GitFailed, match="no path"):
+    with pytest.raises(GitCommandFailed, match="no path"):
         hub.add_repo("acme/shop", {path: "x"})
 
 
 @pytest.mark.parametrize("branch", ["a..b", "-x", "a b", ""])
 def test_a_bad_branch_name_is_refused(app: AppIdentity, tmp_path: Path, branch: str) -> None:
-    with pytest.raises(GitFailed):
+    with pytest.raises(GitCommandFailed):
         LocalHub(tmp_path, "s", app).add_repo("acme/shop", {"a": "b"}, default_branch=branch)
 
 
@@ -61,7 +61,7 @@ def test_the_signature_is_githubs_own_example() -> None:
 
 
 def test_secrets_stay_out_of_what_is_printed(hub: LocalHub, repo: Repo) -> None:
-    token = hub.personal_token("alice")
+    token = hub.create_personal_token("alice")
     found = hub.tokens.find(token)
     assert token not in repr(found)
     assert "PRIVATE" not in repr(hub.app)

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from bot.recorded.cache import KEPT_SECONDS, PromptCache
+from bot.recorded.cache import TTL_SECONDS, PromptCache
 from bot.recorded.recording import Recording, RecordingError
-from bot.recorded.requests import Asked, Part
+from bot.recorded.requests import PromptPart, ReceivedRequest
 from pipeline.models.base import Message
 from pipeline.types import Usage
 
 
-def asked(call: str, last: str = "Hello?", *, system: str = "", turn: int = 0) -> Asked:
+def asked(call: str, last: str = "Hello?", *, system: str = "", turn: int = 0) -> ReceivedRequest:
     earlier = [Message(role="user", text="first"), Message(role="assistant", text="reply")] * turn
-    return Asked(
+    return ReceivedRequest(
         protocol="anthropic",
         call=call,
         model="m",
@@ -35,7 +35,7 @@ def recorded(*answers: dict[str, Any]) -> Recording:
     return Recording.model_validate({"version": 1, "note": "Made up.", "answers": answers})
 
 
-def chosen(recording: Recording, question: Asked) -> str | None:
+def chosen(recording: Recording, question: ReceivedRequest) -> str | None:
     index = recording.choose(question)
     return None if index is None else recording.answers[index].reply
 
@@ -165,47 +165,47 @@ class Clock:
         return self.now
 
 
-def prompt(*texts: str, marked: Sequence[int] = ()) -> list[Part]:
-    return [Part(text=text * 8_000, marked=i in marked) for i, text in enumerate(texts)]
+def prompt(*texts: str, marked: Sequence[int] = ()) -> list[PromptPart]:
+    return [PromptPart(text=text * 8_000, marked=i in marked) for i, text in enumerate(texts)]
 
 
 def test_marked_prefixes_are_stored_once_and_then_read() -> None:
     cache = PromptCache(Clock())
-    first = cache.count("m", prompt("a", "b", "c", marked=[0, 1]))
+    first = cache.count_usage("m", prompt("a", "b", "c", marked=[0, 1]))
     assert first == Usage(input=2000, cache_write=4000)
-    again = cache.count("m", prompt("a", "b", "c", marked=[0, 1]))
+    again = cache.count_usage("m", prompt("a", "b", "c", marked=[0, 1]))
     assert again == Usage(input=2000, cache_read=4000)
-    other_end = cache.count("m", prompt("a", "x", marked=[1]))
+    other_end = cache.count_usage("m", prompt("a", "x", marked=[1]))
     assert other_end == Usage(cache_read=2000, cache_write=2000)
 
 
 def test_without_a_mark_nothing_is_stored_nor_read() -> None:
     cache = PromptCache(Clock())
-    cache.count("m", prompt("a", "b", marked=[1]))
-    assert cache.count("m", prompt("a", "b")) == Usage(input=4000)
-    assert cache.count("m", []) == Usage()
+    cache.count_usage("m", prompt("a", "b", marked=[1]))
+    assert cache.count_usage("m", prompt("a", "b")) == Usage(input=4000)
+    assert cache.count_usage("m", []) == Usage()
 
 
 def test_another_model_has_another_cache() -> None:
     cache = PromptCache(Clock())
-    cache.count("m", prompt("a", "b", marked=[1]))
-    assert cache.count("n", prompt("a", "b", marked=[1])) == Usage(cache_write=4000)
+    cache.count_usage("m", prompt("a", "b", marked=[1]))
+    assert cache.count_usage("n", prompt("a", "b", marked=[1])) == Usage(cache_write=4000)
 
 
 def test_a_short_prefix_is_not_stored() -> None:
     cache = PromptCache(Clock())
-    short = [Part(text="a" * 4_000, marked=True), Part(text="b", marked=False)]
-    assert cache.count("m", short) == Usage(input=1001)
+    short = [PromptPart(text="a" * 4_000, marked=True), PromptPart(text="b", marked=False)]
+    assert cache.count_usage("m", short) == Usage(input=1001)
 
 
 def test_a_prefix_is_forgotten_when_it_is_not_used() -> None:
     clock = Clock()
     cache = PromptCache(clock)
     used = prompt("a", "b", marked=[1])
-    cache.count("m", used)
-    clock.now = KEPT_SECONDS - 1
-    assert cache.count("m", used).cache_read == 4000
-    clock.now = 2 * KEPT_SECONDS - 2
-    assert cache.count("m", used).cache_read == 4000
-    clock.now = 3 * KEPT_SECONDS
-    assert cache.count("m", used) == Usage(cache_write=4000)
+    cache.count_usage("m", used)
+    clock.now = TTL_SECONDS - 1
+    assert cache.count_usage("m", used).cache_read == 4000
+    clock.now = 2 * TTL_SECONDS - 2
+    assert cache.count_usage("m", used).cache_read == 4000
+    clock.now = 3 * TTL_SECONDS
+    assert cache.count_usage("m", used) == Usage(cache_write=4000)

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from bot.repo_config.layers import Effective, settings
+from bot.repo_config.layers import EffectiveConfig, list_settings
 from bot.repo_config.model import RepoConfig
 
 TESTS: Final = Path(__file__).parents[3]
@@ -84,7 +84,9 @@ ACTS: Final[Mapping[str, str]] = {
 }
 
 
-@pytest.mark.parametrize("key", [one.key for one in settings(Effective(RepoConfig(), {}))])
+@pytest.mark.parametrize(
+    "key", [one.key for one in list_settings(EffectiveConfig(RepoConfig(), {}))]
+)
 def test_a_key_has_a_test_that_shows_it_acts(key: str) -> None:
     file, _, name = ACTS[key].partition("::")
     assert f"def {name}" in (TESTS / file).read_text(encoding="utf-8")

@@ -9,10 +9,10 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from bot.comments.config import as_comment, as_lines
-from bot.repo_config.layers import Effective, Layer, LayerProblem, combined, settings
+from bot.comments.config import render_config, render_config_lines
+from bot.repo_config.layers import EffectiveConfig, Layer, LayerProblem, list_settings, merge_layers
 from bot.repo_config.model import RepoConfig
-from bot.repo_config.schema import schema
+from bot.repo_config.schema import json_schema
 from tests.support.snapshots import assert_snapshot
 
 ROOT = Path(__file__).parents[4]
@@ -21,24 +21,24 @@ OURS = ".github/capuchin.yml"
 THEIRS = "acme/.github: .github/capuchin.yml"
 
 
-def of(organisation: str, repository: str) -> Effective:
-    found = combined([Layer(THEIRS, organisation), Layer(OURS, repository)])
-    assert isinstance(found, Effective)
+def of(organisation: str, repository: str) -> EffectiveConfig:
+    found = merge_layers([Layer(THEIRS, organisation), Layer(OURS, repository)])
+    assert isinstance(found, EffectiveConfig)
     return found
 
 
 def test_without_a_file_every_value_is_a_default() -> None:
-    found = combined([])
-    assert isinstance(found, Effective)
+    found = merge_layers([])
+    assert isinstance(found, EffectiveConfig)
     assert found.config == RepoConfig()
-    assert {one.source for one in settings(found)} == {"default"}
+    assert {one.source for one in list_settings(found)} == {"default"}
 
 
 def test_the_repository_goes_before_its_organisation_key_by_key() -> None:
     found = of("samples: 3\nattempts: 2\nnever_touch: [a, b]", "samples: 4\nnever_touch: [c]")
     assert (found.config.samples, found.config.attempts) == (4, 2)
     assert found.config.never_touch == ("c",)
-    sources = {one.key: one.source for one in settings(found)}
+    sources = {one.key: one.source for one in list_settings(found)}
     assert (sources["samples"], sources["attempts"], sources["draft"]) == (OURS, THEIRS, "default")
 
 
@@ -54,15 +54,15 @@ def test_an_empty_mapping_takes_nothing_away() -> None:
 
 @pytest.mark.parametrize(("texts", "source"), [(("x: 1", ""), THEIRS), (("", "x: 1"), OURS)])
 def test_a_mistake_is_told_with_its_file(texts: tuple[str, str], source: str) -> None:
-    found = combined([Layer(THEIRS, texts[0]), Layer(OURS, texts[1])])
+    found = merge_layers([Layer(THEIRS, texts[0]), Layer(OURS, texts[1])])
     assert isinstance(found, LayerProblem)
     assert found.source == source
     assert found.problem.message == 'There is no setting "x".'
 
 
 def test_every_key_is_explained_on_one_line() -> None:
-    lines = as_lines(of("samples: 3", "budget: {run: 2.5}")).splitlines()
-    assert len(lines) == len(settings(of("", "")))
+    lines = render_config_lines(of("samples: 3", "budget: {run: 2.5}")).splitlines()
+    assert len(lines) == len(list_settings(of("", "")))
     assert [line.split() for line in lines if line.startswith(("samples", "budget.run"))] == [
         ["samples", "3", "#", "acme/.github:", ".github/capuchin.yml"],
         ["budget.run", "2.5", "#", ".github/capuchin.yml"],
@@ -70,19 +70,19 @@ def test_every_key_is_explained_on_one_line() -> None:
 
 
 def test_the_comment_tells_what_files_set_first() -> None:
-    said = as_comment(of("samples: 3", "never_touch: ['`@all`', '<b>|x']"))
+    said = render_config(of("samples: 3", "never_touch: ['`@all`', '<b>|x']"))
     assert_snapshot("config_comment", said)
 
 
 def test_the_comment_without_a_file_tells_where_one_would_be() -> None:
-    said = as_comment(of("", ""))
+    said = render_config(of("", ""))
     assert said.startswith("No file sets anything here. I look for `.github/capuchin.yml`")
     assert "- `samples`: `10`\n" in said
 
 
 def test_the_published_schema_is_current() -> None:
     shown = json.loads((ROOT / SCHEMA_FILE).read_text(encoding="utf-8"))
-    assert shown == schema(), f"run: capuchin config schema > {SCHEMA_FILE}"
+    assert shown == json_schema(), f"run: capuchin config schema > {SCHEMA_FILE}"
 
 
 @pytest.mark.parametrize(
@@ -96,12 +96,12 @@ def test_the_published_schema_is_current() -> None:
     ],
 )
 def test_the_schema_says_of_a_file_what_the_check_says(text: str, valid: bool) -> None:
-    checker = jsonschema_rs.validator_for(schema())
+    checker = jsonschema_rs.validator_for(json_schema())
     assert checker.is_valid(yaml.safe_load(text)) is valid
-    assert isinstance(combined([Layer(OURS, text)]), Effective) is valid
+    assert isinstance(merge_layers([Layer(OURS, text)]), EffectiveConfig) is valid
 
 
 def test_the_example_is_checked_by_the_schema_in_an_editor() -> None:
     example = (ROOT / "capuchin.example.yml").read_text(encoding="utf-8")
     assert example.splitlines()[0].endswith(f"/{SCHEMA_FILE}")
-    assert jsonschema_rs.validator_for(schema()).is_valid(yaml.safe_load(example))
+    assert jsonschema_rs.validator_for(json_schema()).is_valid(yaml.safe_load(example))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bot.repo_config.model import ConfigProblem, RepoConfig, parse
+from bot.repo_config.model import ConfigProblem, RepoConfig, parse_config
 from pipeline.options import Options
 
 EXAMPLE = Path(__file__).parents[4] / "capuchin.example.yml"
@@ -15,7 +15,7 @@ EXAMPLE = Path(__file__).parents[4] / "capuchin.example.yml"
 
 @pytest.mark.parametrize("text", ["", "\n", "# nothing\n", "version: 1", "budget:\nsamples:\n"])
 def test_nothing_said_means_the_defaults(text: str) -> None:
-    assert parse(text) == RepoConfig()
+    assert parse_config(text) == RepoConfig()
 
 
 def test_the_defaults_are_the_pipelines() -> None:
@@ -23,7 +23,7 @@ def test_the_defaults_are_the_pipelines() -> None:
 
 
 def test_every_setting_reaches_the_pipeline() -> None:
-    config = parse(
+    config = parse_config(
         "samples: 3\nattempts: 4\ncontext_tokens: 9000\nexecution_seconds: 5\nsuite_seconds: 60\n"
         "budget: {run: 2.5}\ntest: python -m pytest 'a b'\nnever_touch: [vendored/**]\n"
         "allow_lock_files: true\nnearby_seconds: 7\n"
@@ -64,12 +64,12 @@ def test_every_setting_reaches_the_pipeline() -> None:
 
 
 def test_a_test_command_may_be_a_list() -> None:
-    assert parse("test: [pytest, -q]") == RepoConfig(test=("pytest", "-q"))
+    assert parse_config("test: [pytest, -q]") == RepoConfig(test=("pytest", "-q"))
 
 
 def test_the_example_names_every_setting_with_its_default() -> None:
     text = EXAMPLE.read_text(encoding="utf-8")
-    assert parse(text) == RepoConfig()
+    assert parse_config(text) == RepoConfig()
     assert set(yaml.safe_load(text)) == set(RepoConfig.model_fields)
 
 
@@ -122,7 +122,7 @@ def test_every_setting_is_described_in_the_schema() -> None:
     ],
 )
 def test_a_mistake_is_said_with_its_place(text: str, line: int, column: int, message: str) -> None:
-    found = parse(text)
+    found = parse_config(text)
     assert isinstance(found, ConfigProblem)
     assert (found.line, found.column) == (line, column)
     assert message in found.message

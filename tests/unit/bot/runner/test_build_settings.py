@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bot.repo_config.model import ConfigProblem, RepoConfig, parse
-from bot.runner.sandbox import engine_of
+from bot.repo_config.model import ConfigProblem, RepoConfig, parse_config
+from bot.runner.sandbox import build_engine
 from bot.settings import Settings, SettingsError
 
 
@@ -25,7 +25,7 @@ def test_a_build_setting_that_cannot_be_is_told_by_its_name(
     name: str, value: str, words: str
 ) -> None:
     with pytest.raises(SettingsError, match=words):
-        engine_of(Settings.from_env({f"CAPUCHIN_{name}": value}))
+        build_engine(Settings.from_env({f"CAPUCHIN_{name}": value}))
 
 
 def test_a_secret_is_not_shown_with_the_settings() -> None:
@@ -35,10 +35,10 @@ def test_a_secret_is_not_shown_with_the_settings() -> None:
 
 
 def test_a_repository_names_its_dockerfile_and_its_python() -> None:
-    found = parse('dockerfile: ci/Dockerfile\npython: "3.12"\n')
+    found = parse_config('dockerfile: ci/Dockerfile\npython: "3.12"\n')
     assert isinstance(found, RepoConfig)
     assert (found.dockerfile, found.python) == ("ci/Dockerfile", "3.12")
 
 
 def test_a_python_that_is_none_is_told() -> None:
-    assert isinstance(parse("python: newest\n"), ConfigProblem)
+    assert isinstance(parse_config("python: newest\n"), ConfigProblem)

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from bot.comments.pull_request import cost, price_notes
+from bot.comments.pull_request import price_notes, render_cost
 from bot.recorded.recording import Recording
 from bot.recorded.server import RecordedServer
-from bot.runner.models import ModelMaker, Purpose
+from bot.runner.models import ModelContext, ModelFactory
 from bot.settings import Settings
-from bot.storage.draining import Steps
+from bot.storage.draining import InFlightWork
 from pipeline.models.base import Message, ModelMisconfigured
 from pipeline.models.wrappers.metered import Meter
 from pipeline.options import Options
@@ -49,8 +49,8 @@ async def made(
         )
         store = DirStore(root)
         meter = await Meter.open(store, 10)
-        purpose = Purpose(meter, Steps(), options, store)
-        yield await stack.enter_async_context(ModelMaker(settings).opened(purpose)), meter
+        purpose = ModelContext(meter, InFlightWork(), options, store)
+        yield await stack.enter_async_context(ModelFactory(settings).open(purpose)), meter
 
 
 async def test_a_list_of_solvers_is_asked_in_order_and_the_accounts_name_who_answered(
@@ -101,7 +101,7 @@ async def test_a_price_that_is_in_no_list_is_said_to_be_assumed(tmp_path: Path) 
     guessed, free = price_notes(live)
     assert guessed.startswith("The price of mystery is not known; it is counted at $25 and $125")
     assert free == "qwen runs on a server of one's own: free."
-    assert f"{guessed}\n\n{free}" in cost(live)
+    assert f"{guessed}\n\n{free}" in render_cost(live)
     assert price_notes(meter.accounts()) == (), "recorded answers cost nothing at all"
 
 
@@ -134,7 +134,7 @@ async def test_settings_that_make_no_model_are_the_operators(
 ) -> None:
     settings = Settings(anthropic_api_key=SecretStr("k"), **given)
     store = DirStore(tmp_path)
-    purpose = Purpose(await Meter.open(store, 1), Steps(), Options(), store)
+    purpose = ModelContext(await Meter.open(store, 1), InFlightWork(), Options(), store)
     with pytest.raises(ModelMisconfigured, match=sentence):
-        async with ModelMaker(settings).opened(purpose):
+        async with ModelFactory(settings).open(purpose):
             pass

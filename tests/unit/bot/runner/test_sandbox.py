@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from bot.runner.sandbox import engine_of
+from bot.runner.sandbox import build_engine
 from bot.settings import Settings, SettingsError
 from sandbox.docker.engine import DockerEngine
 from sandbox.kubernetes.engine import KubernetesEngine
 
 
 async def test_docker_is_where_executions_run_unless_told() -> None:
-    engine = engine_of(Settings())
+    engine = build_engine(Settings())
     assert isinstance(engine, DockerEngine)
     await engine.close()
 
@@ -21,7 +21,7 @@ async def test_pods_are_used_when_asked_for() -> None:
         "CAPUCHIN_SANDBOX": "kubernetes",
         "CAPUCHIN_SANDBOX_REGISTRY": "registry.example.org/capuchin",
     }
-    engine = engine_of(Settings.from_env(environ))
+    engine = build_engine(Settings.from_env(environ))
     assert isinstance(engine, KubernetesEngine)
     await engine.close()
 
@@ -29,4 +29,4 @@ async def test_pods_are_used_when_asked_for() -> None:
 def test_pods_without_a_registry_are_refused_in_a_sentence() -> None:
     settings = Settings.from_env({"CAPUCHIN_SANDBOX": "kubernetes"})
     with pytest.raises(SettingsError, match="CAPUCHIN_SANDBOX_REGISTRY is not set"):
-        engine_of(settings)
+        build_engine(settings)

@@ -7,7 +7,7 @@ import asyncio
 import httpx
 from redis.asyncio import Redis
 
-from bot.localhub.serve import serving
+from bot.localhub.serve import serve_app
 from bot.server.app import create_app
 from bot.settings import Settings
 from bot.storage.client import open_redis
@@ -36,7 +36,7 @@ async def test_a_server_that_ends_closes_its_connections(
     settings: Settings, redis: Redis, redis_server: RedisServer
 ) -> None:
     last = int(await redis.client_id())
-    async with serving(create_app(settings), "127.0.0.1", 0) as server:
+    async with serve_app(create_app(settings), "127.0.0.1", 0) as server:
         async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
             assert (await client.get(f"{server}/readyz")).status_code == 200
         assert redis_server.clients_since(last)

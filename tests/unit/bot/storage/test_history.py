@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 
 from bot.errors import LeaseLost
-from bot.storage.history import OUTCOME_SECONDS, Ended, Known, known
+from bot.storage.history import HISTORY_SECONDS, RunHistory, RunHistoryEntry, load_history
 from bot.storage.lease import Lease
 from bot.storage.runs import Runs
-from bot.types import Mode, RepoRef, RunStatus, changed, now
+from bot.types import Mode, RepoRef, RunStatus, now, replace
 
 REPO = RepoRef(owner="acme", name="shop", installation=1)
 
@@ -22,39 +22,43 @@ async def taken(runs: Runs, issue: int, mode: Mode = Mode.FIX) -> Lease:
     return lease
 
 
-async def ended(runs: Runs, days: int = 90) -> Known:
-    return await known(runs.redis, runs.keys, REPO, now() - timedelta(days=days))
+async def ended(runs: Runs, days: int = 90) -> RunHistory:
+    return await load_history(runs.redis, runs.keys, REPO, now() - timedelta(days=days))
 
 
 async def test_a_run_is_kept_once_and_what_cost_and_did_nothing_not_at_all(runs: Runs) -> None:
     lease = await taken(runs, 7)
-    done = changed(
+    done = replace(
         lease.run, status=RunStatus.OPENED_PULL_REQUEST, pull_request=12, dollars=0.5
     )  # fmt: skip
     await lease.finish(done)
     with pytest.raises(LeaseLost):  # as after a crash, or when the answer was lost
         await lease.finish(done)
     for issue, dollars in ((12, 0.0), (13, 0.25)):
-        tending = await taken(runs, issue, Mode.TEND)
-        await tending.finish(changed(tending.run, status=RunStatus.TENDED, dollars=dollars))
+        tending = await taken(runs, issue, Mode.FOLLOW_UP)
+        await tending.finish(replace(tending.run, status=RunStatus.FOLLOWED_UP, dollars=dollars))
         tended = tending.run.id
     found = await ended(runs)
-    assert found.ended == [
-        Ended(run=done.id, status=done.status, mode=Mode.FIX, pull=12, candidate=1, dollars=0.5),
-        Ended(run=tended, status=RunStatus.TENDED, mode=Mode.TEND, pull=13, dollars=0.25),
+    assert found.entries == [
+        RunHistoryEntry(
+            run=done.id, status=done.status, mode=Mode.FIX, pull=12, candidate=1, dollars=0.5
+        ),
+        RunHistoryEntry(
+            run=tended, status=RunStatus.FOLLOWED_UP, mode=Mode.FOLLOW_UP, pull=13, dollars=0.25
+        ),
     ]
-    assert found.begins is not None
+    assert found.begins_at is not None
 
 
 async def test_it_is_kept_for_a_year_and_counted_from_the_asked_day_on(runs: Runs) -> None:
     for issue, days in ((1, 400), (2, 200), (3, 1)):
         lease = await taken(runs, issue)
         at = now() - timedelta(days=days)
-        await lease.finish(changed(lease.run, status=RunStatus.FAILED, finished_at=at))
-    assert [len((await ended(runs, days)).ended) for days in (2, 300, 500)] == [1, 2, 2]
-    begins = (await ended(runs, 2)).begins
+        await lease.finish(replace(lease.run, status=RunStatus.FAILED, finished_at=at))
+    assert [len((await ended(runs, days)).entries) for days in (2, 300, 500)] == [1, 2, 2]
+    begins = (await ended(runs, 2)).begins_at
     assert begins is not None
     assert (now() - begins).days == 200
-    await runs.redis.zadd(runs.keys.outcomes(REPO), {b'{"of": "a newer one"}': 2e9})
-    assert len((await ended(runs)).ended) == 1
-    assert 0 < await runs.redis.ttl(runs.keys.outcomes(REPO)) <= OUTCOME_SECONDS
+    await runs.redis.zadd(runs.keys.history(REPO), {b'{"of": "a newer one"}': 2e9})
+    assert len((await ended(runs)).entries) == 1
+    assert 0 < await runs.redis.ttl(runs.keys.history(REPO)) <= HISTORY_SECONDS

@@ -6,9 +6,9 @@ import pytest
 from redis.asyncio import Redis
 
 from bot.errors import LeaseLost
-from bot.storage.runs import Outcome, Runs
+from bot.storage.runs import Runs, StartOutcome
 from bot.types import RepoRef, RunStatus
-from pipeline.concurrency import together
+from pipeline.concurrency import gather_all
 
 REPO = RepoRef(owner="acme", name="shop", installation=1)
 
@@ -18,18 +18,18 @@ async def ask(runs: Runs, delivery: str = "guid") -> str:
 
 
 async def test_of_many_at_once_one_creates_the_run(runs: Runs) -> None:
-    asked = await together(
+    asked = await gather_all(
         runs.create(REPO, 7, asked_by="ann", delivery=f"guid-{n}") for n in range(30)
     )
     outcomes = [one.outcome for one in asked]
-    assert outcomes.count(Outcome.CREATED) == 1
-    assert outcomes.count(Outcome.RUNNING) == 29
-    assert {one.run_id for one in asked} == set(await runs.active())
+    assert outcomes.count(StartOutcome.CREATED) == 1
+    assert outcomes.count(StartOutcome.RUNNING) == 29
+    assert {one.run_id for one in asked} == set(await runs.list_active())
 
 
 async def test_only_one_of_many_gets_the_lease(runs: Runs) -> None:
     run_id = await ask(runs)
-    leases = await together(runs.acquire(run_id, worker=f"w{n}", seconds=5) for n in range(20))
+    leases = await gather_all(runs.acquire(run_id, worker=f"w{n}", seconds=5) for n in range(20))
     assert len([lease for lease in leases if lease is not None]) == 1
 
 
@@ -40,14 +40,14 @@ async def test_each_lease_has_a_higher_fence(runs: Runs) -> None:
         lease = await runs.acquire(run_id, worker="w", seconds=5)
         assert lease is not None
         fences.append(lease.fence)
-        await lease.give_back(lease.run)
+        await lease.release(lease.run)
     assert fences == sorted(set(fences))
 
 
 async def test_a_lease_that_was_given_back_allows_nothing(runs: Runs) -> None:
     lease = await runs.acquire(await ask(runs), worker="w", seconds=5)
     assert lease is not None
-    await lease.give_back(lease.run)
+    await lease.release(lease.run)
     with pytest.raises(LeaseLost):
         await lease.require()
     with pytest.raises(LeaseLost):
@@ -68,15 +68,15 @@ async def test_a_claim_left_by_a_run_that_is_not_active_is_taken_over(
 ) -> None:
     await redis.set(runs.keys.issue(REPO, 7), "gone")
     asked = await runs.create(REPO, 7, asked_by="ann", delivery="guid")
-    assert asked.outcome is Outcome.CREATED
+    assert asked.outcome is StartOutcome.CREATED
     assert await redis.get(runs.keys.issue(REPO, 7)) == asked.run_id.encode()
 
 
 async def test_active_ids_without_a_record_are_forgotten(runs: Runs, redis: Redis) -> None:
     run_id = await ask(runs)
     await redis.delete(runs.keys.run(run_id))
-    assert [run async for run in runs.idle()] == []
-    assert await runs.active() == []
+    assert [run async for run in runs.list_idle()] == []
+    assert await runs.list_active() == []
     assert await runs.get(run_id) is None
 
 
@@ -87,8 +87,8 @@ async def test_a_final_record_that_is_still_active_frees_its_issue(
     assert run is not None
     final = run.model_copy(update={"status": RunStatus.FAILED})
     await redis.set(runs.keys.run(run.id), final.model_dump_json())
-    assert [idle async for idle in runs.idle()] == []
-    assert await runs.active() == []
+    assert [idle async for idle in runs.list_idle()] == []
+    assert await runs.list_active() == []
     assert await redis.exists(runs.keys.issue(REPO, 7)) == 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.triggers.command_text import Command, nearest, parse
+from bot.triggers.command_text import Command, nearest_verb, parse_command
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ from bot.triggers.command_text import Command, nearest, parse
     ],
 )
 def test_a_command_at_the_start_is_read(text: str, verb: str, words: tuple[str, ...]) -> None:
-    found = parse(text, "capuchin")
+    found = parse_command(text, "capuchin")
     assert found is not None
     assert (found.verb, found.words) == (verb, words)
 
@@ -56,30 +56,30 @@ def test_a_command_at_the_start_is_read(text: str, verb: str, words: tuple[str, 
     ],
 )
 def test_what_is_elsewhere_quoted_or_code_is_none(text: str) -> None:
-    assert parse(text, "capuchin") is None
+    assert parse_command(text, "capuchin") is None
 
 
 def test_the_name_is_the_operators() -> None:
-    assert parse("/fix.me go", "fix.me") == Command(verb="go")
-    assert parse("/fixame go", "fix.me") is None
+    assert parse_command("/fix.me go", "fix.me") == Command(verb="go")
+    assert parse_command("/fixame go", "fix.me") is None
 
 
 def test_numbers_and_the_word_for_all_the_same_are_found() -> None:
-    found = parse("/capuchin judge #12, 13 x4 anyway", "capuchin")
+    found = parse_command("/capuchin judge #12, 13 x4 anyway", "capuchin")
     assert found is not None
     assert (found.numbers, found.anyway) == ((12, 13), True)
 
 
 def test_a_very_long_line_is_read_in_no_time_and_cut() -> None:
-    found = parse(" " * 3 + "/capuchin " + "x" * 60_000, "capuchin")
+    found = parse_command(" " * 3 + "/capuchin " + "x" * 60_000, "capuchin")
     assert found is not None
     assert len(found.verb) == 40
-    assert parse("\n" * 60_000 + "x", "capuchin") is None
+    assert parse_command("\n" * 60_000 + "x", "capuchin") is None
 
 
 def test_the_nearest_verb() -> None:
     verbs = ("fix", "stats", "status", "stop")
-    assert nearest("stauts", verbs) == "status"
-    assert nearest("stat", verbs) == "stats"
-    assert nearest("fixx", verbs) == "fix"
-    assert nearest("thanks", verbs) is None
+    assert nearest_verb("stauts", verbs) == "status"
+    assert nearest_verb("stat", verbs) == "stats"
+    assert nearest_verb("fixx", verbs) == "fix"
+    assert nearest_verb("thanks", verbs) is None

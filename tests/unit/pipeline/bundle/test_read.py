@@ -85,7 +85,7 @@ async def test_the_command_tells_what_is_no_bundle_and_what_holds_no_verdict(
     async def replay(path: Path) -> tuple[int, str]:
         parser = argparse.ArgumentParser()
         cli_replay.register(parser.add_subparsers())
-        code = await cli_replay.command(parser.parse_args(["replay", str(path)]))
+        code = await cli_replay.run_command(parser.parse_args(["replay", str(path)]))
         return code, capsys.readouterr().err
 
     assert await replay(tmp_path / "none") == (

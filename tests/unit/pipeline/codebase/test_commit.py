@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import GitFailed, git
-from pipeline.edits.patches import patch_of
+from pipeline.edits.patches import create_patch
 from sandbox.archive import Archive
 from tests.support.data.repositories import make_codebase, make_repository
 
@@ -35,10 +35,10 @@ async def test_a_commit_is_read_with_modes_sizes_and_contents(tmp_path: Path) ->
     assert codebase.files["bin/run"].mode == "100755"
     assert codebase.files["a.py"].size == 3
     assert await codebase.read("b") == b"\0\xff"
-    assert await codebase.text("a.py") == "é\n"
-    assert await codebase.text("b") is None
-    assert await codebase.text("link") is None
-    assert await codebase.text("sub") is None
+    assert await codebase.read_text("a.py") == "é\n"
+    assert await codebase.read_text("b") is None
+    assert await codebase.read_text("link") is None
+    assert await codebase.read_text("sub") is None
     assert await codebase.read_all(["a.py", "same.py", "b"]) == {
         "a.py": "é\n".encode(),
         "same.py": "é\n".encode(),
@@ -56,12 +56,12 @@ async def test_a_tree_holds_files_links_and_executables_but_no_submodule(tmp_pat
         executable=("run",),
         submodules={"sub": "2" * 40},
     )
-    tree = await (await Codebase.open(tmp_path / "r.git", commit)).tree()
+    tree = await (await Codebase.open(tmp_path / "r.git", commit)).build_tree()
     found = members(tree.tar)
     assert sorted(found) == [".gitattributes", "a.py", "d/é.txt", "link", "run"]
     assert found["link"].linkname == "../../etc/passwd"
     assert (found["run"].mode, found["a.py"].mode) == (0o755, 0o644)
-    again = await (await Codebase.open(tmp_path / "r.git", commit)).tree()
+    again = await (await Codebase.open(tmp_path / "r.git", commit)).build_tree()
     assert again == tree
 
 
@@ -199,4 +199,4 @@ async def test_sha256_repositories_work_too(tmp_path: Path) -> None:
     await make_repository(git_dir, {"a.py": "x\n"})
     codebase = await Codebase.open(git_dir, "main")
     assert len(codebase.commit) == 64
-    assert "+y" in (await patch_of(codebase, {"a.py": b"y\n"})).diff
+    assert "+y" in (await create_patch(codebase, {"a.py": b"y\n"})).diff

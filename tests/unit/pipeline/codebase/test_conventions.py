@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.codebase.conventions import Conventions, detect, is_test
+from pipeline.codebase.conventions import Conventions, detect_conventions, is_test
 from tests.support.data.repositories import make_codebase
 
 PYTEST = "import pytest\n\ndef test_a():\n    assert True\n"
@@ -13,7 +13,7 @@ UNITTEST = "import unittest\n\nclass A(unittest.TestCase):\n    def test_a(self)
 
 
 async def found(tmp_path: Path, files: Mapping[str, str]) -> Conventions:
-    return await detect(await make_codebase(tmp_path / "r.git", files))
+    return await detect_conventions(await make_codebase(tmp_path / "r.git", files))
 
 
 RUNNERS: dict[str, tuple[dict[str, str], str]] = {

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.context.files.discover import sources_of
+from pipeline.context.files.discover import find_sources
 from pipeline.context.finder import ContextFinder
-from pipeline.context.packing import Room, pack
-from pipeline.context.ranking import merge, read_order
-from pipeline.context.relevance.verdict import parse
+from pipeline.context.packing import FileBudget, pack
+from pipeline.context.ranking import merge, parse_order
+from pipeline.context.relevance.verdict import parse_verdict
 from pipeline.context.search.prefilter import prefilter
-from pipeline.context.tokens import estimate
+from pipeline.context.tokens import estimate_tokens
 from pipeline.models.base import ContextTooLong, ModelRefused
 from pipeline.options import Options
 from pipeline.store import DirStore
@@ -39,7 +39,7 @@ RELEVANT = {
 
 @pytest.mark.parametrize("reply", RELEVANT)
 def test_a_relevant_file_is_not_lost_to_the_form_of_the_answer(reply: str) -> None:
-    assert parse(reply) == (True, RELEVANT[reply])
+    assert parse_verdict(reply) == (True, RELEVANT[reply])
 
 
 @pytest.mark.parametrize(
@@ -58,14 +58,14 @@ def test_a_relevant_file_is_not_lost_to_the_form_of_the_answer(reply: str) -> No
     ],
 )
 def test_an_irrelevant_file_is_known_in_every_dress(reply: str) -> None:
-    said = parse(reply)
+    said = parse_verdict(reply)
     assert said is not None
     assert not said.relevant
 
 
 @pytest.mark.parametrize("reply", ["", "I cannot say.", "The relevance is hard to judge."])
 def test_an_answer_without_a_verdict_is_unknown(reply: str) -> None:
-    assert parse(reply) is None
+    assert parse_verdict(reply) is None
 
 
 def test_orders_are_merged_by_mean_relative_rank_and_absence_counts_as_the_end() -> None:
@@ -83,12 +83,12 @@ def test_ties_keep_the_earlier_order() -> None:
 def test_an_order_is_read_without_invented_paths_and_ornaments() -> None:
     body = "1. `a.py`\n- b/c.py\n\ninvented.py\na.py\n  2_d.py  \n'e f.py',"
     known = ["a.py", "b/c.py", "2_d.py", "e f.py"]
-    assert read_order(body, known) == (["a.py", "b/c.py", "2_d.py", "e f.py"], 1)
+    assert parse_order(body, known) == (["a.py", "b/c.py", "2_d.py", "e f.py"], 1)
 
 
 def test_packing_takes_in_turn_what_fits() -> None:
     tokens = {"a": 5, "b": 9, "c": 3}
-    assert pack(["a", "b", "c"], tokens, 10) == ([Room("a", 5), Room("c", 3)], ["b"])
+    assert pack(["a", "b", "c"], tokens, 10) == ([FileBudget("a", 5), FileBudget("c", 3)], ["b"])
 
 
 @pytest.mark.parametrize(
@@ -96,12 +96,12 @@ def test_packing_takes_in_turn_what_fits() -> None:
     [("", 0), ("x", 1), ("def f(x):\n    return x + 1\n", 12), ("0123456789", 10), ("中文字", 3)],
 )
 def test_tokens_are_rather_overestimated(text: str, at_least: int) -> None:
-    assert at_least <= estimate(text) <= 2 * at_least + 2
+    assert at_least <= estimate_tokens(text) <= 2 * at_least + 2
 
 
 def test_an_estimate_of_much_text_is_quick_and_sane() -> None:
     text = Path(__file__).read_text()
-    assert len(text) / 4 < estimate(text) < len(text) / 2
+    assert len(text) / 4 < estimate_tokens(text) < len(text) / 2
 
 
 ISSUE = Issue(
@@ -121,7 +121,7 @@ async def test_the_prefilter_prefers_named_files_then_definitions(tmp_path: Path
             "pkg/http.py": "import heads\n",
         },
     )
-    found = await prefilter(await sources_of(codebase), ISSUE, 3)
+    found = await prefilter(await find_sources(codebase), ISSUE, 3)
     assert [hit.path for hit in found.kept] == ["pkg/http.py", "pkg/heads.py", "pkg/user.py"]
     assert "names this file" in found.kept[0].summary
     assert found.unread == ("docs/conf.py",)
@@ -145,9 +145,9 @@ async def test_sources_are_text_that_people_wrote_python_first(tmp_path: Path) -
             "dense.py": "(((((((\n" * 20_000,
         },
     )
-    sources = await sources_of(codebase)
+    sources = await find_sources(codebase)
     assert [file.path for file in sources.files] == ["b.py", "big.py", "dense.py", "a.js"]
-    assert {entry.path: entry.why for entry in sources.left_out} == {
+    assert {entry.path: entry.why for entry in sources.skipped} == {
         "logo.png": "binary",
         "data.json": "binary",
         "node_modules/x.js": "vendored",

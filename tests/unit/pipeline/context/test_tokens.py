@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from bot.runner.models import ModelMaker, Purpose
+from bot.runner.models import ModelContext, ModelFactory
 from bot.settings import Settings
-from bot.storage.draining import Steps
-from pipeline.context.files.discover import sources_of
+from bot.storage.draining import InFlightWork
+from pipeline.context.files.discover import find_sources
 from pipeline.context.finder import ContextFinder
-from pipeline.context.server_tokens import counter_of
-from pipeline.context.tokens import ESTIMATE, estimate, room_of, weight
+from pipeline.context.server_tokens import open_counter
+from pipeline.context.tokens import ESTIMATOR, estimate_tokens, weight, weight_for
 from pipeline.models.spec import ModelSpec, parse_spec
 from pipeline.models.wrappers.metered import Meter
 from pipeline.options import Options
@@ -36,7 +36,7 @@ NOISE = random.Random(1)
 def test_the_estimate_is_above_a_real_count_and_not_far(tmp_path: Path) -> None:
     texts = [path.read_text(encoding="utf-8") for path in OURS]
     real = [len(real_tokens(text)) for text in texts]
-    guess = [estimate(text) for text in texts]
+    guess = [estimate_tokens(text) for text in texts]
     under = [path for path, r, g in zip(OURS, real, guess, strict=True) if g < r]
     assert len(texts) > 200
     assert under == []
@@ -59,40 +59,40 @@ def test_the_estimate_is_above_a_real_count_and_not_far(tmp_path: Path) -> None:
     ids=["base64", "hex", "chinese", "german", "russian", "capitals", "signs", "tabs", "numbers"],
 )
 def test_the_estimate_is_safe_for_unusual_text(text: str) -> None:
-    assert estimate(text) >= len(real_tokens(text))
+    assert estimate_tokens(text) >= len(real_tokens(text))
 
 
 def test_text_of_the_weight_of_a_room_is_estimated_to_fit() -> None:
-    assert estimate("") == 0
+    assert estimate_tokens("") == 0
     for tokens in (100, 101, 5000):
-        text = "(" * room_of(tokens)
-        assert weight(text) == room_of(tokens)
-        assert tokens - 2 <= estimate(text) <= tokens
+        text = "(" * weight_for(tokens)
+        assert weight(text) == weight_for(tokens)
+        assert tokens - 2 <= estimate_tokens(text) <= tokens
 
 
 async def test_a_server_that_counts_is_asked_and_each_content_once(tmp_path: Path) -> None:
     files = {"a.py": "def f(x):\n    return x\n", "b.py": "y = 'größe'\n", "c.py": "y = 'größe'\n"}
-    sources = await sources_of(await make_codebase(tmp_path / "r.git", files))
+    sources = await find_sources(await make_codebase(tmp_path / "r.git", files))
     server = CountingServer(key="secret")
     async with (
         server.serve() as url,
-        counter_of(parse_spec(f"openai:m@{url}"), "secret") as counter,
+        open_counter(parse_spec(f"openai:m@{url}"), "secret") as counter,
     ):
-        first = await sources.counted(list(files), counter)
+        first = await sources.count_tokens(list(files), counter)
         asked = len(server.asked)
-        again = await sources.counted(list(files), counter)
+        again = await sources.count_tokens(list(files), counter)
     assert first == again == {path: len(real_tokens(text)) for path, text in files.items()}
     assert asked == len(server.asked) == 1 + 2  # the probe, and two contents
 
 
 async def test_where_the_server_dies_the_rest_is_estimated(tmp_path: Path) -> None:
     files = {f"f{n}.py": f"value_{n} = {n}\n" for n in range(3)}
-    sources = await sources_of(await make_codebase(tmp_path / "r.git", files))
+    sources = await find_sources(await make_codebase(tmp_path / "r.git", files))
     server = CountingServer(broken_after=1)
-    async with server.serve() as url, counter_of(parse_spec(f"openai:m@{url}"), "") as counter:
-        assert counter is not ESTIMATE
-        counted = await sources.counted(list(files), counter)
-    assert counted == {path: estimate(text) for path, text in files.items()}
+    async with server.serve() as url, open_counter(parse_spec(f"openai:m@{url}"), "") as counter:
+        assert counter is not ESTIMATOR
+        counted = await sources.count_tokens(list(files), counter)
+    assert counted == {path: estimate_tokens(text) for path, text in files.items()}
 
 
 async def test_a_server_that_does_not_count_leaves_the_estimate() -> None:
@@ -101,21 +101,23 @@ async def test_a_server_that_does_not_count_leaves_the_estimate() -> None:
         refused = parse_spec(f"openai:m@{url}")
         elsewhere = parse_spec(f"openai:m@{url}/elsewhere")
         for spec in (refused, elsewhere, parse_spec("openai:m@http://127.0.0.1:9/v1")):
-            async with counter_of(spec, "") as counter:
-                assert counter is ESTIMATE
-    async with counter_of(ModelSpec(provider="anthropic", name="claude"), "key") as counter:
-        assert counter is ESTIMATE
+            async with open_counter(spec, "") as counter:
+                assert counter is ESTIMATOR
+    async with open_counter(ModelSpec(provider="anthropic", name="claude"), "key") as counter:
+        assert counter is ESTIMATOR
 
 
 async def test_what_fits_by_the_servers_count_is_shown_whole(tmp_path: Path) -> None:
     text = "".join(f"def parse_header_{n}(line):\n    return line\n\n\n" for n in range(150))
     exact = len(real_tokens(text))
-    budget = (exact + estimate(text)) // 2  # it fits by the count, and would not by the estimate
+    budget = (
+        exact + estimate_tokens(text)
+    ) // 2  # it fits by the count, and would not by the estimate
     codebase = await make_codebase(tmp_path / "r.git", {"heads.py": text})
     asked = ScriptedModel({})
     server = CountingServer()
-    async with server.serve() as url, counter_of(parse_spec(f"openai:m@{url}"), "") as counter:
-        for name, using, whole in (("exact", counter, True), ("guessed", ESTIMATE, False)):
+    async with server.serve() as url, open_counter(parse_spec(f"openai:m@{url}"), "") as counter:
+        for name, using, whole in (("exact", counter, True), ("guessed", ESTIMATOR, False)):
             finder = ContextFinder(
                 solver=asked,
                 scout=None,
@@ -132,10 +134,10 @@ async def test_what_fits_by_the_servers_count_is_shown_whole(tmp_path: Path) -> 
 
 async def test_a_run_counts_at_its_solvers_server(tmp_path: Path) -> None:
     store = DirStore(tmp_path)
-    purpose = Purpose(await Meter.open(store, 1), Steps(), Options(), store)
+    purpose = ModelContext(await Meter.open(store, 1), InFlightWork(), Options(), store)
     async with CountingServer().serve() as url:
         settings = Settings(solver_model=f"openai:m@{url}", scout_model=f"openai:s@{url}")
-        async with ModelMaker(settings).opened(purpose) as models:
+        async with ModelFactory(settings).open(purpose) as models:
             assert models.counter.name == f"openai:m@{url}"
             assert models.scout_counter.name == f"openai:s@{url}"
             assert await models.counter.count(["def f(): 1"]) == [len(real_tokens("def f(): 1"))]

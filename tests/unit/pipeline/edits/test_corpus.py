@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import git
-from pipeline.edits.read import Edited, read_edit
+from pipeline.edits.read import ParsedEdit, read_edit
 from pipeline.replies import Malformed
 from tests.support.data.repositories import make_repository
 from tests.unit.pipeline.edits.corpus.files import EXECUTABLE, FILES, LINKS, NEVER_TOUCH, SUBMODULES
@@ -72,7 +72,7 @@ async def test_a_well_formed_edit_does_what_it_says_to_the_byte(
     case: Case, codebase: Codebase, tmp_path: Path
 ) -> None:
     edited = await read_edit(case.body, codebase, known=KNOWN, never_touch=NEVER_TOUCH)
-    assert isinstance(edited, Edited), edited
+    assert isinstance(edited, ParsedEdit), edited
     found = await applied(codebase, edited.patch.diff, tmp_path)
     assert case.changes is not None
     expected = {path: data for path, data in case.changes.items() if data != FILES.get(path)}
@@ -91,13 +91,13 @@ async def test_any_other_edit_is_explained_and_nothing_is_done(
 
 async def test_a_renamed_file_stays_executable(codebase: Codebase, tmp_path: Path) -> None:
     edited = await read_edit("no_suffix\n<<<<<<< RENAME bin/run\n", codebase)
-    assert isinstance(edited, Edited)
+    assert isinstance(edited, ParsedEdit)
     assert (await applied(codebase, edited.patch.diff, tmp_path))["bin/run"][0] == "100755"
 
 
 async def test_lock_files_can_be_allowed(codebase: Codebase, tmp_path: Path) -> None:
     body = "poetry.lock\n<<<<<<< SEARCH\npackage = 1\n=======\npackage = 2\n>>>>>>> REPLACE\n"
     edited = await read_edit(body, codebase, allow_lock_files=True)
-    assert isinstance(edited, Edited)
+    assert isinstance(edited, ParsedEdit)
     found = await applied(codebase, edited.patch.diff, tmp_path)
     assert found["poetry.lock"][1] == b"package = 2\n"

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from pipeline.codebase.commit import Codebase
-from pipeline.codebase.conventions import detect
+from pipeline.codebase.conventions import detect_conventions
 from pipeline.codebase.git import git
-from pipeline.edits.external import LARGEST, Adopted, ForeignEdit, adopt, diff_between
-from pipeline.edits.external_tests import given_test
+from pipeline.edits.external import LARGEST, ExternalEdit, ImportedEdits, diff_commits, import_edits
+from pipeline.edits.external_tests import to_test_script
 from tests.support.data import local_git
 
 FILES = {
@@ -43,10 +43,10 @@ class Repo:
     async def diff(self, head: str, *options: str) -> bytes:
         return await git(self.path / ".git", "diff", *options, self.base, head)
 
-    async def adopt(self, *diffs: bytes) -> Adopted:
+    async def adopt(self, *diffs: bytes) -> ImportedEdits:
         codebase = await Codebase.open(self.path / ".git", self.base)
-        edits = [ForeignEdit(f"e{number}", diff) for number, diff in enumerate(diffs)]
-        return await adopt(codebase, edits, await detect(codebase))
+        edits = [ExternalEdit(f"e{number}", diff) for number, diff in enumerate(diffs)]
+        return await import_edits(codebase, edits, await detect_conventions(codebase))
 
     async def tree(self, diff: str) -> str:
         """The tree that the diff makes, by plain `git apply`."""
@@ -156,14 +156,14 @@ async def test_an_edit_brings_the_test_files_that_it_adds_or_changes(repo: Repo)
 
 async def test_a_given_test_is_a_script_or_a_test_file(repo: Repo) -> None:
     codebase = await Codebase.open(repo.path / ".git", repo.base)
-    conventions, taken = await detect(codebase), frozenset(codebase.files)
+    conventions, taken = await detect_conventions(codebase), frozenset(codebase.files)
     script = "import sys\nsys.exit(2)\n"
-    assert given_test("T", script, conventions, taken).text == script
-    made = given_test("test_shop", "def test_y():\n    pass\n", conventions, taken)
+    assert to_test_script("T", script, conventions, taken).text == script
+    made = to_test_script("test_shop", "def test_y():\n    pass\n", conventions, taken)
     assert "tests/test_shop_2.py" in made.text
 
 
 async def test_commits_whose_files_are_too_large_are_not_even_compared(repo: Repo) -> None:
     head = repo.changed({"huge.bin": b"\0" * (LARGEST + 1)})
-    edit = await diff_between(repo.path / ".git", repo.base, head, "#1")
+    edit = await diff_commits(repo.path / ".git", repo.base, head, "#1")
     assert (edit.diff, edit.problem) == (b"", "It is larger than 8 MiB.")

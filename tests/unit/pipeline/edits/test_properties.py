@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.edits.blocks import Block, parse_blocks
-from pipeline.edits.match import Ambiguous, Missing, Unchanged, nearest, replace_once
-from pipeline.edits.read import Edited, read_edit
+from pipeline.edits.match import Ambiguous, Missing, Unchanged, find_nearest, replace_once
+from pipeline.edits.read import ParsedEdit, read_edit
 from pipeline.replies import Malformed
 from tests.support.data.repositories import applied, make_codebase
 
@@ -95,7 +95,7 @@ def test_whatever_is_sought_only_lines_that_say_the_same_are_replaced(
 def test_no_text_at_all_breaks_the_matching(text: str, search: str, new: str) -> None:
     result = replace_once(text, search.split("\n"), new.split("\n"))
     assert isinstance(result, str | Ambiguous | Unchanged | Missing)
-    near = nearest(text, search.split("\n"))
+    near = find_nearest(text, search.split("\n"))
     assert near is None or near[0] >= 1
 
 
@@ -115,7 +115,7 @@ def test_every_patch_applies_to_the_base(body: str) -> None:
     async def check(folder: Path) -> None:
         codebase = await make_codebase(folder / "r.git", {"a.py": "one\ntwo\n", "c.py": "one\n"})
         answer = await read_edit(body, codebase)
-        if isinstance(answer, Edited):
+        if isinstance(answer, ParsedEdit):
             files = await applied(codebase, answer.patch.diff, folder / "out")
             assert files["c.py"] == b"one\n" or "c.py" in body
         else:

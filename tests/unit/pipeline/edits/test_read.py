@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.codebase.commit import Codebase
-from pipeline.edits.read import Edited, read_edit
+from pipeline.edits.read import ParsedEdit, read_edit
 from pipeline.replies import Malformed
 from tests.support.data.repositories import applied, make_codebase, make_repository
 
@@ -17,7 +17,7 @@ def block(path: str, search: str, replace: str) -> str:
 
 async def after(codebase: Codebase, body: str, folder: Path) -> dict[str, bytes]:
     edited = await read_edit(body, codebase)
-    assert isinstance(edited, Edited), edited
+    assert isinstance(edited, ParsedEdit), edited
     return await applied(codebase, edited.patch.diff, folder)
 
 
@@ -150,7 +150,7 @@ async def test_attributes_of_the_repository_do_not_hide_a_change(tmp_path: Path)
         tmp_path / "r.git", {".gitattributes": "*.py -diff text eol=crlf\n", "a.py": "a\n"}
     )
     edited = await read_edit(block("a.py", "a\n", "b\n"), codebase)
-    assert isinstance(edited, Edited)
+    assert isinstance(edited, ParsedEdit)
     assert "-a\n+b\n" in edited.patch.diff
 
 
@@ -165,7 +165,7 @@ async def test_an_executable_file_stays_executable(tmp_path: Path) -> None:
     commit = await make_repository(tmp_path / "r.git", {"run": "a\n"}, executable=("run",))
     codebase = await Codebase.open(tmp_path / "r.git", commit)
     edited = await read_edit(block("run", "a\n", "b\n"), codebase)
-    assert isinstance(edited, Edited)
+    assert isinstance(edited, ParsedEdit)
     assert "100755" in edited.patch.diff
     assert "mode" not in edited.patch.diff
 

@@ -6,18 +6,18 @@ from pathlib import Path
 import pytest
 
 from pipeline.evaluation.calibration import (
-    brier,
+    brier_score,
     calibration_error,
-    curve,
-    error_by_chance,
+    chance_error,
+    reliability_curve,
 )
-from pipeline.evaluation.cases import cases, log_odds
+from pipeline.evaluation.cases import cases, log_odds_of_right
 from pipeline.evaluation.dataset import Dataset, read_dataset
-from pipeline.evaluation.methods import METHODS, expected, majority, record, shortest
+from pipeline.evaluation.methods import METHODS, chance_of_right, majority, record, shortest
 from pipeline.evaluation.predictions import evaluate
-from pipeline.evaluation.report import as_markdown, figures, write
+from pipeline.evaluation.report import render_figures, render_markdown, write_report
 from pipeline.evaluation.scoring import assemble
-from pipeline.evaluation.statistics import coverage, gap_closed, gap_interval, interval
+from pipeline.evaluation.statistics import coverage_at_k, gap_closed, gap_interval, interval
 from tests.support.data.evaluation import RIGHT, Files
 
 
@@ -38,7 +38,9 @@ def test_random_oracle_and_members_are_reckoned_over_all_instances(data: Dataset
 
 
 def test_majority_counts_ties_as_a_draw_by_lot(data: Dataset) -> None:
-    assert [expected(case, majority) for case in cases(data)] == pytest.approx([1, 1 / 3, 0, 0])
+    assert [chance_of_right(case, majority) for case in cases(data)] == pytest.approx(
+        [1, 1 / 3, 0, 0]
+    )
     score = evaluate(data).report.methods["majority"]
     assert score.score == pytest.approx(100 / 3)
     assert score.gap_closed == pytest.approx(100 * (100 / 3 - 100 / 3) / (75 - 100 / 3))
@@ -53,9 +55,13 @@ def test_the_shortest_diff_wins_by_length(data: Dataset) -> None:
 def test_records_come_from_other_repositories_alone(data: Dataset) -> None:
     one, two, _, four = cases(data)
     # On `one`, alpha is right in 1 and beta in 1 of the other three, gamma in none.
-    assert one.record == pytest.approx((log_odds(1, 3), log_odds(1, 3), log_odds(0, 3)))
+    assert one.record == pytest.approx(
+        (log_odds_of_right(1, 3), log_odds_of_right(1, 3), log_odds_of_right(0, 3))
+    )
     # `three` and `four` share a repository: only two instances are left.
-    assert four.record == pytest.approx((log_odds(2, 2), log_odds(1, 2), log_odds(0, 2)))
+    assert four.record == pytest.approx(
+        (log_odds_of_right(2, 2), log_odds_of_right(1, 2), log_odds_of_right(0, 2))
+    )
     assert record(two) == [1]
 
 
@@ -85,11 +91,11 @@ def test_every_method_is_scored_and_its_choices_are_given(data: Dataset) -> None
 
 
 def test_coverage_is_the_unbiased_estimator() -> None:
-    assert coverage(1, 4, 1) == pytest.approx(1 / 4)
-    assert coverage(1, 4, 2) == pytest.approx(1 / 2)
-    assert coverage(2, 4, 2) == pytest.approx(1 - 1 / 6)
-    assert coverage(0, 4, 4) == 0
-    assert coverage(1, 4, 4) == 1
+    assert coverage_at_k(1, 4, 1) == pytest.approx(1 / 4)
+    assert coverage_at_k(1, 4, 2) == pytest.approx(1 / 2)
+    assert coverage_at_k(2, 4, 2) == pytest.approx(1 - 1 / 6)
+    assert coverage_at_k(0, 4, 4) == 0
+    assert coverage_at_k(1, 4, 4) == 1
 
 
 def test_the_gap_closed_is_none_without_a_gap() -> None:
@@ -110,18 +116,18 @@ def test_intervals_are_the_same_each_time_and_hold_the_mean() -> None:
 
 def test_calibration_is_the_distance_from_the_diagonal_by_choices() -> None:
     points = [(0.95, 1.0), (0.95, 0.0), (0.15, 0.0), (0.15, 0.0)]
-    assert [b.right for b in curve(points)] == [0.0, 0.5]
-    assert calibration_error(curve(points)) == pytest.approx((0.15 * 2 + 0.45 * 2) / 4)
-    assert curve([(1.0, 1.0)])[0].choices == 1
+    assert [b.right for b in reliability_curve(points)] == [0.0, 0.5]
+    assert calibration_error(reliability_curve(points)) == pytest.approx((0.15 * 2 + 0.45 * 2) / 4)
+    assert reliability_curve([(1.0, 1.0)])[0].choices == 1
     assert calibration_error([]) == 0
-    assert brier(points) == pytest.approx((0.05**2 + 0.95**2 + 2 * 0.15**2) / 4)
-    assert 0.02 < error_by_chance([n / 400 for n in range(400)]) < 0.1
+    assert brier_score(points) == pytest.approx((0.05**2 + 0.95**2 + 2 * 0.15**2) / 4)
+    assert 0.02 < chance_error([n / 400 for n in range(400)]) < 0.1
 
 
 def test_the_report_shows_a_bias_that_ranges_do_not() -> None:
     stated = [(0.5, 1.0), (0.5, 1.0), (0.6, 0.0), (0.8, 1.0)]
     report = assemble(members={"a": [1.0, 0.0]}, methods={}, stated={"confidence": stated})
-    told = as_markdown(report)
+    told = render_markdown(report)
     assert "60.0 % stated and 75.0 % right on average" in told
     assert "Brier score 0.225" in told
     assert report.calibration["confidence"].brier == pytest.approx(0.225)
@@ -129,7 +135,7 @@ def test_the_report_shows_a_bias_that_ranges_do_not() -> None:
 
 def test_the_folder_holds_report_figures_and_predictions(data: Dataset, tmp_path: Path) -> None:
     found = evaluate(data)
-    write(tmp_path / "out", found.report, found.chosen)
+    write_report(tmp_path / "out", found.report, found.chosen)
     report = json.loads((tmp_path / "out/report.json").read_text())
     assert report["methods"]["majority"]["score"] == pytest.approx(100 / 3)
     rows = (tmp_path / "out/predictions/majority.jsonl").read_text().splitlines()
@@ -151,5 +157,7 @@ def test_names_are_escaped_in_report_and_figures(tmp_path: Path) -> None:
     files.ensembles.write_text(json.dumps({"x": ["<b>", "alpha"]}))
     data = read_dataset(files.instances, files.predictions, files.labels, f"{files.ensembles}:x")
     report = evaluate(data).report
-    assert "&lt;b&gt;" in as_markdown(report)
-    assert all("<b>" not in text for text in (as_markdown(report), *figures(report).values()))
+    assert "&lt;b&gt;" in render_markdown(report)
+    assert all(
+        "<b>" not in text for text in (render_markdown(report), *render_figures(report).values())
+    )

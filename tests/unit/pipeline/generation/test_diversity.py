@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.generation.diversity import Finished, is_informed, told
+from pipeline.generation.diversity import FinishedSample, is_informed, to_tried_edits
 from sandbox.base import Ending, Execution
 
 
@@ -29,7 +29,9 @@ def test_finished_edits_are_told_once_each_with_how_they_fared() -> None:
     broken = Execution(exit_code=1, output="", seconds=1)
     stuck = Execution(exit_code=None, output="", seconds=9, ending=Ending.TIMEOUT)
     runs = [("a", passed, 2), ("a", failed, 0), ("b", failed, 0), ("c", broken, 0), ("d", stuck, 0)]
-    others = told([Finished(n, *run) for n, run in enumerate([*runs, ("e", None, 0)])])
+    others = to_tried_edits(
+        [FinishedSample(n, *run) for n, run in enumerate([*runs, ("e", None, 0)])]
+    )
     assert [(other.sample, other.diff) for other in others] == [
         (0, "a"),
         (2, "b"),
@@ -46,4 +48,4 @@ def test_finished_edits_are_told_once_each_with_how_they_fared() -> None:
 
 
 def test_only_so_many_are_shown() -> None:
-    assert len(told([Finished(n, f"diff {n}", None, 0) for n in range(30)])) == 6
+    assert len(to_tried_edits([FinishedSample(n, f"diff {n}", None, 0) for n in range(30)])) == 6

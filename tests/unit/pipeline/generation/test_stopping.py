@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.generation.stopping import agreeing, enough, waves
+from pipeline.generation.stopping import agreeing_candidates, is_enough, waves
 from pipeline.types import Candidate, Patch, TestScript, VoteTable
 from sandbox.base import Execution
 
@@ -33,47 +33,50 @@ AGREE = [[0, 0, 0], [0, 0, 0], [0, 0, 0]]
 
 
 def test_candidates_that_pass_each_others_tests_are_enough() -> None:
-    assert enough(table([2, 2, 2], AGREE), {0, 1, 2}, 3)
+    assert is_enough(table([2, 2, 2], AGREE), {0, 1, 2}, 3)
 
 
 def test_two_of_three_are_enough_if_two_may_agree_and_two_of_four_are_not() -> None:
     two = table([2, 2, 2], [[0, 0, 2], [0, 0, 2], [2, 2, 0]])
-    assert agreeing(two, {0, 1, 2}) == (0, 1)
-    assert enough(two, {0, 1, 2}, 3, least=2)
-    assert not enough(two, {0, 1, 2}, 3)
-    assert not enough(two, {0, 1, 2}, 4, least=2)
+    assert agreeing_candidates(two, {0, 1, 2}) == (0, 1)
+    assert is_enough(two, {0, 1, 2}, 3, least=2)
+    assert not is_enough(two, {0, 1, 2}, 3)
+    assert not is_enough(two, {0, 1, 2}, 4, least=2)
 
 
 def test_one_alone_agrees_with_nobody() -> None:
-    assert not enough(table([2], [[0]]), {0}, 1, least=2)
+    assert not is_enough(table([2], [[0]]), {0}, 1, least=2)
 
 
 @pytest.mark.parametrize("code", [0, 1])
 def test_a_test_that_does_not_report_the_issue_makes_no_agreement(code: int) -> None:
-    assert not enough(table([code, code, 2], AGREE), {0, 1, 2}, 3)
+    assert not is_enough(table([code, code, 2], AGREE), {0, 1, 2}, 3)
 
 
 def test_passing_must_be_mutual() -> None:
-    assert agreeing(table([2, 2], [[0, 0], [2, 0]]), {0, 1}) in [(0,), (1,)]
-    assert not enough(table([2, 2], [[0, 0], [2, 0]]), {0, 1}, 2, least=2)
+    assert agreeing_candidates(table([2, 2], [[0, 0], [2, 0]]), {0, 1}) in [(0,), (1,)]
+    assert not is_enough(table([2, 2], [[0, 0], [2, 0]]), {0, 1}, 2, least=2)
 
 
 def test_a_candidate_that_fails_its_own_test_does_not_count() -> None:
-    assert agreeing(table([2, 2, 2], [[2, 0, 0], [0, 0, 0], [0, 0, 0]]), {0, 1, 2}) == (1, 2)
+    assert agreeing_candidates(table([2, 2, 2], [[2, 0, 0], [0, 0, 0], [0, 0, 0]]), {0, 1, 2}) == (
+        1,
+        2,
+    )
 
 
 def test_only_independent_samples_count() -> None:
     four = table([2, 2, 2], AGREE, samples=[1, 5, 6])
-    assert not enough(four, {1}, 3, least=2)
-    assert enough(four, {1, 5}, 3, least=2)
+    assert not is_enough(four, {1}, 3, least=2)
+    assert is_enough(four, {1, 5}, 3, least=2)
 
 
 def test_a_candidate_without_a_test_does_not_count() -> None:
-    assert agreeing(table([2], [[0], [0]]), {0, 1}) == (0,)
+    assert agreeing_candidates(table([2], [[0], [0]]), {0, 1}) == (0,)
 
 
 def test_nothing_that_passes_is_not_enough() -> None:
-    assert not enough(table([2, 2], [[2, 2], [2, 2]]), {0, 1}, 2)
+    assert not is_enough(table([2, 2], [[2, 2], [2, 2]]), {0, 1}, 2)
 
 
 def test_waves_cover_every_sample_once() -> None:

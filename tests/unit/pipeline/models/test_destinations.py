@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.models.destinations import UNKNOWN, destinations, is_own
+from pipeline.models.destinations import UNKNOWN_HOST, destinations, is_own
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +53,7 @@ def test_loopback_and_private_addresses_are_own(url: str) -> None:
         "localhost.example.org",
         "vllm",
         "vllm.internal",
-        UNKNOWN,
+        UNKNOWN_HOST,
     ],
 )
 def test_what_is_not_certain_is_not_own(host: str) -> None:

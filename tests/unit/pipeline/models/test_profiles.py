@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.models.base import ModelMisconfigured, Price
-from pipeline.models.factory import Wanted, build_model
+from pipeline.models.factory import ModelOptions, build_model
 from pipeline.models.profiles import PricesInvalid, look_up, price_table, read_prices
 from pipeline.models.providers.anthropic import AnthropicModel
 from pipeline.models.providers.openai_chat import OpenAIChatModel
@@ -27,7 +27,7 @@ MILLION = Usage(input=1_000_000, output=1_000_000, cache_read=1_000_000, cache_w
 )
 def test_a_known_model_costs_its_list_price(name: str, dollars: float) -> None:
     known = look_up(parse_spec(f"anthropic:{name}"))
-    assert known.priced == "list"
+    assert known.price_source == "list"
     assert known.profile.price.of(MILLION) == pytest.approx(dollars)
     assert price_table().date in known.note
 
@@ -44,7 +44,7 @@ def test_a_recording_is_priced_as_what_it_stands_for_and_keeps_its_name(text: st
 
 def test_a_model_on_a_server_of_ones_own_is_free() -> None:
     known = look_up(parse_spec("openai:Qwen/Qwen3@http://vllm:8000/v1"))
-    assert known.priced == "local"
+    assert known.price_source == "local"
     assert known.profile.price.of(MILLION) == 0
     assert known.profile.sampling
 
@@ -60,14 +60,14 @@ def test_a_model_on_a_server_of_ones_own_is_free() -> None:
 )
 def test_an_unknown_paid_model_is_dearer_than_every_known_one(text: str) -> None:
     known = look_up(parse_spec(text))
-    assert known.priced == "unknown"
+    assert known.price_source == "unknown"
     assert "is not known" in known.note
     dearest = max(facts.price.of(MILLION) for facts in price_table().models.values())
     assert known.profile.price.of(MILLION) > dearest
 
 
 def test_a_host_that_only_ends_alike_is_not_a_paid_one() -> None:
-    assert look_up(parse_spec("openai:m@http://myopenai.com/v1")).priced == "local"
+    assert look_up(parse_spec("openai:m@http://myopenai.com/v1")).price_source == "local"
 
 
 def test_the_table_is_sane() -> None:
@@ -90,7 +90,7 @@ async def test_what_the_operator_knows_better_overrules_the_table() -> None:
     model = build_model(
         parse_spec("openai:m@http://127.0.0.1:1/v1"),
         api_key="",
-        wanted=Wanted(window=131_072, max_output=16_384, price=Price(output=1)),
+        options=ModelOptions(window=131_072, max_output=16_384, price=Price(output=1)),
     )
     assert (model.profile.window, model.profile.max_output) == (131_072, 16_384)
     assert model.profile.price == Price(output=1)
@@ -122,11 +122,13 @@ def test_an_operators_file_overrules_the_table_and_adds_to_it(tmp_path: Path) ->
     haiku = look_up(parse_spec("anthropic:claude-haiku-4-5-20251001"), table)
     assert haiku.profile.price == Price(input=1, output=2)
     assert haiku.note.endswith("at the operator's own price of 2026-11.")
-    assert look_up(parse_spec("anthropic:ours"), table).priced == "list"
+    assert look_up(parse_spec("anthropic:ours"), table).price_source == "list"
     kept = look_up(parse_spec("anthropic:claude-opus-4-5"), table)
     assert kept == look_up(parse_spec("anthropic:claude-opus-4-5"))
     assert look_up(parse_spec("openai:m@http://vllm/v1"), table).profile.window == 7000
-    assert look_up(parse_spec("openai:m@http://a.models.example/v1"), table).priced == "unknown"
+    assert (
+        look_up(parse_spec("openai:m@http://a.models.example/v1"), table).price_source == "unknown"
+    )
 
 
 @pytest.mark.parametrize(

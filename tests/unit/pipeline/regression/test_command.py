@@ -94,4 +94,4 @@ async def test_a_runner_is_started_with_the_recorder(tmp_path: Path, command: st
     expected = STARTED[command].replace("P", "capuchin_inside.pytest_plugin")
     expected = expected.replace("U", "capuchin_inside.unittest_main")
     expected = expected.replace("O", "--maxfail=0 --continue-on-collection-errors")
-    assert " ".join(one.started()) == expected
+    assert " ".join(one.argv_with_recorder()) == expected

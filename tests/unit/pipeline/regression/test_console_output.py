@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.regression.console_output import read_printed
+from pipeline.regression.console_output import parse_console_output
 
 
 def report(*lines: str, passed: int) -> str:
@@ -21,14 +21,14 @@ def test_pytests_summary_is_read() -> None:
         "XFAIL t.py::f - known",
         passed=3,
     )
-    assert read_printed(output) == (
+    assert parse_console_output(output) == (
         {"t.py::a", "t.py::b[x - y]", "t.py::c[<object at 0x>]"},
         {"t.py::d", "t.py::e"},
     )
 
 
 def test_a_summary_with_names_missing_is_not_trusted() -> None:
-    assert read_printed(report("PASSED t.py::a", passed=2)) == (set(), set())
+    assert parse_console_output(report("PASSED t.py::a", passed=2)) == (set(), set())
 
 
 def test_unittests_lines_are_read() -> None:
@@ -41,7 +41,7 @@ def test_unittests_lines_are_read() -> None:
         "nope (unittest.loader._FailedTest.nope) ... ERROR\n"
         "Ran 6 tests\n"
     )
-    assert read_printed(output) == (
+    assert parse_console_output(output) == (
         {
             "test_a (tests.t.T.test_a)",
             "test_d (tests.t.T.test_d)",

@@ -7,9 +7,9 @@ import json
 import zlib
 
 from pipeline.regression.command import TestCommand
-from pipeline.regression.junit import read_junit
-from pipeline.regression.results import unpacked
-from pipeline.regression.runner import TestRun, told
+from pipeline.regression.junit import parse_junit
+from pipeline.regression.results import unpack
+from pipeline.regression.runner import TestRun, parse_execution
 from sandbox.base import Ending, Execution
 
 MARK = "capuchin-0123"
@@ -27,7 +27,7 @@ def printed(*rows: object, end: dict[str, object] | None = None, before: str = "
     data = b"\n".join(row if isinstance(row, bytes) else json.dumps(row).encode() for row in rows)
     said = {"code": 0} if end is None else end
     output = before + section("records", data) + section("end", json.dumps(said).encode())
-    return told(Execution(exit_code=0, output=output, seconds=1), PYTEST, MARK)
+    return parse_execution(Execution(exit_code=0, output=output, seconds=1), PYTEST, MARK)
 
 
 def went(name: str, *outcomes: str) -> list[object]:
@@ -102,10 +102,10 @@ def test_a_name_that_is_no_text_can_be_saved() -> None:
 
 def test_a_section_that_unpacks_without_end_is_dropped() -> None:
     bomb = base64.b64encode(zlib.compress(b"a" * 5_000_000)).decode()
-    assert unpacked(bomb, 1_000_000) == b""
-    assert len(unpacked(bomb, 5_000_000)) == 5_000_000
-    assert unpacked("not base64", 10) == b""
-    assert unpacked(base64.b64encode(b"not zlib").decode(), 10) == b""
+    assert unpack(bomb, 1_000_000) == b""
+    assert len(unpack(bomb, 5_000_000)) == 5_000_000
+    assert unpack("not base64", 10) == b""
+    assert unpack(base64.b64encode(b"not zlib").decode(), 10) == b""
 
 
 def test_what_tests_print_is_no_record() -> None:
@@ -128,17 +128,17 @@ def test_an_end_by_time_or_signal_is_not_the_wrappers_exit_code() -> None:
 
 
 def test_a_run_without_a_word_of_its_end_did_not_end() -> None:
-    assert not told(FINE, PYTEST, MARK).ended
+    assert not parse_execution(FINE, PYTEST, MARK).ended
 
 
 def test_another_command_counts_as_one_test_by_its_exit_code() -> None:
     for code, passed, failed in ((0, ("make test",), ()), (1, (), ("make test",))):
-        run = told(FINE.model_copy(update={"exit_code": code}), MAKE, MARK)
-        assert (run.suite.passed, run.suite.failed, run.each) == (passed, failed, False)
+        run = parse_execution(FINE.model_copy(update={"exit_code": code}), MAKE, MARK)
+        assert (run.suite.passed, run.suite.failed, run.per_test) == (passed, failed, False)
 
 
 def test_a_command_that_is_not_there_is_no_failed_test() -> None:
-    run = told(FINE.model_copy(update={"exit_code": 127}), MAKE, MARK)
+    run = parse_execution(FINE.model_copy(update={"exit_code": 127}), MAKE, MARK)
     assert (run.suite.passed, run.suite.failed) == ((), ())
 
 
@@ -152,7 +152,7 @@ XML = b"""<?xml version="1.0"?><testsuites><testsuite>
 
 
 def test_junit_is_read() -> None:
-    found = read_junit([XML])
+    found = parse_junit([XML])
     assert found.passed == {"a.B::one", "five"}
     assert found.failed == {"a.B::two \\n [x]", "a.B::four"}
     assert found.seconds["a.B::one"] == 0.25
@@ -162,13 +162,13 @@ def test_junit_is_read() -> None:
 def test_junit_with_entities_or_no_xml_at_all_tells_nothing() -> None:
     laughs = b'<!DOCTYPE x [<!ENTITY a "aaaa">]><testsuite><testcase name="&a;"/></testsuite>'
     file = b'<!DOCTYPE x SYSTEM "file:///etc/passwd"><testsuite><testcase name="a"/></testsuite>'
-    found = read_junit([laughs, file, b"<testsuite", b"\xff", b""])
+    found = parse_junit([laughs, file, b"<testsuite", b"\xff", b""])
     assert not found.passed
     assert not found.failed
 
 
 def test_a_command_that_writes_junit_is_told_apart_by_it() -> None:
     output = section("junit", XML) + section("end", b'{"code": 1}')
-    run = told(Execution(exit_code=1, output=output, seconds=1), MAKE, MARK)
+    run = parse_execution(Execution(exit_code=1, output=output, seconds=1), MAKE, MARK)
     assert run.suite.passed == ("a.B::one", "five")
-    assert run.each
+    assert run.per_test

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pipeline.regression.imports import ImportGraph, scan
+from pipeline.regression.imports import ImportGraph, scan_code
 from pipeline.regression.runner import TestRun
-from pipeline.regression.select_tests import choose
-from pipeline.regression.touched import Touched, touched_by
+from pipeline.regression.select_tests import choose_tests
+from pipeline.regression.touched import TouchedCode, find_touched
 from pipeline.types import SuiteRun
 from sandbox.base import Execution
 
@@ -25,8 +25,8 @@ def base(seconds: float = 1.0, ran: dict[str, list[int]] | None = None) -> TestR
 
 def touching(
     *, functions: set[str] | None = None, outside: set[str] | None = None, gone: str = ""
-) -> Touched:
-    return Touched(
+) -> TouchedCode:
+    return TouchedCode(
         frozenset({"x.py"}),
         frozenset({gone} - {""}),
         frozenset(functions or ()),
@@ -38,59 +38,59 @@ DISTANCES = {"x.py": 0, "near": 1}
 
 
 def test_all_are_run_when_there_is_time() -> None:
-    choice = choose(base(), touching(), DISTANCES, seconds=100)
+    choice = choose_tests(base(), touching(), DISTANCES, seconds=100)
     assert set(choice.tests) == set(NAMES)
-    assert (choice.words, choice.whole) == ("", 4)
+    assert (choice.description, choice.whole) == ("", 4)
 
 
 def test_tests_that_ran_a_changed_function_come_first_then_those_that_import_its_file() -> None:
     touched = touching(functions={"x.py:3"})
-    assert choose(base(), touched, DISTANCES, seconds=100).tests == (
+    assert choose_tests(base(), touched, DISTANCES, seconds=100).tests == (
         "ran::d",
         "near::b",
         "near::c",
         "far::a",
     )
-    short = choose(base(), touched, DISTANCES, seconds=4)
+    short = choose_tests(base(), touched, DISTANCES, seconds=4)
     assert short.tests == ("ran::d", "near::b", "near::c")
-    assert short.words == "those that run or import what the edit touches"
+    assert short.description == "those that run or import what the edit touches"
 
 
 def test_a_change_outside_of_functions_concerns_whoever_ran_any_of_the_file() -> None:
-    choice = choose(base(), touching(outside={"x.py"}), {}, seconds=3)
+    choice = choose_tests(base(), touching(outside={"x.py"}), {}, seconds=3)
     assert set(choice.tests) == {"far::a", "ran::d"}
 
 
 def test_the_rest_is_run_while_the_time_lasts() -> None:
-    many = choose(base(), touching(functions={"x.py:3"}), {}, seconds=3)
+    many = choose_tests(base(), touching(functions={"x.py:3"}), {}, seconds=3)
     assert many.tests == ("ran::d", "far::a")
-    assert many.words.endswith("then others while the time lasted")
+    assert many.description.endswith("then others while the time lasted")
 
 
 def test_when_nothing_is_known_to_matter_it_is_said() -> None:
-    choice = choose(base(), touching(), {}, seconds=2)
-    assert choice.words.startswith("as many as the time allows")
+    choice = choose_tests(base(), touching(), {}, seconds=2)
+    assert choice.description.startswith("as many as the time allows")
 
 
 def test_at_least_one_test_is_run() -> None:
-    assert len(choose(base(), touching(), DISTANCES, seconds=0.001).tests) == 1
+    assert len(choose_tests(base(), touching(), DISTANCES, seconds=0.001).tests) == 1
 
 
 def test_tests_that_ran_side_by_side_cost_their_share() -> None:
     parallel = base(10)
     quick = parallel.suite.execution.model_copy(update={"seconds": 4.0})
     suite = parallel.suite.model_copy(update={"execution": quick})
-    choice = choose(parallel.model_copy(update={"suite": suite}), touching(), {}, seconds=6)
+    choice = choose_tests(parallel.model_copy(update={"suite": suite}), touching(), {}, seconds=6)
     assert len(choice.tests) == 4
 
 
 def test_what_a_suite_takes_before_its_first_test_is_counted() -> None:
     late = base().model_copy(update={"start": 2.0})  # so the tests took half a second each
-    assert len(choose(late, touching(), {}, seconds=3.8).tests) == 2
+    assert len(choose_tests(late, touching(), {}, seconds=3.8).tests) == 2
 
 
 def test_tests_in_a_file_that_the_edit_removes_are_not_asked_for() -> None:
-    assert "far::a" not in choose(base(), touching(gone="far"), {}, seconds=100).tests
+    assert "far::a" not in choose_tests(base(), touching(gone="far"), {}, seconds=100).tests
 
 
 SOURCE = """\
@@ -116,7 +116,7 @@ def diff_of(line: int, *, remove: bool) -> str:
 
 
 async def test_a_changed_line_belongs_to_its_innermost_function() -> None:
-    spans = (await scan({"x.py": SOURCE})).functions
+    spans = (await scan_code({"x.py": SOURCE})).functions
     assert spans == {"x.py": [(4, 10), (8, 9)]}
     for line, functions, outside in (
         (6, {"x.py:4"}, set[str]()),
@@ -125,13 +125,13 @@ async def test_a_changed_line_belongs_to_its_innermost_function() -> None:
         (13, set[str](), {"x.py"}),
         (1, set[str](), {"x.py"}),
     ):
-        touched = touched_by(diff_of(line, remove=True), spans)
+        touched = find_touched(diff_of(line, remove=True), spans)
         assert (touched.functions, touched.outside) == (functions, outside)
 
 
 async def test_a_line_added_behind_a_function_may_be_the_functions_or_not() -> None:
-    spans = (await scan({"x.py": SOURCE})).functions
-    touched = touched_by(diff_of(10, remove=False), spans)
+    spans = (await scan_code({"x.py": SOURCE})).functions
+    touched = find_touched(diff_of(10, remove=False), spans)
     assert (touched.functions, touched.outside) == ({"x.py:4"}, {"x.py"})
 
 
@@ -142,7 +142,7 @@ def test_renames_new_files_and_binary_parts_are_touched() -> None:
         "@@ -0,0 +1 @@\n+x\n"
         "diff --git a/p.png b/p.png\nindex 1..2 100644\nBinary files a/p.png and b/p.png differ\n"
     )
-    touched = touched_by(diff, {})
+    touched = find_touched(diff, {})
     assert touched.files == {"a.py", "b.py", "n.py", "p.png"}
     assert touched.gone == {"a.py"}
     assert touched.outside == {"a.py", "p.png"}
@@ -162,7 +162,7 @@ FILES = {
 
 
 async def distances(*touched: str) -> dict[str, int]:
-    return ImportGraph((await scan(FILES)).imports).distances(touched)
+    return ImportGraph((await scan_code(FILES)).imports).distances(touched)
 
 
 async def test_tests_are_as_far_as_their_imports_say() -> None:
@@ -189,5 +189,5 @@ async def test_files_that_are_not_known_are_imported_by_nobody() -> None:
 
 
 async def test_a_file_made_to_crash_the_parser_costs_only_the_knowledge() -> None:
-    deep = await scan({"x.py": "(" * 200_000, "y.py": "a = " + "-" * 300_000 + "1\n"})
+    deep = await scan_code({"x.py": "(" * 200_000, "y.py": "a = " + "-" * 300_000 + "1\n"})
     assert deep.imports == {}

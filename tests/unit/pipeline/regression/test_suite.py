@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pipeline.options import Options
 from pipeline.regression.command import find_commands
-from pipeline.regression.runner import TestRunner, Wanted
+from pipeline.regression.runner import RequestedTests, TestRunner
 from pipeline.regression.suite import RegressionSuite
 from pipeline.store import DirStore, SharingStore
 from pipeline.types import SuiteReport
@@ -47,9 +47,9 @@ async def compared(shop: Shop, diff: str, *command: str) -> SuiteReport:
 
 async def test_broken_tests_are_named_and_nothing_is_run_twice(tmp_path: Path) -> None:
     shop = await opened(tmp_path, {"tests/test_till.py": COUNT})
-    assert await suite_of(shop).broken(BREAKING) == ("tests/test_till.py::test_count",)
+    assert await suite_of(shop).find_broken(BREAKING) == ("tests/test_till.py::test_count",)
     runs = len(shop.sandbox.runs)
-    harmless, breaking = await suite_of(shop).each([HARMLESS, BREAKING])
+    harmless, breaking = await suite_of(shop).compare_all([HARMLESS, BREAKING])
     assert harmless is not None
     assert breaking is not None
     assert (harmless.broken, breaking.broken) == ((), ("tests/test_till.py::test_count",))
@@ -136,26 +136,26 @@ async def test_a_file_that_can_no_longer_be_collected_breaks_its_own_tests_only(
 async def test_of_a_suite_that_passes_nothing_nothing_is_told(tmp_path: Path) -> None:
     shop = await opened(tmp_path, {"tests/test_a.py": "def test_a():\n    assert False\n"})
     suite = suite_of(shop)
-    assert await suite.broken(BREAKING) is None
+    assert await suite.find_broken(BREAKING) is None
     assert suite.problem.startswith("No test passes on the code as it is with the command")
     assert suite.problem.endswith("1 fail.")
 
 
 async def test_a_repository_without_tests_is_told_what_to_do(tmp_path: Path) -> None:
     suite = suite_of(await opened(tmp_path, {}))
-    assert await suite.broken(BREAKING) is None
+    assert await suite.find_broken(BREAKING) is None
     assert "set `test` in .github/capuchin.yml" in suite.problem
 
 
 async def test_a_command_that_is_not_there_is_no_failed_test(tmp_path: Path) -> None:
     suite = suite_of(await opened(tmp_path, {}), "nowhere", "--at-all")
-    assert await suite.broken(BREAKING) is None
+    assert await suite.find_broken(BREAKING) is None
     assert "`nowhere --at-all`" in suite.problem
 
 
 async def test_a_command_that_takes_too_long_is_said_to(tmp_path: Path) -> None:
     suite = suite_of(await opened(tmp_path, {}), "sleep", "60", seconds=0.5)
-    assert await suite.broken(BREAKING) is None
+    assert await suite.find_broken(BREAKING) is None
     assert suite.problem.endswith("it ended by timeout.")
 
 
@@ -223,14 +223,14 @@ async def test_tests_that_run_side_by_side_are_told_apart(tmp_path: Path) -> Non
     (command,) = await find_commands(shop.codebase, (*PYTEST, "-p", "xdist", "-n", "2"))
     store = DirStore(tmp_path / "store")
     runner = TestRunner(command, sandbox=shop.sandbox, store=store, seconds=100)
-    run = await runner.run("", Wanted(functions=True))
+    run = await runner.run("", RequestedTests(functions=True))
     assert run.suite.passed == (
         "tests/test_till.py::test_count",
         "tests/test_till.py::test_total_of_nothing",
     )
     assert run.files["tests/test_till.py::test_count"] == "tests/test_till.py"
     assert [run.names[n] for n in run.ran["shop/till.py:8"]] == ["tests/test_till.py::test_count"]
-    one = Wanted(tests=("tests/test_till.py::test_count",), files=("tests/test_till.py",))
+    one = RequestedTests(tests=("tests/test_till.py::test_count",), files=("tests/test_till.py",))
     assert (await runner.run("", one)).suite.passed == one.tests
 
 
@@ -301,7 +301,7 @@ async def test_of_a_command_without_parts_that_never_ends_nothing_is_told(tmp_pa
     suite = suite_of(
         await opened(tmp_path, {}, **{"talk.py": talk}), "python", "talk.py", seconds=2
     )
-    assert await suite.broken(BREAKING) is None
+    assert await suite.find_broken(BREAKING) is None
     assert suite.problem == (
         "Of `python talk.py` no part can be run, and the whole did not come to its end."
     )
@@ -324,7 +324,7 @@ async def test_another_issue_on_the_same_commit_does_not_repeat_the_tests_withou
         store = SharingStore(DirStore(tmp_path / issue), shared)
         suite = RegressionSuite(shop.codebase, shop.sandbox, store, Options(test_command=PYTEST))
         before = len(shop.sandbox.runs)
-        assert await suite.broken(BREAKING)
+        assert await suite.find_broken(BREAKING)
         runs.append(sum(not diffs for _, diffs in shop.sandbox.runs[before:]))
     without_edit = len(list((tmp_path / "environment").rglob("*.json")))
     assert without_edit > 0

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipeline.selection.methods import ordered, shortlist
-from pipeline.selection.scoring.standings import Contest, contest
-from pipeline.selection.voting import reporting, vote
+from pipeline.selection.methods import rank_candidates, shortlist
+from pipeline.selection.scoring.standings import Standings, build_standings
+from pipeline.selection.voting import reproducing_tests, vote
 from pipeline.store import DirStore
 from pipeline.types import Candidate, Patch, TestScript, VoteTable
 from sandbox.base import NO_ENV, Execution
@@ -58,8 +58,8 @@ def candidate(sample: int, diff: str, test: str | None) -> Candidate:
     return Candidate(sample=sample, patch=Patch(diff=diff), test=script)
 
 
-def known(table: VoteTable) -> Contest:
-    return contest(table, issue="")
+def known(table: VoteTable) -> Standings:
+    return build_standings(table, issue="")
 
 
 async def test_every_distinct_edit_meets_every_distinct_test_once(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ async def test_every_distinct_edit_meets_every_distinct_test_once(tmp_path: Path
         (test, (diff,) if diff else ()) for test in "tu" for diff in ("", "A", "B", "C")
     )
     assert [table.votes(c) for c in range(4)] == [2, 0, 2, 0]
-    assert reporting(table) == [0]
+    assert reproducing_tests(table) == [0]
     assert shortlist("evidence", known(table), 3) == (0,)
 
 
@@ -101,7 +101,7 @@ async def test_the_papers_finalists_are_led_by_votes_then_by_shortness(tmp_path:
     candidates = [candidate(0, "BBB", "t"), candidate(1, "AA", "u"), candidate(2, "A", "u")]
     table = await vote(candidates, sandbox=TableSandbox(codes), store=DirStore(tmp_path), seconds=1)
     assert shortlist("top3", known(table), 2) == (2, 1)
-    assert ordered("voting", known(table)) == [2, 1, 0]
+    assert rank_candidates("voting", known(table)) == [2, 1, 0]
 
 
 async def test_not_too_many_run_side_by_side(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ async def test_without_any_test_there_is_an_empty_table(tmp_path: Path) -> None:
     table = await vote(
         [candidate(0, "A", None)], sandbox=TableSandbox({}), store=DirStore(tmp_path), seconds=1
     )
-    assert (table.tests, table.base, reporting(table)) == ((), (), [])
+    assert (table.tests, table.base, reproducing_tests(table)) == ((), (), [])
     assert shortlist("evidence", known(table), 3) == (0,)
 
 
@@ -141,5 +141,5 @@ async def test_edits_equal_after_normalisation_are_one_finalist_with_more_suppor
     found = shortlist("evidence", known(table), 3)
     assert len(found) == 2
     assert found[0] in (1, 2)
-    assert [s.support for s in known(table).standings] == [1, 2, 2]
-    assert [s.same_as for s in known(table).standings] == [0, 1, 1]
+    assert [s.support for s in known(table).entries] == [1, 2, 2]
+    assert [s.same_as for s in known(table).entries] == [0, 1, 1]

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from pipeline.workflows.blocked_hosts import MOST, blocked
+from pipeline.workflows.blocked_hosts import MOST_HOSTS, find_blocked_hosts
 
 SAYS = {
     "curl: (6) Could not resolve host: api.example.org": "api.example.org",
@@ -31,7 +31,7 @@ SAYS = {
 
 @pytest.mark.parametrize(("output", "host"), SAYS.items())
 def test_the_host_in_a_message_is_found_once(output: str, host: str) -> None:
-    found = blocked([output, f"...\n{output}\n"])
+    found = find_blocked_hosts([output, f"...\n{output}\n"])
     assert (found.hosts, found.more, found.nameless) == ((host,), 0, False)
 
 
@@ -45,7 +45,7 @@ def test_the_host_in_a_message_is_found_once(output: str, host: str) -> None:
     ],
 )
 def test_a_message_without_a_host_is_told_as_that(output: str) -> None:
-    assert (blocked([output]).hosts, blocked([output]).nameless) == ((), True)
+    assert (find_blocked_hosts([output]).hosts, find_blocked_hosts([output]).nameless) == ((), True)
 
 
 @pytest.mark.parametrize(
@@ -63,18 +63,20 @@ def test_a_message_without_a_host_is_told_as_that(output: str) -> None:
     ],
 )
 def test_nothing_else_is_found(output: str) -> None:
-    found = blocked([output])
+    found = find_blocked_hosts([output])
     assert (found.hosts, found.nameless) == ((), False)
 
 
 def test_what_is_kept_is_bounded_whatever_is_printed() -> None:
     many = "\n".join(f"Could not resolve host: h{n}.example.org" for n in range(5_000))
-    found = blocked([many, "Could not resolve host: " + "a" * 100_000])
-    assert (len(found.hosts), found.more) == (MOST, 5_000 - MOST)
+    found = find_blocked_hosts([many, "Could not resolve host: " + "a" * 100_000])
+    assert (len(found.hosts), found.more) == (MOST_HOSTS, 5_000 - MOST_HOSTS)
     assert all(len(host) <= 253 for host in found.hosts)
 
 
 def test_hostile_output_does_not_take_long() -> None:
     begun = time.process_time()
-    blocked(["Could not resolve host: " + "a." * 100_000, "host='" * 50_000, "a" * 1_000_000])
+    find_blocked_hosts(
+        ["Could not resolve host: " + "a." * 100_000, "host='" * 50_000, "a" * 1_000_000]
+    )
     assert time.process_time() - begun < 5

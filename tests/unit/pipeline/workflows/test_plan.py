@@ -6,7 +6,7 @@ from pipeline.models.profiles import look_up
 from pipeline.models.spec import ModelSpec
 from pipeline.options import Options
 from pipeline.types import Context, SourceFile
-from pipeline.workflows.plan import estimate
+from pipeline.workflows.plan import estimate_cost
 
 CONTEXT = Context(files=(SourceFile(path="a.py", text="x", tokens=59_000),))
 SONNET = look_up(ModelSpec(provider="anthropic", name="claude-sonnet-4-6")).profile
@@ -14,8 +14,8 @@ LOCAL = look_up(ModelSpec(provider="openai", name="qwen", base_url="http://127.0
 
 
 def test_the_context_is_written_once_and_read_by_all_other_questions() -> None:
-    one = estimate(CONTEXT, SONNET, Options(samples=1, attempts=1))
-    ten = estimate(CONTEXT, SONNET, Options(samples=10, attempts=1))
+    one = estimate_cost(CONTEXT, SONNET, Options(samples=1, attempts=1))
+    ten = estimate_cost(CONTEXT, SONNET, Options(samples=10, attempts=1))
     assert one.usage.cache_write == 60_000 + 2 * 1500
     assert ten.usage.cache_write == 60_000 + 10 * 2 * 1500
     assert ten.usage.cache_read == 9 * 60_000 + 10 * 1000
@@ -23,17 +23,17 @@ def test_the_context_is_written_once_and_read_by_all_other_questions() -> None:
 
 
 def test_the_most_is_every_attempt_of_every_sample() -> None:
-    usual = estimate(CONTEXT, SONNET, Options())
-    assert usual.most == estimate(CONTEXT, SONNET, Options(attempts=8)).most
+    usual = estimate_cost(CONTEXT, SONNET, Options())
+    assert usual.most == estimate_cost(CONTEXT, SONNET, Options(attempts=8)).most
     assert usual.most > usual.dollars > 0
-    short = estimate(CONTEXT, SONNET, Options(attempts=2))
+    short = estimate_cost(CONTEXT, SONNET, Options(attempts=2))
     assert short.most == pytest.approx(short.dollars)
 
 
 def test_a_default_run_is_guessed_at_a_few_dollars() -> None:
     """CodeMonkeys paid about $2300 for 500 issues, its Table 1."""
-    assert 1 < estimate(CONTEXT, SONNET, Options()).dollars < 5
+    assert 1 < estimate_cost(CONTEXT, SONNET, Options()).dollars < 5
 
 
 def test_a_model_of_ones_own_is_free() -> None:
-    assert estimate(CONTEXT, LOCAL, Options()).dollars == 0
+    assert estimate_cost(CONTEXT, LOCAL, Options()).dollars == 0

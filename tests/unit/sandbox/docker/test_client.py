@@ -7,7 +7,7 @@ import pytest
 from docker.errors import APIError
 
 from sandbox.base import SandboxUnavailable
-from sandbox.docker.client import connect, docker_errors
+from sandbox.docker.client import connect, translate_docker_errors
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from sandbox.docker.client import connect, docker_errors
     ],
 )
 def test_every_failure_of_docker_becomes_one_sentence(error: Exception, mend: str) -> None:
-    with pytest.raises(SandboxUnavailable) as told, docker_errors("It failed"):
+    with pytest.raises(SandboxUnavailable) as told, translate_docker_errors("It failed"):
         raise error
     assert str(told.value).startswith("It failed: ")
     assert mend in str(told.value)

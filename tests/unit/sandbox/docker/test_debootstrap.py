@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.base import SandboxUnavailable
-from sandbox.docker.debootstrap import DEFAULT_MIRROR, as_root, mirror
+from sandbox.docker.debootstrap import DEFAULT_MIRROR, debian_mirror, root_command_prefix
 
 DEB822 = """\
 Types: deb
@@ -40,14 +40,14 @@ def apt(tmp_path: Path, name: str, text: str) -> Path:
 def test_debian_comes_from_the_mirror_of_the_host(
     tmp_path: Path, name: str, text: str, expected: str
 ) -> None:
-    assert mirror(apt(tmp_path, name, text)) == expected
+    assert debian_mirror(apt(tmp_path, name, text)) == expected
 
 
 def test_a_host_without_apt_uses_the_default(tmp_path: Path) -> None:
-    assert mirror(tmp_path / "none") == DEFAULT_MIRROR
+    assert debian_mirror(tmp_path / "none") == DEFAULT_MIRROR
 
 
 def test_without_debootstrap_one_sentence_says_what_to_install(tmp_path: Path) -> None:
     with pytest.raises(SandboxUnavailable, match="apt-get install debootstrap") as told:
-        as_root("capuchin/rootfs:x", path=str(tmp_path))
+        root_command_prefix("capuchin/rootfs:x", path=str(tmp_path))
     assert "No registry answers" in str(told.value)

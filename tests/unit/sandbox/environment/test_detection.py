@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.environment.recipe import recipe_of
-from sandbox.environment.tox_nox import nox_of, tox_of, unfolded
+from sandbox.environment.recipe import detect_recipe
+from sandbox.environment.tox_nox import expand_environments, nox_routine, tox_routine
 from tests.support.data import lock_files
 from tests.support.docker import make_tree
 
@@ -73,7 +73,7 @@ NODE = "python3 -I /opt/capuchin/choose_node.py --accepted"
 def test_a_python_repository_is_installed_by_the_first_rule_that_fits(
     tmp_path: Path, files: dict[str, str], steps: list[str]
 ) -> None:
-    assert list(recipe_of(make_tree(tmp_path, {"a.py": "", **files})).steps) == steps
+    assert list(detect_recipe(make_tree(tmp_path, {"a.py": "", **files})).steps) == steps
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_python_repository_is_installed_by_the_first_rule_that_fits(
 def test_a_node_repository_is_installed_by_its_lock_file(
     tmp_path: Path, files: dict[str, str], tools: list[str], step: str
 ) -> None:
-    found = recipe_of(make_tree(tmp_path, {"package.json": "{}", **files}))
+    found = detect_recipe(make_tree(tmp_path, {"package.json": "{}", **files}))
     assert (list(found.tools), found.steps) == (tools, (step,))
 
 
@@ -110,56 +110,62 @@ def test_the_node_that_engines_asks_for_is_understood(
     tmp_path: Path, asked: str, majors: str
 ) -> None:
     package = '{"engines": {"node": "' + asked + '"}}'
-    found = recipe_of(make_tree(tmp_path, {"package.json": package}))
+    found = detect_recipe(make_tree(tmp_path, {"package.json": package}))
     assert found.tools[0].split()[4] == (majors or "''")
 
 
 @pytest.mark.parametrize("stated", ["yarn@4.1.0+sha224.ab", "pnpm@9.0.0", "npm@10.2.0"])
 def test_the_package_manager_that_package_json_names_is_taken(tmp_path: Path, stated: str) -> None:
     package = '{"packageManager": "' + stated + '"}'
-    found = recipe_of(make_tree(tmp_path, {"package.json": package}))
+    found = detect_recipe(make_tree(tmp_path, {"package.json": package}))
     name = stated.partition("+")[0].replace("yarn@", "@yarnpkg/cli-dist@")
     assert f" {name} " in found.tools[1].replace("'", "")
 
 
 def test_a_hostile_package_manager_never_becomes_a_command(tmp_path: Path) -> None:
     package = '{"packageManager": "pnpm@1;id", "engines": {"node": "20;$(id)"}}'
-    found = recipe_of(make_tree(tmp_path, {"package.json": package}))
+    found = detect_recipe(make_tree(tmp_path, {"package.json": package}))
     assert len(found.tools) == 1
     assert "--asked '20;$(id)'" in found.tools[0]
 
 
 def test_a_python_repository_with_a_page_stays_one(tmp_path: Path) -> None:
     files = {"package.json": "{}", "pyproject.toml": PROJECT, "a.py": ""}
-    assert recipe_of(make_tree(tmp_path, files)).steps == ("pip install --editable .", PYTEST)
+    assert detect_recipe(make_tree(tmp_path, files)).steps == ("pip install --editable .", PYTEST)
 
 
 def test_python_beside_node_gets_its_test_runner(tmp_path: Path) -> None:
-    found = recipe_of(make_tree(tmp_path, {"package.json": "{}", "scripts/a.py": ""}))
+    found = detect_recipe(make_tree(tmp_path, {"package.json": "{}", "scripts/a.py": ""}))
     assert found.steps == ("npm install --no-package-lock", PYTEST)
 
 
 def test_setup_lines_keep_the_tools_and_replace_the_rest(tmp_path: Path) -> None:
-    found = recipe_of(make_tree(tmp_path, {"package.json": "{}"}), setup=["npm run x"])
+    found = detect_recipe(make_tree(tmp_path, {"package.json": "{}"}), setup=["npm run x"])
     assert (len(found.tools), found.steps) == (1, ("npm run x",))
 
 
 def test_a_dockerfile_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(Exception, match='no file "ci/D" in this repository'):
-        recipe_of(make_tree(tmp_path, {"a.py": ""}), dockerfile="ci/D")
+        detect_recipe(make_tree(tmp_path, {"a.py": ""}), dockerfile="ci/D")
 
 
 def test_toxs_native_tables_and_its_old_ones_say_the_same() -> None:
     native = "[tool.tox.env_run_base]\ndeps = ['six']\ncommands = [['pytest', '-q']]\n"
     legacy = '[tool.tox]\nlegacy_tox_ini = """\n[testenv]\ndeps = six\ncommands = pytest -q\n"""\n'
     for text in (native, legacy):
-        found = tox_of({"pyproject.toml": text})
+        found = tox_routine({"pyproject.toml": text})
         assert (found.installs, found.commands) == ((("six",),), ("pytest -q",))
 
 
 def test_braces_are_unfolded_and_cannot_grow_without_end() -> None:
-    assert list(unfolded("py{38,39}-{a,b}, x")) == ["py38-a", "py38-b", "py39-a", "py39-b", "x"]
-    assert len(list(unfolded("{a,b,c,d,e,f,g,h}" * 50))) <= 64
+    assert list(expand_environments("py{38,39}-{a,b}, x")) == [
+        "py38-a",
+        "py38-b",
+        "py39-a",
+        "py39-b",
+        "x",
+    ]
+    assert len(list(expand_environments("{a,b,c,d,e,f,g,h}" * 50))) <= 64
 
 
 def test_what_pdm_locked_is_told_to_pip_with_its_hashes(tmp_path: Path) -> None:
@@ -170,7 +176,7 @@ def test_what_pdm_locked_is_told_to_pip_with_its_hashes(tmp_path: Path) -> None:
         '[[package]]\nname = "c"\nversion = "2"\ngroups = ["docs"]\n'
         '[[package]]\nname = "d"\nversion = "3"\nfiles = []\n'
     )
-    found = recipe_of(
+    found = detect_recipe(
         make_tree(tmp_path, {"a.py": "", "pyproject.toml": PROJECT, "pdm.lock": lock})
     )
     assert dict(found.files) == {
@@ -180,4 +186,4 @@ def test_what_pdm_locked_is_told_to_pip_with_its_hashes(tmp_path: Path) -> None:
 
 
 def test_a_noxfile_that_is_no_python_says_nothing() -> None:
-    assert nox_of({"noxfile.py": "def ("}).installs == ()
+    assert nox_routine({"noxfile.py": "def ("}).installs == ()

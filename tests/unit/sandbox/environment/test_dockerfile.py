@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sandbox.base import EnvironmentFailed
-from sandbox.environment.dockerfile import check
+from sandbox.environment.dockerfile import check_dockerfile
 
 
 def test_a_plain_one_passes_with_its_images_and_arguments_put_in() -> None:
@@ -13,9 +13,11 @@ def test_a_plain_one_passes_with_its_images_and_arguments_put_in() -> None:
         "# comment\nARG PY=3.9\nFROM python:${PY}-slim AS build\nRUN a && \\\n  # why\n  b\n"
         "FROM capuchin/base\nCOPY --from=build --chown=1:1 /x /y\nADD data.tar /data\nUSER nobody\n"
     )
-    found = check(text)
+    found = check_dockerfile(text)
     assert found.images == ("python:3.9-slim", "capuchin/base")
-    assert found.text({"python:3.9-slim": "sha256:1", "capuchin/base": "ours"}, {"a.b": "c d"}) == (
+    assert found.render(
+        {"python:3.9-slim": "sha256:1", "capuchin/base": "ours"}, {"a.b": "c d"}
+    ) == (
         'ARG PY=3.9\nFROM sha256:1 AS build\nLABEL a.b="c d"\nRUN a &&    b\n'
         'FROM ours\nLABEL a.b="c d"\n'
         "COPY --from=build --chown=1:1 /x /y\nADD data.tar /data\nUSER nobody\n"
@@ -56,9 +58,9 @@ def test_a_plain_one_passes_with_its_images_and_arguments_put_in() -> None:
 )
 def test_what_acts_outside_the_build_is_refused(line: str) -> None:
     with pytest.raises(EnvironmentFailed, match="The Dockerfile is refused: "):
-        check(f"FROM python:3.11\n{line}\n")
+        check_dockerfile(f"FROM python:3.11\n{line}\n")
 
 
 def test_one_without_an_image_is_told() -> None:
     with pytest.raises(EnvironmentFailed, match="no FROM"):
-        check("RUN true\n")
+        check_dockerfile("RUN true\n")

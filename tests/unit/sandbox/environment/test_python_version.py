@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox.environment.python_version import asked_python
+from sandbox.environment.python_version import find_python_requirement
 
 PYPROJECT = "pyproject.toml"
 
@@ -49,7 +49,7 @@ PYPROJECT = "pyproject.toml"
 def test_it_is_read_from_the_files(
     files: dict[str, str], accepted: tuple[int, ...] | None, wanted: tuple[int, ...], where: str
 ) -> None:
-    asked = asked_python(files)
+    asked = find_python_requirement(files)
     assert asked is not None
     assert (asked.wanted, asked.where) == (wanted, where)
     assert accepted is None or asked.accepted == accepted
@@ -64,16 +64,18 @@ def test_it_is_read_from_the_files(
     ],
 )
 def test_nothing_that_can_be_understood_asks_for_nothing(files: dict[str, str]) -> None:
-    assert asked_python(files) is None
+    assert find_python_requirement(files) is None
 
 
 def test_the_maintainers_word_goes_before_all() -> None:
-    asked = asked_python({PYPROJECT: "[project]\nrequires-python = '>=3.12'\n"}, configured="3.9")
+    asked = find_python_requirement(
+        {PYPROJECT: "[project]\nrequires-python = '>=3.12'\n"}, configured="3.9"
+    )
     assert asked is not None
     assert (asked.accepted, asked.where) == ((9,), "python in its configuration file")
 
 
 def test_its_words_are_quoted_in_the_step() -> None:
-    asked = asked_python({PYPROJECT: "[project]\nrequires-python = ' >=3.9 '\n"})
+    asked = find_python_requirement({PYPROJECT: "[project]\nrequires-python = ' >=3.9 '\n"})
     assert asked is not None
-    assert asked.step().endswith("--asked '>=3.9' --where 'requires-python in pyproject.toml'")
+    assert asked.to_step().endswith("--asked '>=3.9' --where 'requires-python in pyproject.toml'")

@@ -8,7 +8,7 @@ import pytest
 
 from sandbox.base import EnvironmentFailed
 from sandbox.environment.manifests import scm_versions
-from sandbox.environment.recipe import recipe_of
+from sandbox.environment.recipe import detect_recipe
 from tests.support.docker import make_tree
 
 EDITABLE = "pip install --editable ."
@@ -79,24 +79,24 @@ PYTEST = "pip install pytest"
     ],
 )  # fmt: skip
 def test_steps_follow_the_files(tmp_path: Path, files: dict[str, str], steps: list[str]) -> None:
-    found = recipe_of(make_tree(tmp_path, {"pkg/a.py": "", **files}))
+    found = detect_recipe(make_tree(tmp_path, {"pkg/a.py": "", **files}))
     assert list(found.steps) == steps
 
 
 def test_a_hostile_file_name_never_becomes_a_command(tmp_path: Path) -> None:
     name = "test-requirements;id>x.txt"
-    found = recipe_of(make_tree(tmp_path, {"a.py": "", name: ""}))
+    found = detect_recipe(make_tree(tmp_path, {"a.py": "", name: ""}))
     assert found.steps[0] == f"pip install --requirement './{name}'"
 
 
 def test_setup_lines_replace_what_would_be_found(tmp_path: Path) -> None:
     tree = make_tree(tmp_path, {"setup.py": ""})
-    assert recipe_of(tree, setup=["make install", " "]).steps == ("make install",)
+    assert detect_recipe(tree, setup=["make install", " "]).steps == ("make install",)
 
 
 def test_the_dependencies_change_with_the_files_that_name_them_only(tmp_path: Path) -> None:
     digests = [
-        recipe_of(make_tree(tmp_path, files)).digest
+        detect_recipe(make_tree(tmp_path, files)).digest
         for files in (
             {"a.py": "1", "requirements.txt": "x"},
             {"a.py": "2", "requirements.txt": "x"},
@@ -108,7 +108,7 @@ def test_the_dependencies_change_with_the_files_that_name_them_only(tmp_path: Pa
 
 def test_a_source_release_states_its_name_and_version(tmp_path: Path) -> None:
     text = "Metadata-Version: 1.1\nName: my.Pkg\nVersion: 3.0.0rc1\n"
-    found = recipe_of(make_tree(tmp_path, {"setup.py": "", "PKG-INFO": text}))
+    found = detect_recipe(make_tree(tmp_path, {"setup.py": "", "PKG-INFO": text}))
     assert (found.name, found.version) == ("my.Pkg", "3.0.0rc1")
     assert scm_versions(found.version, found.name)["SETUPTOOLS_SCM_PRETEND_VERSION_FOR_MY_PKG"] == (
         "3.0.0rc1"
@@ -127,7 +127,7 @@ def test_a_source_release_states_its_name_and_version(tmp_path: Path) -> None:
 def test_the_name_of_the_package_is_read_where_it_is_stated(
     tmp_path: Path, files: dict[str, str], name: str | None
 ) -> None:
-    assert recipe_of(make_tree(tmp_path, {"a.py": "", **files})).name == name
+    assert detect_recipe(make_tree(tmp_path, {"a.py": "", **files})).name == name
 
 
 def test_without_a_name_every_package_is_told_the_version() -> None:
@@ -136,4 +136,4 @@ def test_without_a_name_every_package_is_told_the_version() -> None:
 
 def test_a_repository_without_python_is_its_own_error(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentFailed, match="no Python file"):
-        recipe_of(make_tree(tmp_path, {"index.js": ""}), setup=["make"])
+        detect_recipe(make_tree(tmp_path, {"index.js": ""}), setup=["make"])

@@ -21,7 +21,7 @@ def address(hub: LocalHub, token: str, path: str = "/acme/shop.git") -> str:
 def installation_token(hub: LocalHub, repo: Repo, contents: str = "write") -> str:
     assert repo.installation is not None
     granted = {"contents": contents, "metadata": "read"}
-    return hub.tokens.for_installation(repo.installation, hub.bot, None, granted).value
+    return hub.tokens.create_for_installation(repo.installation, hub.bot, None, granted).value
 
 
 async def pushed(clone: Path, branch: str, *more: str) -> str:
@@ -36,8 +36,8 @@ async def test_an_installation_clones_and_pushes(hub: LocalHub, repo: Repo, tmp_
     url = address(hub, installation_token(hub, repo))
     assert (await git(tmp_path, "clone", "-q", url, "clone")).status == 0
     await pushed(tmp_path / "clone", "capuchin/fix")
-    assert repo.branches() == ["capuchin/fix", "main"]
-    assert repo.commits("capuchin/fix") == ["Change on capuchin/fix", "Initial commit"]
+    assert repo.list_branches() == ["capuchin/fix", "main"]
+    assert repo.list_commits("capuchin/fix") == ["Change on capuchin/fix", "Initial commit"]
     push = hub.deliveries[-1].payload
     assert (push["ref"], push["created"]) == ("refs/heads/capuchin/fix", True)
     assert push["sender"]["login"] == "capuchin[bot]"
@@ -46,7 +46,7 @@ async def test_an_installation_clones_and_pushes(hub: LocalHub, repo: Repo, tmp_
 async def test_a_partial_clone_and_any_commit_can_be_fetched(
     hub: LocalHub, repo: Repo, tmp_path: Path
 ) -> None:
-    first = repo.git.refs("refs/heads/")["main"]
+    first = repo.git.list_refs("refs/heads/")["main"]
     await hub.commit(repo, "main", {"new.py": "n\n"}, "New", "alice")
     url = address(hub, installation_token(hub, repo))
     ran = await git(tmp_path, "clone", "-q", "--filter=blob:none", "--depth=1", url, "clone")
@@ -86,17 +86,17 @@ async def test_a_read_only_token_clones_but_does_not_push(
     url = address(hub, installation_token(hub, repo, "read"))
     assert (await git(tmp_path, "clone", "-q", url, "clone")).status == 0
     assert "403" in await pushed(tmp_path / "clone", "fix")
-    assert repo.branches() == ["main"]
+    assert repo.list_branches() == ["main"]
 
 
 async def test_a_person_pushes_with_the_rights_of_the_role(
     hub: LocalHub, repo: Repo, tmp_path: Path
 ) -> None:
     for login, branches in (("bob", ["main"]), ("alice", ["fix", "main"])):
-        url = address(hub, hub.personal_token(login))
+        url = address(hub, hub.create_personal_token(login))
         await git(tmp_path, "clone", "-q", url, login)
         await pushed(tmp_path / login, "fix")
-        assert repo.branches() == branches
+        assert repo.list_branches() == branches
 
 
 @pytest.mark.parametrize("path", ["/acme/hidden.git", "/acme/nothing.git", "/acme/hidden"])
@@ -138,9 +138,9 @@ async def test_a_push_moves_the_pull_request_on(hub: LocalHub, repo: Repo, tmp_p
     pull = await pulls.open_pull(hub, repo, asked, hub.bot)
     before = pull.head_sha
     await pushed(tmp_path / "clone", "fix", "--force")
-    assert pull.head_sha == repo.git.refs("refs/heads/")["fix"] != before
+    assert pull.head_sha == repo.git.list_refs("refs/heads/")["fix"] != before
     assert [one.action for one in hub.deliveries][-1] == "synchronize"
-    assert repo.git.refs(f"refs/pull/{pull.number}/") == {"head": pull.head_sha}
+    assert repo.git.list_refs(f"refs/pull/{pull.number}/") == {"head": pull.head_sha}
     await git(tmp_path / "clone", "push", "-q", "origin", ":fix")
     assert pull.state == "closed"
 
@@ -155,12 +155,12 @@ async def test_a_push_fails_before_or_after_its_effect(
     assert "502" in await pushed(tmp_path / "clone", "early")
     hub.faults.fail_next("POST", service, status=502, after_effect=True)
     assert "502" in await pushed(tmp_path / "clone", "late")
-    assert repo.branches() == ["late", "main"]
+    assert repo.list_branches() == ["late", "main"]
 
 
 async def test_git_requests_are_noted(hub: LocalHub, repo: Repo, tmp_path: Path) -> None:
-    await git(tmp_path, "clone", "-q", address(hub, hub.personal_token("alice")), "clone")
-    assert {(one.door, one.path, one.actor) for one in hub.requests if one.status == 200} == {
+    await git(tmp_path, "clone", "-q", address(hub, hub.create_personal_token("alice")), "clone")
+    assert {(one.api, one.path, one.actor) for one in hub.requests if one.status == 200} == {
         ("git", "/acme/shop.git/info/refs", "alice"),
         ("git", "/acme/shop.git/git-upload-pack", "alice"),
     }
@@ -180,4 +180,4 @@ async def test_a_client_that_hangs_up_in_the_middle_leaves_nothing_running(
     writer.close()
     await asyncio.wait_for(noted.wait(), 60)
     assert reader.at_eof() or await reader.read() == b""
-    assert repo.branches() == ["main"]
+    assert repo.list_branches() == ["main"]

@@ -4,18 +4,18 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipeline.context.files.chunks import Piece, pieces
-from pipeline.context.files.discover import sources_of
-from pipeline.context.tokens import estimate
+from pipeline.context.files.chunks import Piece, split_file
+from pipeline.context.files.discover import find_sources
+from pipeline.context.tokens import estimate_tokens
 from pipeline.types import SourceFile
 from tests.support.data.repositories import make_codebase
 
 
 def cut(text: str, window: int, path: str = "a.py") -> tuple[Piece, ...]:
-    return pieces(SourceFile(path=path, text=text, tokens=estimate(text)), window)
+    return split_file(SourceFile(path=path, text=text, tokens=estimate_tokens(text)), window)
 
 
 def joined(text: str, parts: tuple[Piece, ...]) -> bool:
@@ -44,7 +44,7 @@ CLASSES = "".join(
 
 def test_a_file_that_fits_is_one_piece() -> None:
     assert cut(PYTHON, 100_000) == (
-        Piece("a.py", PYTHON, estimate(PYTHON), 1, PYTHON.count("\n"), 1, 1),
+        Piece("a.py", PYTHON, estimate_tokens(PYTHON), 1, PYTHON.count("\n"), 1, 1),
     )
 
 
@@ -62,7 +62,7 @@ def test_other_languages_are_cut_at_definitions_too() -> None:
 
 
 def test_whole_classes_stay_together_where_that_fills_half_a_window() -> None:
-    parts = cut(CLASSES, estimate(CLASSES) // 3)
+    parts = cut(CLASSES, estimate_tokens(CLASSES) // 3)
     assert len(parts) > 2
     after = [CLASSES.split("\n")[piece.last] for piece in parts[:-1]]
     assert all(line.startswith("class C") for line in after)
@@ -71,7 +71,7 @@ def test_whole_classes_stay_together_where_that_fills_half_a_window() -> None:
 def test_pieces_fit_overlap_and_say_where_they_are() -> None:
     parts = cut(PYTHON, 500)
     lines = PYTHON.split("\n")
-    assert all(estimate(piece.text) <= 500 for piece in parts)
+    assert all(estimate_tokens(piece.text) <= 500 for piece in parts)
     for number, piece in enumerate(parts, 1):
         assert (piece.number, piece.of) == (number, len(parts))
         assert piece.text == "\n".join(lines[piece.first - 1 : piece.last]) + "\n"
@@ -83,17 +83,22 @@ def test_pieces_fit_overlap_and_say_where_they_are() -> None:
     st.lists(st.text(st.characters(codec="utf-8"), max_size=120), max_size=60).map("\n".join),
     st.sampled_from(["a.py", "a.c", "a.txt", "a.go"]),
 )
+# Its last blank lines weigh more together than each by itself.
+@example(
+    "\n\x80\n𐀀\n000𐀀𐀀\n000𐀀𐀀\n000𐀀𐀀\n00\x800𐀀\n\x800\x80\n0000𐀀𐀀\n0\x800\x80𐀀𐀀𐀀\n00𐀀 \r\n\n",
+    "a.py",
+)
 def test_whatever_the_text_nothing_is_lost_and_every_piece_fits(text: str, path: str) -> None:
     parts = cut(text, 100, path)
     assert joined(text, parts)
-    assert all(estimate(piece.text) <= 100 for piece in parts)
+    assert all(estimate_tokens(piece.text) <= 100 for piece in parts)
 
 
 @pytest.mark.parametrize("text", ["x" * 50_000, "(" * 9_000, "é漢" * 5_000, "\n" * 9_000])
 def test_a_line_longer_than_the_window_is_cut_by_itself(text: str) -> None:
     parts = cut(text, 200)
     assert joined(text, parts)
-    assert all(estimate(piece.text) <= 200 for piece in parts)
+    assert all(estimate_tokens(piece.text) <= 200 for piece in parts)
 
 
 @pytest.mark.parametrize(
@@ -134,9 +139,9 @@ def test_a_window_too_small_to_hold_anything_is_refused() -> None:
 
 async def test_where_to_cut_is_found_out_once_for_each_content(tmp_path: Path) -> None:
     codebase = await make_codebase(tmp_path / "r.git", {"a.py": PYTHON, "b.py": PYTHON})
-    sources = await sources_of(codebase)
-    first = await sources.pieces("a.py", 500)
+    sources = await find_sources(codebase)
+    first = await sources.split("a.py", 500)
     assert first == cut(PYTHON, 500)
-    again = await sources.pieces("b.py", 500)
+    again = await sources.split("b.py", 500)
     assert [piece.text for piece in again] == [piece.text for piece in first]
     assert again[0].path == "b.py"

@@ -9,13 +9,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from pipeline.context.relevance.reader import Reader
-from pipeline.context.server_tokens import counter_of
-from pipeline.context.tokens import ESTIMATE, estimate
+from pipeline.context.relevance.reader import RelevanceReader
+from pipeline.context.server_tokens import open_counter
+from pipeline.context.tokens import ESTIMATOR, estimate_tokens
 from pipeline.models.base import ModelUnavailable, Reply
 from pipeline.models.spec import parse_spec
-from pipeline.models.wrappers.adaptive import Adaptive, Window
-from pipeline.models.wrappers.base import Question
+from pipeline.models.wrappers.adaptive import AdaptiveModel, ConcurrencyWindow
+from pipeline.models.wrappers.base import ModelRequest
 from pipeline.store import DirStore
 from tests.support.fakes import DyingStore, Killed
 from tests.support.recorded_scout import ISSUE, NO, YES, modules, scanned, scouted, shared_prefix
@@ -64,7 +64,7 @@ async def test_nonsense_is_asked_for_again_freely_and_then_kept_as_unknown(tmp_p
         "m1.py": "unknown",
         "m2.py": "not relevant",
     }
-    again = [asked for asked in server.requests if '"m1.py"' in asked.last]
+    again = [asked for asked in server.requests if '"m1.py"' in asked.last_user_message]
     assert [bool(asked.response_format) for asked in again] == [True, False]
 
 
@@ -101,7 +101,7 @@ async def test_a_file_larger_than_the_window_is_read_in_pieces_and_joined(tmp_pa
         verdicts = await scanned(tmp_path, {"big.py": big, **modules(2)}, scout)
     assert verdicts["big.py"].answer == "relevant"
     assert verdicts["big.py"].lines
-    read = "".join(asked.last for asked in server.requests)
+    read = "".join(asked.last_user_message for asked in server.requests)
     assert all(f"def g{n}(" in read for n in range(900))
 
 
@@ -110,17 +110,17 @@ async def test_the_pieces_of_one_file_are_asked_about_side_by_side(tmp_path: Pat
     running = most = 0
     async with scouted({"reply": NO}, window=6000) as (scout, _):
 
-        class Watched(Adaptive):
-            async def answer(self, question: Question) -> Reply:
+        class Watched(AdaptiveModel):
+            async def answer(self, request: ModelRequest) -> Reply:
                 nonlocal running, most
                 running += 1
                 most = max(most, running)
                 try:
-                    return await super().answer(question)
+                    return await super().answer(request)
                 finally:
                     running -= 1
 
-        await scanned(tmp_path, {"big.py": big}, Watched(scout, Window(8)))
+        await scanned(tmp_path, {"big.py": big}, Watched(scout, ConcurrencyWindow(8)))
     assert most > 1
 
 
@@ -128,7 +128,7 @@ async def test_a_later_piece_is_read_with_the_head_of_its_class(tmp_path: Path) 
     text = "class Till(Base):\n" + "    def f(self):\n        return 1\n\n" * 900
     async with scouted({"reply": NO}, window=6000) as (scout, server):
         await scanned(tmp_path, {"big.py": text}, scout)
-    parts = [asked.last for asked in server.requests]
+    parts = [asked.last_user_message for asked in server.requests]
     assert len(parts) > 2
     assert all("class Till(Base):" in part for part in parts)
     assert sum("[The lines below lie within:]" in part for part in parts) == len(parts) - 1
@@ -149,21 +149,25 @@ class Says:
 async def frame() -> int:
     """Tokens of a question that are kept from the file."""
     async with scouted({"reply": NO}, window=6000) as (scout, _):
-        return 6000 - Reader(scout, ISSUE).room
+        return 6000 - RelevanceReader(scout, ISSUE).room
 
 
 async def test_what_fits_the_scouts_window_by_its_own_count_is_read_whole(tmp_path: Path) -> None:
     text = "".join(f"def parse_header_{n}(line):\n    return line\n\n\n" for n in range(150))
-    window = await frame() + (len(real_tokens(text)) + estimate(text)) // 2
+    window = await frame() + (len(real_tokens(text)) + estimate_tokens(text)) // 2
     files = {"near.py": text, "small.py": "x = 1\n", "large.py": text * 4}
     server = CountingServer()
-    async with server.serve() as url, counter_of(parse_spec(f"openai:m@{url}"), "") as counter:
-        for folder, using, questions in (("a", ESTIMATE, 2), ("b", counter, 1)):
+    async with server.serve() as url, open_counter(parse_spec(f"openai:m@{url}"), "") as counter:
+        for folder, using, requests in (("a", ESTIMATOR, 2), ("b", counter, 1)):
             (tmp_path / folder).mkdir()
             async with scouted({"reply": NO}, window=window) as (scout, scouts):
                 await scanned(tmp_path / folder, files, scout, counter=using)
-            about = [asked.last for asked in scouts.requests if 'path="near.py"' in asked.last]
-            assert len(about) == questions
+            about = [
+                asked.last_user_message
+                for asked in scouts.requests
+                if 'path="near.py"' in asked.last_user_message
+            ]
+            assert len(about) == requests
     assert server.asked == ["one two", text]  # neither what surely fits nor what surely does not
 
 
@@ -171,9 +175,9 @@ async def test_what_an_estimate_took_for_too_small_is_cut_by_the_exact_count(
     tmp_path: Path,
 ) -> None:
     text = "".join(f"def parse_header_{n}(line):\n    return line\n\n\n" for n in range(150))
-    window = await frame() + estimate(text) + 100
+    window = await frame() + estimate_tokens(text) + 100
     async with scouted({"reply": NO}, window=window) as (scout, server):
-        await scanned(tmp_path, {"near.py": text}, scout, counter=Says(estimate(text) + 200))
+        await scanned(tmp_path, {"near.py": text}, scout, counter=Says(estimate_tokens(text) + 200))
     assert len(server.requests) == 2
 
 
@@ -190,7 +194,7 @@ async def test_a_window_smaller_than_stated_only_makes_the_pieces_smaller(tmp_pa
     assert verdicts["big.py"].answer == "relevant"
     ((first, last),) = verdicts["big.py"].lines
     assert big.split("\n")[first - 1 : last].count("def g50(x):") == 1
-    assert any(f'lines="{first}-{last}"' in asked.last for asked in server.requests)
+    assert any(f'lines="{first}-{last}"' in asked.last_user_message for asked in server.requests)
 
 
 async def test_after_a_crash_only_what_has_no_verdict_is_asked(tmp_path: Path) -> None:
@@ -217,7 +221,7 @@ async def test_a_later_run_of_the_same_issue_asks_nothing_again(tmp_path: Path) 
         first = len(server.requests)
         await scanned(tmp_path, modules(5), scout)
     # Only the unknown one: it may be luckier.
-    assert {'"m1.py"' in asked.last for asked in server.requests[first:]} == {True}
+    assert {'"m1.py"' in asked.last_user_message for asked in server.requests[first:]} == {True}
 
 
 async def test_a_scout_that_dies_half_way_goes_on_where_it_was(tmp_path: Path) -> None:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.context.files.discover import sources_of
-from pipeline.context.search.mentions import named_files
+from pipeline.context.files.discover import find_sources
+from pipeline.context.search.mentions import find_named_files
 from pipeline.context.search.prefilter import prefilter
-from pipeline.context.search.reading_list import reading
+from pipeline.context.search.reading_list import build_reading_list
 from pipeline.options import Options
 from pipeline.types import Issue
 from tests.support.data.repositories import make_codebase
@@ -47,7 +47,7 @@ PATHS = [
 
 @pytest.mark.parametrize("text", TRACES)
 def test_files_of_stack_traces_and_quoted_names_are_known_in_every_language(text: str) -> None:
-    assert named_files(issue("It fails", text), PATHS) == TRACES[text]
+    assert find_named_files(issue("It fails", text), PATHS) == TRACES[text]
 
 
 FILES = {
@@ -61,7 +61,7 @@ CRASH = issue("parse_header fails", 'File "/x/site-packages/pkg/http.py", line 3
 
 
 async def test_named_files_come_first_then_definitions_then_uses(tmp_path: Path) -> None:
-    sources = await sources_of(await make_codebase(tmp_path / "r.git", FILES))
+    sources = await find_sources(await make_codebase(tmp_path / "r.git", FILES))
     found = await prefilter(sources, CRASH, 10)
     assert [hit.path for hit in found.kept] == [
         "pkg/http.py", "pkg/heads.py", "pkg/user.py", "pkg/cookies.go",
@@ -74,7 +74,7 @@ async def test_named_files_come_first_then_definitions_then_uses(tmp_path: Path)
 
 async def test_the_words_of_a_path_count(tmp_path: Path) -> None:
     files = {"a/cookie_jar.py": "x = 1\n", "b/other.py": "x = 2\n", "c/third.py": "cookie = 1\n"}
-    sources = await sources_of(await make_codebase(tmp_path / "r.git", files))
+    sources = await find_sources(await make_codebase(tmp_path / "r.git", files))
     found = await prefilter(sources, issue("The cookie jar is lost"), 10)
     assert [hit.path for hit in found.kept] == ["a/cookie_jar.py", "c/third.py"]
 
@@ -82,7 +82,7 @@ async def test_the_words_of_a_path_count(tmp_path: Path) -> None:
 async def test_files_that_the_issue_names_are_kept_beyond_the_number_asked_for(
     tmp_path: Path,
 ) -> None:
-    sources = await sources_of(await make_codebase(tmp_path / "r.git", FILES))
+    sources = await find_sources(await make_codebase(tmp_path / "r.git", FILES))
     crash = issue("It fails", "pkg/user.py\npkg/http.py\nparse_header")
     found = await prefilter(sources, crash, 1)
     assert [hit.path for hit in found.kept] == ["pkg/user.py", "pkg/http.py"]
@@ -92,15 +92,15 @@ async def test_a_file_that_the_issue_names_and_nobody_reads_is_told_of(tmp_path:
     files = {"pkg/api_pb2.py": "x = 1\n", "pkg/api.py": "x = 2\n"}
     codebase = await make_codebase(tmp_path / "r.git", files)
     trace = 'File "/x/pkg/api_pb2.py", line 1\nFile "/x/pkg/api.py", line 1'
-    read = await reading(codebase, issue("It fails", trace), Options())
-    assert read.not_read() == (
+    read = await build_reading_list(codebase, issue("It fails", trace), Options())
+    assert read.explain_unread() == (
         "pkg/api_pb2.py, which the issue names, was not read: generated.",
         "1 file was not read: generated.",
     )
 
 
 async def test_hostile_words_are_words(tmp_path: Path) -> None:
-    sources = await sources_of(await make_codebase(tmp_path / "r.git", FILES))
+    sources = await find_sources(await make_codebase(tmp_path / "r.git", FILES))
     hostile = issue('" OR 1=1; DROP TABLE page --', "NEAR(parse AND (header* ^" + "x" * 300)
     kept = [hit.path for hit in (await prefilter(sources, hostile, 10)).kept]
     assert kept == ["pkg/cookies.go", "pkg/heads.py", "pkg/user.py"]
@@ -110,13 +110,13 @@ async def test_hostile_words_are_words(tmp_path: Path) -> None:
 async def test_the_index_is_kept_by_content_and_follows_the_commit(tmp_path: Path) -> None:
     one = await make_codebase(tmp_path / "r.git", FILES)
     other = await make_codebase(one.git_dir, {"pkg/new.py": "def parse_header(): ...\n"})
-    sources = await sources_of(one)
+    sources = await find_sources(one)
     first = await prefilter(sources, CRASH, 10)
     # Without these objects nothing of them can be read again.
     for file in sources.files:
         (one.git_dir / "objects" / file.blob[:2] / file.blob[2:]).unlink()
     assert await prefilter(sources, CRASH, 10) == first
-    found = await prefilter(await sources_of(other), CRASH, 10)
+    found = await prefilter(await find_sources(other), CRASH, 10)
     assert {hit.path for hit in found.kept} == {"pkg/new.py", *(hit.path for hit in first.kept)}
 
 
@@ -134,9 +134,9 @@ async def test_the_prefilter_bounds_what_is_read_and_says_what_is_not(
     tmp_path: Path, options: dict[str, object], read: int, unread: int
 ) -> None:
     codebase = await make_codebase(tmp_path / "r.git", {**FILES, "README.md": "x\n"})
-    found = await reading(codebase, CRASH, Options.model_validate(options))
+    found = await build_reading_list(codebase, CRASH, Options.model_validate(options))
     assert (len(found.files), len(found.unread)) == (read, unread)
-    assert found.not_read()[-1] == "1 file was not read: documentation."
+    assert found.explain_unread()[-1] == "1 file was not read: documentation."
     if unread:
-        assert "in common with the issue" in found.not_read()[0]
+        assert "in common with the issue" in found.explain_unread()[0]
         assert found.files[0].path == "pkg/http.py"

@@ -6,14 +6,14 @@ import asyncio
 
 import pytest
 
-from pipeline.concurrency import together
+from pipeline.concurrency import gather_all
 from pipeline.models.base import ModelProfile, ModelUnavailable, Price, Reply
-from pipeline.models.wrappers.adaptive import Adaptive, Window
-from pipeline.models.wrappers.base import Answering, Question
+from pipeline.models.wrappers.adaptive import AdaptiveModel, ConcurrencyWindow
+from pipeline.models.wrappers.base import ModelAdapter, ModelRequest
 from pipeline.types import Usage
 
 
-class BusyModel(Answering):
+class BusyModel(ModelAdapter):
     """Serves `capacity` calls at once, each in a few turns of the loop, and refuses the others."""
 
     def __init__(self, capacity: int) -> None:
@@ -26,7 +26,7 @@ class BusyModel(Answering):
             provider="openai", name="m", window=1, max_output=1, sampling=True, price=Price()
         )
 
-    async def answer(self, question: Question) -> Reply:
+    async def answer(self, request: ModelRequest) -> Reply:
         if self.running >= self.capacity:
             self.refused += 1
             raise ModelUnavailable("busy")
@@ -38,39 +38,39 @@ class BusyModel(Answering):
         return Reply(text="x", usage=Usage(), model="m")
 
 
-async def asked(model: Adaptive, count: int) -> list[Reply]:
-    return await together(model.complete("", [], call="relevance") for _ in range(count))
+async def asked(model: AdaptiveModel, count: int) -> list[Reply]:
+    return await gather_all(model.complete("", [], call="relevance") for _ in range(count))
 
 
 async def test_a_server_that_keeps_up_is_filled() -> None:
-    server, window = BusyModel(100), Window(32)
-    assert len(await asked(Adaptive(server, window, waits=(0,) * 3), 400)) == 400
+    server, window = BusyModel(100), ConcurrencyWindow(32)
+    assert len(await asked(AdaptiveModel(server, window, waits=(0,) * 3), 400)) == 400
     assert server.most == 32
     assert server.refused == 0
 
 
 async def test_an_overloaded_server_gets_less_and_no_call_is_lost() -> None:
-    server, window = BusyModel(6), Window(64)
-    assert len(await asked(Adaptive(server, window, waits=(0,) * 3), 600)) == 600
+    server, window = BusyModel(6), ConcurrencyWindow(64)
+    assert len(await asked(AdaptiveModel(server, window, waits=(0,) * 3), 600)) == 600
     assert server.most == 6
     assert window.size < 13
     assert server.refused < 200
 
 
 async def test_a_server_that_serves_nobody_is_away() -> None:
-    server, window = BusyModel(0), Window(8)
+    server, window = BusyModel(0), ConcurrencyWindow(8)
     with pytest.raises(ModelUnavailable):
-        await asked(Adaptive(server, window, waits=(0, 0)), 20)
+        await asked(AdaptiveModel(server, window, waits=(0, 0)), 20)
     assert window.size == 1
 
 
 async def test_the_window_never_leaves_its_bounds() -> None:
-    window = Window(3, start=10)
+    window = ConcurrencyWindow(3, start=10)
     assert window.size == 3
     async with window.slot() as number:
         for _ in range(9):
-            window.served_well()
+            window.record_success()
         assert window.size == 3
-        window.overloaded(number)
-        window.overloaded(number)
+        window.record_overload(number)
+        window.record_overload(number)
         assert window.size == 1.5

@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from pipeline.concurrency import bounded
+from pipeline.concurrency import gather_bounded
 from pipeline.models.base import ModelProfile, ModelUnavailable, Price, Reply
-from pipeline.models.wrappers.base import Answering, Question
-from pipeline.models.wrappers.cache_warmup import HeadStart
+from pipeline.models.wrappers.base import ModelAdapter, ModelRequest
+from pipeline.models.wrappers.cache_warmup import CacheWarmup
 from pipeline.types import Usage
 
 
-class SlowModel(Answering):
+class SlowModel(ModelAdapter):
     """Answers when it is let."""
 
     def __init__(self) -> None:
@@ -25,8 +25,8 @@ class SlowModel(Answering):
             provider="openai", name="m", window=1, max_output=1, sampling=True, price=Price()
         )
 
-    async def answer(self, question: Question) -> Reply:
-        self.asked.append(question.call)
+    async def answer(self, request: ModelRequest) -> Reply:
+        self.asked.append(request.call)
         await self.go.wait()
         if self.fails and len(self.asked) == 1:
             raise ModelUnavailable("away")
@@ -37,7 +37,7 @@ class SlowModel(Answering):
 async def test_the_first_question_is_done_before_the_rest_are_asked(fails: bool) -> None:
     model = SlowModel()
     model.fails = fails
-    started = HeadStart(model)
+    started = CacheWarmup(model)
     calls = [asyncio.create_task(started.complete("", [], call=f"editing/{n}")) for n in range(3)]
     for _ in range(10):
         await asyncio.sleep(0)
@@ -55,7 +55,7 @@ async def test_results_come_in_the_order_of_the_jobs() -> None:
         await asyncio.sleep(0)
         return n
 
-    assert await bounded(2, (job(n) for n in range(5))) == [0, 1, 2, 3, 4]
+    assert await gather_bounded(2, (job(n) for n in range(5))) == [0, 1, 2, 3, 4]
 
 
 async def test_a_failure_stops_what_runs_and_what_waits() -> None:
@@ -68,6 +68,6 @@ async def test_a_failure_stops_what_runs_and_what_waits() -> None:
         await asyncio.Event().wait()
 
     with pytest.raises(ValueError, match="1"):
-        await bounded(2, (job(n) for n in range(5)))
+        await gather_bounded(2, (job(n) for n in range(5)))
     assert ran[:2] == [0, 1]
     assert 4 not in ran

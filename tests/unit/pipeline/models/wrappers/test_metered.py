@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.concurrency import together
+from pipeline.concurrency import gather_all
 from pipeline.errors import BudgetSpent
 from pipeline.models.base import (
     Message,
@@ -15,10 +15,10 @@ from pipeline.models.base import (
     Price,
     Reply,
 )
-from pipeline.models.destinations import UNKNOWN
-from pipeline.models.wrappers.base import Answering, Question
-from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger, Meter, Metered
-from pipeline.models.wrappers.throttled import Throttled
+from pipeline.models.destinations import UNKNOWN_HOST
+from pipeline.models.wrappers.base import ModelAdapter, ModelRequest
+from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger, Meter, MeteredModel
+from pipeline.models.wrappers.throttled import ThrottledModel
 from pipeline.store import DirStore
 from pipeline.types import Account, Usage
 
@@ -34,7 +34,7 @@ PROFILE = ModelProfile(
 )
 
 
-class Scripted(Answering):
+class Scripted(ModelAdapter):
     """Answers what it is told to, each reply for a dollar, and watches how many ask at a time."""
 
     def __init__(self, *outcomes: str | Exception) -> None:
@@ -46,8 +46,8 @@ class Scripted(Answering):
     def profile(self) -> ModelProfile:
         return PROFILE
 
-    async def answer(self, question: Question) -> Reply:
-        self.asked.append(question.call)
+    async def answer(self, request: ModelRequest) -> Reply:
+        self.asked.append(request.call)
         self.inside += 1
         self.most_inside = max(self.most_inside, self.inside)
         for _ in range(3):
@@ -59,9 +59,9 @@ class Scripted(Answering):
         return Reply(text=outcome, usage=DOLLAR, model="recorded-scripted")
 
 
-async def _metered(model: Scripted, root: Path, ceiling: float = 10) -> tuple[Metered, Meter]:
+async def _metered(model: Scripted, root: Path, ceiling: float = 10) -> tuple[MeteredModel, Meter]:
     meter = await Meter.open(DirStore(root), ceiling)
-    return Metered(model, meter), meter
+    return MeteredModel(model, meter), meter
 
 
 async def test_calls_are_counted_by_stage_and_by_the_name_that_answered(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ async def test_a_failed_call_costs_what_the_service_had_counted(tmp_path: Path) 
 
 async def test_calls_side_by_side_leave_the_whole_ledger_in_the_store(tmp_path: Path) -> None:
     metered, meter = await _metered(Scripted(), tmp_path, ceiling=100)
-    await together(metered.complete("", SAID, call=f"relevance/{i}") for i in range(20))
+    await gather_all(metered.complete("", SAID, call=f"relevance/{i}") for i in range(20))
     kept = await DirStore(tmp_path).load("ledger", Ledger)
     assert kept == meter.ledger
     assert meter.ledger.dollars == 20
@@ -117,7 +117,7 @@ async def test_calls_side_by_side_leave_the_whole_ledger_in_the_store(tmp_path: 
 
 async def test_two_models_share_one_purse(tmp_path: Path) -> None:
     first, meter = await _metered(Scripted(), tmp_path, ceiling=1)
-    second = Metered(Scripted(), meter)
+    second = MeteredModel(Scripted(), meter)
     await first.complete("", SAID, call="relevance/0")
     with pytest.raises(BudgetSpent):
         await second.complete("", SAID, call="testing/0")
@@ -125,22 +125,22 @@ async def test_two_models_share_one_purse(tmp_path: Path) -> None:
 
 async def test_no_more_calls_run_at_a_time_than_are_allowed() -> None:
     model = Scripted()
-    throttled = Throttled(model, 3)
-    await together(throttled.complete("", SAID, call=f"testing/{i}") for i in range(10))
+    throttled = ThrottledModel(model, 3)
+    await gather_all(throttled.complete("", SAID, call=f"testing/{i}") for i in range(10))
     assert model.most_inside == 3
     assert len(model.asked) == 10
 
 
 async def test_models_with_the_same_slots_share_them() -> None:
     model, slots = Scripted(), asyncio.Semaphore(2)
-    pair = [Throttled(model, slots), Throttled(model, slots)]
-    await together(pair[i % 2].complete("", SAID, call=f"testing/{i}") for i in range(8))
+    pair = [ThrottledModel(model, slots), ThrottledModel(model, slots)]
+    await gather_all(pair[i % 2].complete("", SAID, call=f"testing/{i}") for i in range(8))
     assert model.most_inside == 2
 
 
 async def test_what_passes_by_itself_is_waited_out() -> None:
     model = Scripted(ModelUnavailable("busy"), ModelUnavailable("busy"), "yes")
-    throttled = Throttled(model, 1, waits=(0, 0))
+    throttled = ThrottledModel(model, 1, waits=(0, 0))
     reply = await throttled.complete("", SAID, call="testing/0")
     assert reply.text == "yes"
     assert throttled.profile is PROFILE
@@ -148,7 +148,7 @@ async def test_what_passes_by_itself_is_waited_out() -> None:
 
 async def test_a_service_that_stays_down_is_given_up_after_the_last_wait() -> None:
     model = Scripted(*[ModelUnavailable("busy")] * 9)
-    throttled = Throttled(model, 1, waits=(0, 0))
+    throttled = ThrottledModel(model, 1, waits=(0, 0))
     with pytest.raises(ModelUnavailable):
         await throttled.complete("", SAID, call="testing/0")
     assert len(model.asked) == 3
@@ -158,7 +158,7 @@ async def test_a_service_that_stays_down_is_given_up_after_the_last_wait() -> No
 async def test_what_retrying_cannot_help_is_not_retried() -> None:
     model = Scripted(ModelMisconfigured("bad key"))
     with pytest.raises(ModelMisconfigured):
-        await Throttled(model, 1, waits=(0, 0)).complete("", SAID, call="testing/0")
+        await ThrottledModel(model, 1, waits=(0, 0)).complete("", SAID, call="testing/0")
     assert len(model.asked) == 1
 
 
@@ -166,7 +166,7 @@ async def test_every_attempt_of_a_retried_call_is_checked_and_counted(tmp_path: 
     model = Scripted(*[ModelUnavailable("cut", DOLLAR)] * 9)
     metered, meter = await _metered(model, tmp_path, ceiling=2)
     with pytest.raises(BudgetSpent):
-        await Throttled(metered, 1, waits=(0,) * 5).complete("", SAID, call="testing/0")
+        await ThrottledModel(metered, 1, waits=(0,) * 5).complete("", SAID, call="testing/0")
     assert meter.ledger.dollars == 2
     assert len(model.asked) == 2
 
@@ -178,9 +178,9 @@ class Talking(Scripted):
     def profile(self) -> ModelProfile:
         return PROFILE.model_copy(update={"max_output": 1_000_000})
 
-    async def answer(self, question: Question) -> Reply:
-        await super().answer(question)
-        said = question.max_tokens or self.profile.max_output
+    async def answer(self, request: ModelRequest) -> Reply:
+        await super().answer(request)
+        said = request.max_tokens or self.profile.max_output
         return Reply(text="yes", usage=Usage(output=said), model="recorded-scripted")
 
 
@@ -204,7 +204,7 @@ async def test_calls_side_by_side_do_not_pass_the_ceiling(tmp_path: Path) -> Non
             return False
         return True
 
-    answered = await together(ask(n) for n in range(8))
+    answered = await gather_all(ask(n) for n in range(8))
     assert meter.ledger.dollars <= 2.5 + 1e-6
     assert sum(answered) == 3, "two whole replies, and half a one"
 
@@ -223,23 +223,23 @@ async def test_where_code_goes_is_kept_before_it_goes_even_if_nothing_comes_back
     meter = await Meter.open(store, 9)
     away = Placed(("api.example.org",), ModelUnavailable("down"))
     with pytest.raises(ModelUnavailable):
-        await Metered(away, meter).complete("", SAID, call="testing/0")
+        await MeteredModel(away, meter).complete("", SAID, call="testing/0")
     assert (await Meter.open(store, 9)).ledger.sent_to == ("api.example.org",)
-    await Metered(Placed(("10.0.0.5",)), meter).complete("", SAID, call="testing/0")
+    await MeteredModel(Placed(("10.0.0.5",)), meter).complete("", SAID, call="testing/0")
     kept = (await Meter.open(store, 9)).ledger
     assert (kept.sent_to, len(kept.accounts)) == (("api.example.org", "10.0.0.5"), 1)
 
 
 async def test_what_nobody_noted_stays_unknown(tmp_path: Path) -> None:
     store = DirStore(tmp_path)
-    older = Ledger().plus("testing/0", "m", DOLLAR, 1.0)
+    older = Ledger().with_call("testing/0", "m", DOLLAR, 1.0)
     await store.save(LEDGER_KEY, older)
     meter = await Meter.open(store, 9)
-    await Metered(Placed(("10.0.0.5",)), meter).complete("", SAID, call="testing/0")
-    assert meter.ledger.sent_to == (UNKNOWN, "10.0.0.5")
+    await MeteredModel(Placed(("10.0.0.5",)), meter).complete("", SAID, call="testing/0")
+    assert meter.ledger.sent_to == (UNKNOWN_HOST, "10.0.0.5")
     other = await Meter.open(DirStore(tmp_path / "other"), 9)
-    await Metered(Scripted(), other).complete("", SAID, call="testing/0")
-    assert other.ledger.sent_to == (UNKNOWN,)
+    await MeteredModel(Scripted(), other).complete("", SAID, call="testing/0")
+    assert other.ledger.sent_to == (UNKNOWN_HOST,)
 
 
 class Placed(Scripted):

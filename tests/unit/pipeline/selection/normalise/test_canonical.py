@@ -239,7 +239,7 @@ def test_tests_documents_and_left_scripts_are_put_aside() -> None:
     )
     form = normalise(test + edit + script)
     assert form.key == normalise(edit).key
-    assert form.aside == ("tests/test_shop.py", "reproduce.py")
+    assert form.irrelevant_files == ("tests/test_shop.py", "reproduce.py")
     assert normalise(test + edit, whole=True).key != form.key
     assert not normalise(test).empty
 

@@ -2,23 +2,23 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.selection.normalise.canonical import Form, normalise
+from pipeline.selection.normalise.canonical import CanonicalEdit, normalise
 from pipeline.selection.scoring.clusters import (
     Cluster,
     best,
     clusters,
+    edit_profile,
     means,
     medoid,
-    profile,
     similarities,
 )
-from pipeline.selection.scoring.features import weigh
+from pipeline.selection.scoring.features import compute_text_evidence
 from tests.support.data.diffs import diff_of
 
 BASE = "def f(a):\n    return a\n"
 
 
-def form(line: str) -> Form:
+def form(line: str) -> CanonicalEdit:
     return normalise(diff_of(BASE, BASE.replace("return a", line)))
 
 
@@ -32,7 +32,7 @@ def test_equal_edits_are_one_candidate_with_more_support() -> None:
 
 def test_similarity_is_one_with_itself_and_nothing_with_what_shares_nothing() -> None:
     one, other = form("return a + 1"), normalise(diff_of("x = 1\n", "x = 2\n", "b.js"))
-    matrix = similarities([profile(f).tokens for f in (one, other, one)])
+    matrix = similarities([edit_profile(f).tokens for f in (one, other, one)])
     assert matrix == [[1, 0, 1], [0, 1, 0], [1, 0, 1]]
     assert means(matrix) == [0.5, 0, 0.5]
     assert similarities([frozenset(), frozenset()]) == [[1, 0], [0, 1]]
@@ -58,18 +58,18 @@ def test_the_best_are_all_that_score_highest() -> None:
 
 def test_evidence_counts_support_agreement_and_records() -> None:
     forms = [form("return a + 1"), form("return a+1"), form("return 2")]
-    evidence = weigh(forms, "f should return 2", record=[0.5, 1.0, -3.0])
+    evidence = compute_text_evidence(forms, "f should return 2", record=[0.5, 1.0, -3.0])
     shares = [row["share"] for row in evidence.rows]
     assert shares == [0.5, 0.5, 0]
     assert [row["alone"] for row in evidence.rows] == [0, 0, 1]
     assert [row["record_best"] for row in evidence.rows] == [1, 1, -3]
     assert evidence.rows[0]["record_share"] == 1
-    assert evidence.whole["distinct"] == pytest.approx(2 / 3)
-    assert evidence.whole["places_agreement"] == 1
+    assert evidence.agreement["distinct"] == pytest.approx(2 / 3)
+    assert evidence.agreement["places_agreement"] == 1
 
 
 def test_edits_that_are_all_equal_agree_wholly_and_none_at_all_is_no_evidence() -> None:
-    same = weigh([form("return 2")] * 3)
-    assert same.whole["entropy"] == 0
-    assert same.whole["tokens_agreement"] == 1
-    assert weigh([]).rows == ()
+    same = compute_text_evidence([form("return 2")] * 3)
+    assert same.agreement["entropy"] == 0
+    assert same.agreement["tokens_agreement"] == 1
+    assert compute_text_evidence([]).rows == ()

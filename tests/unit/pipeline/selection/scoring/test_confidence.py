@@ -3,28 +3,28 @@ from __future__ import annotations
 import math
 
 from pipeline.evaluation.calibration import calibration_error
-from pipeline.selection.normalise.canonical import Form, normalise
+from pipeline.selection.normalise.canonical import CanonicalEdit, normalise
 from pipeline.selection.scoring.confidence import (
     Weights,
     choose,
     confidence,
+    load_shipped_model,
+    probability_features,
     ranking,
-    shipped,
-    stakes,
     weights_for,
 )
-from pipeline.selection.scoring.features import weigh
+from pipeline.selection.scoring.features import compute_text_evidence
 from tests.support.data.diffs import diff_of
 
 BASE = "def f(a):\n    return a\n"
 
 
-def forms(*lines: str) -> list[Form]:
+def forms(*lines: str) -> list[CanonicalEdit]:
     return [normalise(diff_of(BASE, BASE.replace("return a", line))) for line in lines]
 
 
 def test_the_ranking_is_the_weighted_sum_of_the_evidence() -> None:
-    evidence = weigh(forms("return 1", "return 1", "return 2"))
+    evidence = compute_text_evidence(forms("return 1", "return 1", "return 2"))
     weights = Weights(rank={"share": 2.0, "alone": -1.0}, probability={"bias": 0.0})
     assert ranking(evidence, weights) == [1.0, 1.0, -1.0]
     assert choose(evidence, weights) == [0, 1]
@@ -32,36 +32,39 @@ def test_the_ranking_is_the_weighted_sum_of_the_evidence() -> None:
 
 
 def test_the_margin_is_the_log_odds_among_distinct_edits() -> None:
-    evidence = weigh(forms("return 1", "return 1", "return 2"))
+    evidence = compute_text_evidence(forms("return 1", "return 1", "return 2"))
     weights = Weights(rank={"share": 2.0}, probability={})
     # Scores 1 and 0: the share of the first is e / (e + 1), so its odds are e.
-    assert math.isclose(stakes(evidence, ranking(evidence, weights))["margin"], 1.0)
-    alone = weigh(forms("return 1"))
-    assert stakes(alone, [0.0])["margin"] == 6
+    assert math.isclose(probability_features(evidence, ranking(evidence, weights))["margin"], 1.0)
+    alone = compute_text_evidence(forms("return 1"))
+    assert probability_features(alone, [0.0])["margin"] == 6
 
 
 def test_more_agreement_means_more_confidence() -> None:
     weights = weights_for(None)
-    united = confidence(weigh(forms(*["return a + 1"] * 5)), weights)
+    united = confidence(compute_text_evidence(forms(*["return a + 1"] * 5)), weights)
     split = confidence(
-        weigh(forms("return 1", "raise A", "x = [a]\n    return x", "del a", "pass")), weights
+        compute_text_evidence(
+            forms("return 1", "raise A", "x = [a]\n    return x", "del a", "pass")
+        ),
+        weights,
     )
     assert united > 0.8 > split > 0.05
 
 
 def test_without_candidates_there_is_no_confidence() -> None:
-    assert confidence(weigh([]), weights_for(None)) == 0
-    assert choose(weigh([]), weights_for(None)) == []
+    assert confidence(compute_text_evidence([]), weights_for(None)) == 0
+    assert choose(compute_text_evidence([]), weights_for(None)) == []
 
 
 def test_no_repository_is_judged_by_weights_fitted_on_it() -> None:
-    fit = shipped().fits["anonymous"]
+    fit = load_shipped_model().fits["anonymous"]
     assert weights_for("django/django") == fit.without["django/django"] != fit.whole
     assert weights_for("acme/shop") == weights_for(None) == fit.whole
 
 
 def test_the_shipped_weights_say_where_they_come_from_and_are_calibrated() -> None:
-    fitted = shipped()
+    fitted = load_shipped_model()
     assert fitted.date
     assert fitted.data
     assert fitted.method
@@ -71,8 +74,8 @@ def test_the_shipped_weights_say_where_they_come_from_and_are_calibrated() -> No
 
 
 def test_every_weight_belongs_to_evidence_that_there_is() -> None:
-    evidence = weigh(forms("return 1", "return 2"))
-    for fit in shipped().fits.values():
+    evidence = compute_text_evidence(forms("return 1", "return 2"))
+    for fit in load_shipped_model().fits.values():
         for weights in (fit.whole, *fit.without.values()):
             assert set(weights.rank) <= set(evidence.rows[0])
-            assert set(weights.probability) <= set(stakes(evidence, [0.0, 0.0]))
+            assert set(weights.probability) <= set(probability_features(evidence, [0.0, 0.0]))

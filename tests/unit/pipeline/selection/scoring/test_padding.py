@@ -7,17 +7,17 @@ from functools import cache
 
 import pytest
 
-from pipeline.evaluation.fitting import sign
-from pipeline.selection.normalise.canonical import Form, normalise
+from pipeline.evaluation.fitting import weight_sign
+from pipeline.selection.normalise.canonical import CanonicalEdit, normalise
 from pipeline.selection.scoring.confidence import (
     Weights,
     choose,
+    load_shipped_model,
     log_odds,
     ranking,
-    shipped,
     weights_for,
 )
-from pipeline.selection.scoring.features import weigh
+from pipeline.selection.scoring.features import compute_text_evidence
 from tests.support.data.diffs import diff_of
 
 ISSUE = "total() in till.py subtracts prices instead of adding them: TypeError is raised for None"
@@ -73,14 +73,14 @@ PADDING = {
 
 
 @cache
-def form(diff: str) -> Form:
+def form(diff: str) -> CanonicalEdit:
     return normalise(diff)
 
 
 def better(case: Sequence[str], padded: str, weights: Weights) -> tuple[float, float]:
     """By how much padding raises the first one's log-odds, and its lead over any of the others."""
-    before = weigh([form(diff) for diff in case], ISSUE)
-    after = weigh([form(padded), *(form(diff) for diff in case[1:])], ISSUE)
+    before = compute_text_evidence([form(diff) for diff in case], ISSUE)
+    after = compute_text_evidence([form(padded), *(form(diff) for diff in case[1:])], ISSUE)
     old, new = ranking(before, weights), ranking(after, weights)
     others = range(1, len(case))
     lead = max(((new[0] - new[o]) - (old[0] - old[o]) for o in others), default=0.0)
@@ -92,7 +92,9 @@ def scripts(count: int) -> str:
 
 
 def every() -> list[Weights]:
-    return [w for fit in shipped().fits.values() for w in (fit.whole, *fit.without.values())]
+    return [
+        w for fit in load_shipped_model().fits.values() for w in (fit.whole, *fit.without.values())
+    ]
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
@@ -117,7 +119,7 @@ def test_a_needless_file_of_50_000_lines_makes_nothing_better() -> None:
 def test_two_equal_small_edits_come_before_one_with_a_needless_file() -> None:
     big = form(PLUS + useless(5_000))
     for forms in ([big, form(PLUS), form(PLUS)], [form(PLUS), big, form(PLUS)]):
-        evidence = weigh(forms, ISSUE)
+        evidence = compute_text_evidence(forms, ISSUE)
         chosen = choose(evidence, weights_for(None))
         assert all(forms[c] != big for c in chosen)
 
@@ -134,4 +136,4 @@ def test_many_left_scripts_speak_for_an_edit_no_more_than_one() -> None:
 def test_no_shipped_weight_rewards_what_can_be_added_at_will() -> None:
     for weights in every():
         for name, weight in (*weights.rank.items(), *weights.probability.items()):
-            assert weight * sign(name) >= 0, name
+            assert weight * weight_sign(name) >= 0, name

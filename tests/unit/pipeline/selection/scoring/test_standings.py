@@ -9,20 +9,26 @@ from typing import get_args
 import pytest
 
 from pipeline.options import SelectionMethod
-from pipeline.selection.explain import passed_over
-from pipeline.selection.methods import TIE, ordered, preferred, rewarded, shortlist
+from pipeline.selection.explain import explain_skipped
+from pipeline.selection.methods import (
+    TIE_LOG_ODDS,
+    best_candidates,
+    candidates_for_reward,
+    rank_candidates,
+    shortlist,
+)
 from pipeline.selection.scoring.execution import (
-    ALIKE,
     BREAKS_IF_RIGHT,
     BREAKS_IF_WRONG,
     PASSED_IF_RIGHT,
     PASSED_IF_WRONG,
+    TEST_CORRELATION,
     script_odds,
     suite_odds,
-    voters,
-    weights,
+    vote_weights,
+    voting_tests,
 )
-from pipeline.selection.scoring.standings import Contest, contest
+from pipeline.selection.scoring.standings import Standings, build_standings
 from pipeline.types import Candidate, Patch, TestScript, VoteTable
 from sandbox.base import Ending, Execution
 from tests.support.data.diffs import diff_of
@@ -65,30 +71,32 @@ def table(
     )
 
 
-def known(votes: VoteTable, *, all_tests: bool = False) -> Contest:
-    return contest(votes, issue="f() is wrong", all_tests=all_tests)
+def known(votes: VoteTable, *, all_tests: bool = False) -> Standings:
+    return build_standings(votes, issue="f() is wrong", all_tests=all_tests)
 
 
 def test_an_edit_that_is_passed_over_is_called_as_in_the_table() -> None:
     votes = table([ONE, TWO], ["0", "2"], "2")
     theirs = votes.candidates[0].model_copy(update={"source": "fix.diff"})
     of = known(votes.model_copy(update={"candidates": (theirs, votes.candidates[1])}))
-    assert passed_over(of, 0, ("t",)) == "fix.diff came first, but breaks tests that pass now: t."
-    assert passed_over(of, 1, ()).startswith("Edit 2 came first, but passes no test")
+    assert (
+        explain_skipped(of, 0, ("t",)) == "fix.diff came first, but breaks tests that pass now: t."
+    )
+    assert explain_skipped(of, 1, ()).startswith("Edit 2 came first, but passes no test")
 
 
 def test_a_test_votes_when_it_fails_on_the_unedited_code_and_is_steady() -> None:
     votes = table([ONE], ["0000"], "2012")
-    assert voters(votes) == (0, 3)
-    assert voters(votes, all_tests=True) == (0, 1, 2, 3)
+    assert voting_tests(votes) == (0, 3)
+    assert voting_tests(votes, all_tests=True) == (0, 1, 2, 3)
     unsteady = votes.model_copy(update={"flaky": (3,)})
-    assert voters(unsteady) == (0,)
-    assert voters(unsteady, all_tests=True) == (0, 1, 2)
+    assert voting_tests(unsteady) == (0,)
+    assert voting_tests(unsteady, all_tests=True) == (0, 1, 2)
 
 
 def test_a_test_that_agrees_with_the_others_weighs_more_than_one_against_them() -> None:
     votes = table([ONE, TWO, THREE, edit("return 1")], ["0002", "0002", "2220", "2220"], "2222")
-    agreeing, *_, against = weights(votes, (0, 1, 2, 3))
+    agreeing, *_, against = vote_weights(votes, (0, 1, 2, 3))
     assert agreeing > 0.5 > against >= 0
     # r is 1 for the first, drawn towards 0 by four imagined candidates.
     assert against == pytest.approx((1 - 0.5) / 2)
@@ -96,8 +104,8 @@ def test_a_test_that_agrees_with_the_others_weighs_more_than_one_against_them() 
 
 def test_a_test_that_tells_nothing_apart_weighs_half() -> None:
     votes = table([ONE, TWO], ["00", "02"], "22")
-    assert weights(votes, (0, 1))[0] == 0.5
-    assert weights(votes, (0,)) == [0.5]
+    assert vote_weights(votes, (0, 1))[0] == 0.5
+    assert vote_weights(votes, (0,)) == [0.5]
 
 
 def test_what_tests_add_is_a_likelihood_ratio_and_many_alike_count_as_few() -> None:
@@ -105,7 +113,7 @@ def test_what_tests_add_is_a_likelihood_ratio_and_many_alike_count_as_few() -> N
     failed = math.log((1 - PASSED_IF_RIGHT) / (1 - PASSED_IF_WRONG))
     assert script_odds(table([ONE, TWO], ["0", "2"], "2"), (0,)) == pytest.approx([passed, failed])
     five = script_odds(table([ONE], ["00000"], "22222"), range(5))
-    assert five == pytest.approx([passed * 5 / (1 + 4 * ALIKE)])
+    assert five == pytest.approx([passed * 5 / (1 + 4 * TEST_CORRELATION)])
     assert script_odds(table([ONE], ["0"], "0"), ()) == [0]
 
 
@@ -117,7 +125,7 @@ def test_the_repositorys_own_tests_speak_for_or_against_or_not_at_all() -> None:
 
 def test_standings_say_what_is_equal_and_what_behaves_alike() -> None:
     same = edit("return a+1  # so")
-    found = known(table([ONE, TWO, same, THREE], ["02", "00", "02", "T2"], "22")).standings
+    found = known(table([ONE, TWO, same, THREE], ["02", "00", "02", "T2"], "22")).entries
     assert [s.support for s in found] == [2, 1, 2, 1]
     assert [s.same_as for s in found] == [0, 1, 0, 3]
     assert [s.behaves_as for s in found] == [0, 1, 0, 3]
@@ -126,12 +134,12 @@ def test_standings_say_what_is_equal_and_what_behaves_alike() -> None:
 
 def test_what_is_learnt_of_one_edit_holds_for_all_with_its_diff() -> None:
     before = known(table([ONE, TWO, ONE], ["0", "0", "0"], "2"))
-    after = before.knowing(broken={0: ("t",), 1: ()}, rewards={2: 0.5})
-    assert [s.broken for s in after.standings] == [("t",), (), ("t",)]
-    assert [s.reward for s in after.standings] == [0.5, None, 0.5]
+    after = before.with_results(broken={0: ("t",), 1: ()}, rewards={2: 0.5})
+    assert [s.broken for s in after.entries] == [("t",), (), ("t",)]
+    assert [s.reward for s in after.entries] == [0.5, None, 0.5]
     assert after.confidence(0) < before.confidence(0)
     assert after.confidence(1) > before.confidence(1)
-    assert after.knowing(broken={0: ("t",)}).standings == after.standings
+    assert after.with_results(broken={0: ("t",)}).entries == after.entries
 
 
 def test_confidence_grows_with_what_is_passed() -> None:
@@ -141,40 +149,40 @@ def test_confidence_grows_with_what_is_passed() -> None:
 
 def test_voting_counts_every_test_and_ours_only_those_that_vote() -> None:
     votes = table([ONE, TWO], ["0022", "2000"], "2011")
-    assert preferred("voting", known(votes)) == [1]
-    assert preferred("evidence", known(votes)) == [0]
-    assert preferred("dev_search", known(votes)) == [0]
-    assert preferred("dev_search", known(votes, all_tests=True)) == [1]
+    assert best_candidates("voting", known(votes)) == [1]
+    assert best_candidates("evidence", known(votes)) == [0]
+    assert best_candidates("dev_search", known(votes)) == [0]
+    assert best_candidates("dev_search", known(votes, all_tests=True)) == [1]
 
 
 def test_exec_asks_for_ones_own_test_and_an_unbroken_suite() -> None:
     votes = table([ONE, TWO, THREE], ["02", "02", "00"], "22", own=[0, 1, None])
     both = known(votes)
-    assert preferred("exec", both) == [0, 2]
-    assert preferred("exec", both.knowing(broken={2: ("t",)})) == [0]
+    assert best_candidates("exec", both) == [0, 2]
+    assert best_candidates("exec", both.with_results(broken={2: ("t",)})) == [0]
 
 
 def test_the_reward_parts_ties_only_where_it_knows_all_of_them() -> None:
     tied = known(table([ONE, TWO, THREE], ["0", "0", "2"], "2"))
-    assert rewarded("orm_exec", tied) == (0, 1)
-    assert preferred("orm_exec", tied.knowing(rewards={1: 2.0})) == [0, 1]
-    assert preferred("orm_exec", tied.knowing(rewards={0: 1.0, 1: 2.0})) == [1]
-    assert preferred("dev_search", tied.knowing(rewards={0: 1.0, 1: 2.0, 2: 9.0})) == [1]
-    assert rewarded("voting", tied) == rewarded("machine", tied) == ()
+    assert candidates_for_reward("orm_exec", tied) == (0, 1)
+    assert best_candidates("orm_exec", tied.with_results(rewards={1: 2.0})) == [0, 1]
+    assert best_candidates("orm_exec", tied.with_results(rewards={0: 1.0, 1: 2.0})) == [1]
+    assert best_candidates("dev_search", tied.with_results(rewards={0: 1.0, 1: 2.0, 2: 9.0})) == [1]
+    assert candidates_for_reward("voting", tied) == candidates_for_reward("machine", tied) == ()
 
 
 def test_ours_asks_about_what_is_within_a_tie_of_the_best() -> None:
     found = known(table([ONE, edit("return 1 + a"), THREE], ["00", "00", "22"], "22"))
-    near = rewarded("evidence", found)
-    scores = [s.score for s in found.standings]
-    assert near == tuple(c for c in (0, 1) if scores[c] >= max(scores) - TIE)
+    near = candidates_for_reward("evidence", found)
+    scores = [s.score for s in found.entries]
+    assert near == tuple(c for c in (0, 1) if scores[c] >= max(scores) - TIE_LOG_ODDS)
     assert 2 not in near
 
 
 def test_an_edit_that_breaks_tests_is_a_finalist_only_when_all_do() -> None:
     votes = known(table([ONE, TWO], ["0", "0"], "2"))
-    assert shortlist("evidence", votes.knowing(broken={0: ("t",)}), 3) == (1,)
-    assert len(shortlist("evidence", votes.knowing(broken={0: ("t",), 1: ("t",)}), 3)) == 2
+    assert shortlist("evidence", votes.with_results(broken={0: ("t",)}), 3) == (1,)
+    assert len(shortlist("evidence", votes.with_results(broken={0: ("t",), 1: ("t",)}), 3)) == 2
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -195,8 +203,8 @@ def test_every_way_orders_whatever_comes(
     method: SelectionMethod, diffs: tuple[str, ...], rows: tuple[str, ...], base: str
 ) -> None:
     found = known(table(diffs, rows, base))
-    assert sorted(ordered(method, found)) == list(range(len(diffs)))
-    assert set(preferred(method, found)) <= set(range(len(diffs)))
+    assert sorted(rank_candidates(method, found)) == list(range(len(diffs)))
+    assert set(best_candidates(method, found)) <= set(range(len(diffs)))
     assert len(shortlist(method, found, 3)) <= len(set(diffs))
     assert all(0 <= found.confidence(c) <= 1 for c in range(len(diffs)))
 
@@ -209,5 +217,5 @@ def test_odd_diffs_stand_beside_plain_ones() -> None:
     huge = diff_of("", "".join(f"x{n} = {n}\n" for n in range(50_000)), "shop/huge.py")
     diffs = [ONE, crlf, mode, renamed, binary, huge]
     found = known(table(diffs, ["0"] * 6, "2"))
-    assert [s.support for s in found.standings] == [2, 2, 1, 1, 1, 1]
-    assert len(ordered("evidence", found)) == 6
+    assert [s.support for s in found.entries] == [2, 2, 1, 1, 1, 1]
+    assert len(rank_candidates("evidence", found)) == 6

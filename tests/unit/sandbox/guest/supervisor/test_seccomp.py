@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from sandbox.docker.container import lane_profile, seccomp_profile
+from sandbox.docker.container import seccomp_profile, warm_profile
 from sandbox.guest.supervisor import seccomp as walls
 from sandbox.guest.supervisor.kernel import CLONE_NEWNS, CLONE_NEWUSER, SIGCHLD
 
@@ -17,7 +17,7 @@ MACHINES = ["x86_64", "aarch64"]
 
 def verdict(machine: str, number: int, argument: int = 0, *, arch: int | None = None) -> int:
     """What the filter answers (linux/filter.h, as far as ours goes)."""
-    code = walls.program(machine)
+    code = walls.filter_program(machine)
     data = struct.pack("<IIQQ", number, arch or walls.AUDIT_ARCH[machine], 0, argument)
     program = [struct.unpack_from("<HBBI", code, at) for at in range(0, len(code), 8)]
     register, at = 0, 0
@@ -81,7 +81,7 @@ def test_the_profile_of_a_lane_adds_two_calls_and_takes_none_away() -> None:
         rules = json.loads(profile)["syscalls"]
         return {name for rule in rules if not rule.get("args") for name in rule["names"]}
 
-    plain, lane = seccomp_profile(), lane_profile(seccomp_profile())
+    plain, lane = seccomp_profile(), warm_profile(seccomp_profile())
     assert names(lane) - names(plain) == {"clone", "mount"}
     assert names(plain) <= names(lane)
     assert json.loads(lane)["defaultAction"] == "SCMP_ACT_ERRNO"
