@@ -1,0 +1,105 @@
+"""`.github/capuchin.yml`: where it is, its keys, their kinds, defaults and bounds, its mistakes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import yaml
+
+from tests.doors.outside import ROOT, assert_expected, here, quoted
+
+TOLD = ("title", "description", "$defs")
+"""What of a schema is prose, or a name that only the schema itself uses."""
+
+
+def bare(part: Any, names: dict[str, Any]) -> Any:
+    """A schema without prose, and with each definition in the place that refers to it."""
+    if isinstance(part, list):
+        return [bare(each, names) for each in cast(list[Any], part)]
+    if not isinstance(part, dict):
+        return part
+    fields = cast(dict[str, Any], part)
+    if "$ref" in fields:
+        meant = names[fields["$ref"].rpartition("/")[2]]
+        fields = {**meant, **{k: v for k, v in fields.items() if k != "$ref"}}
+    if "properties" in fields:
+        inside = {name: bare(each, names) for name, each in fields["properties"].items()}
+        fields = {**fields, "properties": inside}
+    return {
+        name: each if name == "properties" else bare(each, names)
+        for name, each in fields.items()
+        if name not in TOLD
+    }
+
+
+def test_these_keys_have_these_kinds_defaults_and_bounds() -> None:
+    ended = here("config", "schema")
+    assert ended.code == 0
+    assert_expected("repository_file", bare(ended.json, ended.json.get("$defs", {})))
+    assert ended.json == json.loads((ROOT / "capuchin.schema.json").read_text(encoding="utf-8"))
+
+
+def test_the_defaults_are_in_force_without_a_file(tmp_path: Path) -> None:
+    shown = here("config", "show", "--json", cwd=tmp_path)
+    assert shown.code == 0
+    assert_expected("repository_file_defaults", shown.json)
+    assert yaml.safe_load(here("config", "show", cwd=tmp_path).out) == shown.json
+    assert here("config", "show", "--json", str(ROOT / "capuchin.example.yml")).json == shown.json
+
+
+def test_it_is_found_in_the_first_of_two_places(tmp_path: Path) -> None:
+    def samples() -> int:
+        return here("config", "show", "--json", cwd=tmp_path).json["samples"]
+
+    (tmp_path / ".capuchin.yml").write_text("samples: 2\n")
+    assert samples() == 2
+    (tmp_path / ".github").mkdir()
+    (tmp_path / ".github/capuchin.yml").write_text("samples: 3\n")
+    assert samples() == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "words"),
+    [
+        ("version: 1\nsampels: 3", 2, 1, ["sampels", "samples"]),
+        ("budget:\n  rum: 3", 2, 3, ["budget.rum", "run"]),
+        ("prefilter:\n  kept: 3", 2, 3, ["prefilter.kept", "keep"]),
+        ("quota:\n  persno: 3", 2, 3, ["quota.persno", "person"]),
+        ("xyz: 1", 1, 1, ["xyz"]),
+        ("samples: 0", 1, 10, ["samples"]),
+        ("enabled: 1", 1, 10, ["enabled"]),
+        ("version: 2", 1, 10, ["version"]),
+        ("samples: 2\nsamples: 3", 2, 1, ["samples"]),
+        ("never_touch:\n - a\n - 1", 3, 4, ["never_touch.1"]),
+        ("[1]", 1, 1, []),
+        ("a: b: c", 1, 5, []),
+        ("a: &x [1]\nb: *x", 1, 4, []),
+    ],
+)
+def test_a_mistake_has_its_place_and_names_what_was_meant(
+    tmp_path: Path, text: str, line: int, column: int, words: list[str]
+) -> None:
+    (tmp_path / "wrong.yml").write_text(text, encoding="utf-8")
+    ended = here("config", "check", "--json", "wrong.yml", cwd=tmp_path)
+    problem = ended.json["problem"]
+    assert (ended.code, ended.json["file"], ended.json["valid"]) == (1, "wrong.yml", False)
+    assert (problem["line"], problem["column"]) == (line, column)
+    assert quoted(problem["message"]) == words
+    assert ended.err == f"wrong.yml:{line}:{column}: {problem['message']}\n"
+
+
+def test_a_file_of_the_organisation_gives_what_the_repositorys_does_not(tmp_path: Path) -> None:
+    (tmp_path / "ours.yml").write_text("samples: 2\nbudget:\n  run: 3\n")
+    (tmp_path / "theirs.yml").write_text("samples: 4\nattempts: 5\nbudget:\n  day: 6\n")
+    words = ("config", "show", "--defaults", "theirs.yml", "ours.yml", "--json")
+    found = here(*words, cwd=tmp_path).json
+    assert (found["samples"], found["attempts"]) == (2, 5)
+    assert found["budget"] == {"run": 3.0, "day": 6.0}
+    rows = here(*words, "--explain", cwd=tmp_path).json
+    assert [row for row in rows if row["from"] == "theirs.yml"] == [
+        {"key": "attempts", "value": 5, "from": "theirs.yml"},
+        {"key": "budget.day", "value": 6.0, "from": "theirs.yml"},
+    ]
