@@ -79,7 +79,9 @@ def _build_parser(command: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="capuchin", description="Fixes GitHub issues, with the evidence."
     )
-    parser.add_argument("--version", action="version", version=f"capuchin {version('capuchin')}")
+    parser.add_argument(
+        "--version", action="version", version=f"capuchin {version('capuchin-bot')}"
+    )
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
     modules = [COMMANDS[command]] if command in COMMANDS else COMMANDS.values()
     for module in () if command == "--version" else modules:

@@ -136,7 +136,7 @@ def build_report(
     """The report of a run that came to an answer; `hosts`: the hosts that code was sent to."""
     result = outcome.result
     common = Report(
-        capuchin=version("capuchin"),
+        capuchin=version("capuchin-bot"),
         outcome="fix",
         base_commit=base_commit,
         image=outcome.image,

@@ -60,7 +60,10 @@ class CommitStyle(Frozen):
 
 
 async def detect_commit_style(repo: Repository, codebase: Codebase) -> CommitStyle:
-    """By the repository's files and the messages of its latest commits. Raises as `GitHubClient.send`."""
+    """By the repository's files and the messages of its latest commits.
+
+    Raises as `GitHubClient.send`.
+    """
     messages = [
         message for message in await repo.list_recent_messages() if not _MERGE_COMMIT.match(message)
     ]

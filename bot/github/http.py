@@ -98,7 +98,10 @@ class ApiResponse:
 
 @cache
 def _ssl_context() -> ssl.SSLContext:
-    """The system's authorities, read once: that takes longer than all else in making a `GitHubClient`."""
+    """The system's authorities, read once:
+
+    that takes longer than all else in making a `GitHubClient`.
+    """
     return ssl.create_default_context()
 
 

@@ -36,7 +36,10 @@ class Identity:
 
 
 class Repository:
-    """What the bot does with one repository. Raises as `GitHubClient.send` does unless said otherwise."""
+    """What the bot does with one repository.
+
+    Raises as `GitHubClient.send` does unless said otherwise.
+    """
 
     def __init__(
         self,

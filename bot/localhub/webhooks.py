@@ -56,7 +56,10 @@ class Webhooks:
         self._client: httpx.AsyncClient | None = None
 
     def send(self, event: str, payload: dict[str, Any]) -> Delivery:
-        """Starts a delivery; `wait_until_idle` waits for it. Needs a running loop if there is a `url`."""
+        """Starts a delivery;
+
+        `wait_until_idle` waits for it. Needs a running loop if there is a `url`.
+        """
         body = json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode(
             "utf-8", "replace"
         )

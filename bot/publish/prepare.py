@@ -40,7 +40,10 @@ async def prepare_publication(
     admission: Admission,
     settings: Settings,
 ) -> Publication:
-    """Draft or not, with the repository's template, labels and manners. Raises as `GitHubClient.send`."""
+    """Draft or not, with the repository's template, labels and manners.
+
+    Raises as `GitHubClient.send`.
+    """
     run, config = lease.run, admission.config
     codebase = await Codebase.open(checkout.git_dir, checkout.base)
     return Publication(

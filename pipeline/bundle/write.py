@@ -27,7 +27,7 @@ def write_bundle(
     files = {**extra, **_read_documents(store)}
     manifest = {
         "format": FORMAT,
-        "capuchin": version("capuchin"),
+        "capuchin": version("capuchin-bot"),
         **facts,
         "files": {name: hashlib.sha256(data).hexdigest() for name, data in sorted(files.items())},
     }

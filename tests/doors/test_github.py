@@ -182,7 +182,7 @@ def test_pull_requests_and_their_branches_have_this_shape(scene: Scene) -> None:
     assert "\n\nFixes #1\n\n" in (fix.body or "")
     asked = scene.commands["/capuchin config propose"].id
     assert proposal.head_ref == f"capuchin/settings-comment-{asked}"
-    assert scene.pages.file_at(proposal.head_ref, FILE)
+    assert scene.pages.read_file(proposal.head_ref, FILE)
 
 
 def test_checks_have_these_names(scene: Scene) -> None:

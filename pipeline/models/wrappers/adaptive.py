@@ -69,7 +69,9 @@ class ConcurrencyWindow:
 
 
 class AdaptiveModel(ModelWrapper):
-    """A `Model` whose calls wait for room in a `ConcurrencyWindow` and come back when the server is busy."""
+    """A `Model` whose calls wait for room in a `ConcurrencyWindow` and come back when the server is
+    busy.
+    """
 
     def __init__(
         self, model: Model, window: ConcurrencyWindow, *, waits: Sequence[float] = RETRY_WAITS

@@ -96,7 +96,10 @@ class ExecutionMonitor:
         self._deadline = time.monotonic() + SETUP_SECONDS
 
     def wait_for_result(self) -> ExecutionResult:
-        """Nothing runs in the world any more then; `wait_until_gone` waits until the kernel is done too."""
+        """Nothing runs in the world any more then;
+
+        `wait_until_gone` waits until the kernel is done too.
+        """
         cut = self._wait_for_end()
         seconds = time.monotonic() - (self._started_at or time.monotonic())
         used = self._status
