@@ -8,13 +8,14 @@ import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 
-from tests.benchmarks.bot import checkout, demo_run, pickup, webhook
+from tests.benchmarks.bot import checkout, demo_run, pickup, start, webhook
 from tests.benchmarks.context import reading, recall, scan, tokens
 from tests.benchmarks.pipeline import edits, normalise, paper_table1, stopping
 from tests.benchmarks.sandbox import matrix, regression
 from tests.benchmarks.table import Row, render, write
 
 BENCHMARKS: dict[str, Callable[[], Coroutine[None, None, list[Row]]]] = {
+    "start": start.measure,
     "webhook": webhook.measure,
     "pickup": pickup.measure,
     "checkout": checkout.measure,
