@@ -10,7 +10,7 @@ from typing import TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from pipeline.codebase.commit import Codebase
-from pipeline.models.base import Message, ModelProfile, Price, Reply
+from pipeline.models.base import ModelProfile, ModelRequest, Price, Reply
 from pipeline.options import SelectionMethod
 from pipeline.selection.judge import Judge
 from pipeline.selection.verdict import Judgement, SelectionQuestion, Verdict
@@ -83,12 +83,8 @@ class _UnavailableModel:
         provider="openai", name="none", window=1, max_output=1, sampling=False, price=Price()
     )
 
-    async def complete(
-        self, system: str, messages: Sequence[Message], *, call: str, **_: object
-    ) -> Reply:
-        raise NotInBundle(
-            f"a model's answer ({call.partition('/')[0]}, {len(system) + len(messages)})"
-        )
+    async def complete(self, request: ModelRequest) -> Reply:
+        raise NotInBundle(f"a model's reply ({request.call.partition('/')[0]})")
 
 
 class _UnavailableReward:

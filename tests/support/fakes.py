@@ -17,8 +17,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from pipeline.codebase.git import GitFailed, git
-from pipeline.models.base import Message, ModelProfile, Price, Reply
-from pipeline.models.wrappers.base import ModelAdapter, ModelRequest
+from pipeline.models.base import Message, Model, ModelProfile, ModelRequest, Price, Reply
 from pipeline.store import DirStore
 from pipeline.types import Usage
 from sandbox.base import NO_ENV, Ending, Execution, PatchRejected
@@ -28,7 +27,7 @@ Answer = str | Exception | Callable[[Sequence[Message]], str]
 
 
 @dataclass
-class ScriptedModel(ModelAdapter):
+class ScriptedModel(Model):
     """Answers by the call's name and the turn of its conversation; the last answer repeats.
 
     An unexpected call fails the test.
@@ -54,7 +53,7 @@ class ScriptedModel(ModelAdapter):
             price=Price(),
         )
 
-    async def answer(self, request: ModelRequest) -> Reply:
+    async def complete(self, request: ModelRequest) -> Reply:
         call, messages = request.call, request.messages
         assert messages[-1].role == "user"
         assert all(message.text for message in messages)
