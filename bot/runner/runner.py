@@ -32,8 +32,9 @@ from pipeline.types import Account, Context, NoFix, Selection
 from pipeline.workflows.plan import Plan
 from pipeline.workflows.revise import Revision, RevisionTask, revise
 from pipeline.workflows.verify import Verification, verify
-from sandbox.base import Sandbox, SandboxUnavailable
+from sandbox.base import Sandbox
 from sandbox.engine import Engine
+from sandbox.errors import SandboxUnavailable
 
 T = TypeVar("T")
 

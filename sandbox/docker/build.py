@@ -20,7 +20,6 @@ from typing import IO, Any
 import docker
 
 from sandbox.archive import Archive
-from sandbox.base import EnvironmentFailed, SandboxUnavailable
 from sandbox.docker.base_image import image_exists
 from sandbox.docker.build_disk import watch_disk
 from sandbox.docker.build_dockerfile import DockerfileBuild
@@ -33,6 +32,7 @@ from sandbox.docker.images import read_dockerfile_environment, touch_image
 from sandbox.environment.dockerfile import check_dockerfile
 from sandbox.environment.options import INCOMING, BuildOptions
 from sandbox.environment.recipe import Recipe
+from sandbox.errors import EnvironmentFailed, SandboxUnavailable
 from sandbox.execution.cancellation import Stopped
 from sandbox.execution.job import Job
 from sandbox.execution.stream import DeadlinePassed

@@ -20,12 +20,12 @@ import docker
 from docker.errors import DockerException
 
 from sandbox.archive import Archive
-from sandbox.base import EnvironmentFailed
 from sandbox.docker.base_image import ImageBuildFailed, build_image, split_tag
 from sandbox.docker.build_disk import BuildDisk
 from sandbox.docker.client import translate_docker_errors
 from sandbox.docker.cold_execution import remove_container
 from sandbox.environment.dockerfile import OWN_BASE, CheckedDockerfile, Instruction, refusal
+from sandbox.errors import EnvironmentFailed
 from sandbox.execution.cancellation import Stopped
 from sandbox.limits import Limits
 from sandbox.tree import Tree

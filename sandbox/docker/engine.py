@@ -282,7 +282,7 @@ class DockerEngine:
     async def _execute(
         self, warm_pool: WarmPool, job: Job, limits: Limits, *, cold: bool = False
     ) -> Execution:
-        """One execution, when its turn has come. Raises as `Sandbox.run_command` does."""
+        """One execution, when its turn has come. Raises as `Sandbox.run`."""
         if not cold and await self._execution_mode.is_warm(self._executions, warm_pool):
             return await warm_pool.scheduler.run(
                 self._executions, WarmExecution(warm_pool, job, limits=limits)

@@ -11,9 +11,10 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
-from sandbox.base import EnvironmentFailed, Execution, SandboxUnavailable
+from sandbox.base import Execution
 from sandbox.docker.engine import DockerEngine
 from sandbox.engine import UNOWNED_SECONDS, CleanupResult
+from sandbox.errors import EnvironmentFailed, SandboxUnavailable
 from sandbox.execution.cancellation import wait_until_done
 from sandbox.execution.job import Job
 from sandbox.execution.session import SandboxSession

@@ -13,6 +13,7 @@ from sandbox.docker.client import connect
 from sandbox.docker.engine import DockerEngine, SandboxSession
 from sandbox.execution.probe import ConfiguredMode
 from sandbox.limits import Limits
+from sandbox.program import python_script
 from tests.support.docker import (
     OWNER,
     ca_bundle,
@@ -149,7 +150,7 @@ def untouched(engine: DockerEngine, prepared: str) -> str:
 
     async def look() -> str:
         async with engine.open(prepared, run_id="test-untouched") as sandbox:
-            return (await sandbox.run_script(LOOK)).output
+            return (await sandbox.run(python_script(LOOK))).output
 
     seen = asyncio.run(look())
     assert seen.startswith("2 [] ['capuchin'] [] "), seen
@@ -168,7 +169,7 @@ async def sandbox(
     """A sandbox to attack. Afterwards the next execution in it sees a world as new."""
     async with engine.open(prepared, run_id=run_id) as opened:
         yield opened
-        assert (await opened.run_script(LOOK)).output == untouched
+        assert (await opened.run(python_script(LOOK))).output == untouched
         lanes = containers_of(daemon, run_id)
         assert bool(lanes) == (mode == "warm")
         for lane in lanes:

@@ -7,9 +7,10 @@ from pathlib import Path
 import docker
 import pytest
 
-from sandbox.base import EnvironmentFailed
 from sandbox.docker.engine import DockerEngine
+from sandbox.errors import EnvironmentFailed
 from sandbox.execution.probe import ConfiguredMode
+from sandbox.program import Program
 from tests.support.docker import containers_of, make_tree
 
 KNOCK = """
@@ -41,7 +42,7 @@ async def test_a_build_step_finds_no_secret(
     ]
     image = await engine.prepare(make_tree(tmp_path, {"app.py": ""}), setup=steps, scope=run_id)
     async with engine.open(image, run_id=run_id) as sandbox:
-        seen = (await sandbox.run_command(["cat", "seen"])).output
+        seen = (await sandbox.run(Program(["cat", "seen"]))).output
     assert "PATH=" in seen
     assert not [word for word in ("canary", "docker.sock", "/run/secrets") if word in seen]
 

@@ -21,6 +21,7 @@ from sandbox.base import Execution
 from sandbox.docker.client import connect
 from sandbox.docker.engine import DockerEngine, SandboxSession
 from sandbox.layout import LABEL_RUN
+from sandbox.program import Program
 from tests.benchmarks.sandbox.bare_processes import BareProcesses
 from tests.benchmarks.sandbox.session_memory import measure_peak
 from tests.benchmarks.sandbox.swebench_harness import HARNESS, SwebenchHarness
@@ -107,7 +108,7 @@ async def measure_starts(
 
     async def over_bare(held: DockerEngine, rounds: int) -> float:
         async with held.open(image, run_id="bench") as sandbox:
-            await sandbox.run_command(["/bin/true"])
+            await sandbox.run(Program(["/bin/true"]))
             took = [await measure_start(sandbox, ()) for _ in range(rounds)]
         return (statistics.median(took) - nothing) * 1000
 
@@ -117,7 +118,7 @@ async def measure_starts(
 
 async def measure_start(sandbox: SandboxSession, diffs: Sequence[str]) -> float:
     begun = time.perf_counter()
-    await sandbox.run_command(["/bin/true"], diffs=diffs)
+    await sandbox.run(Program(["/bin/true"], diffs=diffs))
     return time.perf_counter() - begun
 
 

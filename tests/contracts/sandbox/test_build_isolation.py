@@ -11,8 +11,9 @@ from uuid import uuid4
 import docker
 import pytest
 
-from sandbox.base import EnvironmentFailed, SandboxUnavailable
 from sandbox.docker.engine import DockerEngine
+from sandbox.errors import EnvironmentFailed, SandboxUnavailable
+from sandbox.program import Program
 from tests.safety.test_build_steps import KNOCK
 from tests.support.docker import OWNER, PACKAGE, any_engine, containers_of, make_tree
 
@@ -70,7 +71,7 @@ async def test_a_secret_is_seen_by_the_step_and_kept_nowhere(
         f"cat seen; env; grep -rlF {SECRET[:20]} / --exclude-dir=proc --exclude-dir=sys || true"
     )
     async with trusted.open(image, run_id=run_id) as sandbox:
-        run = await sandbox.run_command(["sh", "-c", search])
+        run = await sandbox.run(Program(["sh", "-c", search]))
     assert run.output.startswith(str(len(f"http://me:{SECRET}@127.0.0.1:1/simple")))
     assert "INDEX" not in run.output
     assert "/testbed" not in run.output.replace("PWD=/testbed", "")
@@ -153,7 +154,7 @@ ENTRYPOINT ["false"]
     image = await engine.prepare(tree, dockerfile="ci/Dockerfile", setup=[seen], run_id=run_id)
     ask = "cat seen /srv/who ran mode; id -u; tool; pwd; echo $SHOP_MODE $HOME; command -v python"
     async with engine.open(image, run_id=run_id) as sandbox:
-        run = await sandbox.run_command(["sh", "-c", ask])
+        run = await sandbox.run(Program(["sh", "-c", ask]))
     assert run.output.splitlines() == [
         *("bin", "here", "made", "there.toml", "venv", "who", "0"),
         *("nobody", "/srv/here", "default", "of the image"),

@@ -13,9 +13,10 @@ import pytest
 
 from pipeline.concurrency import gather_all
 from sandbox.archive import Archive
-from sandbox.base import EnvironmentFailed, SandboxUnavailable
 from sandbox.docker.address import DockerAddress
 from sandbox.docker.engine import DockerEngine
+from sandbox.errors import EnvironmentFailed, SandboxUnavailable
+from sandbox.program import Program, python_script
 from sandbox.tree import Tree
 from tests.support.data.directory_trees import tree_of_directory
 from tests.support.docker import PACKAGE, any_engine, containers_of, make_tree, wait_until_started
@@ -48,7 +49,7 @@ async def test_setup_lines_replace_detection_and_progress_is_told(
         on_progress=said.append,
     )
     async with engine.open(image, run_id=run_id) as sandbox:
-        run = await sandbox.run_script("import app; print(app.made.X, open('who').read())")
+        run = await sandbox.run(python_script("import app; print(app.made.X, open('who').read())"))
     parent = str(cast(dict[str, Any], daemon.inspect_image(image))["Parent"])
     daemon.remove_image(image)
     daemon.remove_image(parent, force=True)
@@ -127,7 +128,7 @@ async def test_a_build_sees_no_privilege_and_no_variable_of_the_host(
     line = "env | cut -d= -f1 | sort > seen; grep CapEff /proc/self/status >> seen"
     image = await engine.prepare(make_tree(tmp_path, {"app.py": ""}), setup=[line])
     async with engine.open(image, run_id="test-env") as sandbox:
-        run = await sandbox.run_command(["cat", "seen"])
+        run = await sandbox.run(Program(["cat", "seen"]))
     assert run.output.splitlines()[-1].endswith("0" * 16)
     names = {name for name in run.output.split()[:-2] if not name.startswith(OF_MANAGERS)}
     assert names <= {
@@ -145,7 +146,7 @@ async def test_history_stays_out_and_paths_cannot_escape(
     (directory / "out").symlink_to("/opt/capuchin")
     image = await engine.prepare(tree_of_directory(directory), setup=["true"])
     async with engine.open(image, run_id="test-git") as sandbox:
-        run = await sandbox.run_command(["ls", "-A"])
+        run = await sandbox.run(Program(["ls", "-A"]))
     assert run.output.split() == ["__pycache__", "app.py", "out"]
 
 
@@ -155,7 +156,7 @@ async def test_source_of_a_size_that_nobody_writes_is_not_compiled(
     files = {"app.py": "", "it's (1).py": "x = 2\n" * 400_000, "big\nname.py": "x = 1\n" * 400_000}
     image = await engine.prepare(make_tree(tmp_path, files), setup=["true"])
     async with engine.open(image, run_id="test-compiled") as sandbox:
-        run = await sandbox.run_command(["ls", "__pycache__"])
+        run = await sandbox.run(Program(["ls", "__pycache__"]))
     assert run.output.split() == ["app.cpython-311.pyc"]
 
 

@@ -15,6 +15,7 @@ from sandbox.docker.base_image import image_exists
 from sandbox.docker.client import LABEL_MAKER
 from sandbox.docker.engine import DockerEngine
 from sandbox.docker.images import collect_base_images, list_images, parse_time
+from sandbox.program import Program
 from tests.support.docker import make_tree
 
 SCOPE = uuid.uuid4().hex
@@ -60,7 +61,7 @@ async def test_an_image_in_use_stays_and_nobody_elses_is_touched(
     other = DockerEngine(owner=f"tests-{uuid.uuid4().hex}")
     assert await other.collect(max_bytes=0) == 0
     async with maker.open(image, run_id="test-images") as sandbox:
-        assert (await sandbox.run_command(["true"])).passed
+        assert (await sandbox.run(Program(["true"]))).passed
         await maker.collect(max_bytes=0)
         assert image_exists(daemon, image)
     await maker.collect(max_bytes=0)

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.base import EnvironmentFailed
 from sandbox.docker.engine import DockerEngine
+from sandbox.errors import EnvironmentFailed
+from sandbox.program import Program, python_script
 from tests.support.data import lock_files
 from tests.support.docker import OWNER, any_engine, make_tree
 
@@ -43,7 +44,7 @@ async def test_a_python_lock_file_is_installed_as_locked_with_the_group_for_test
 ) -> None:
     image = await engine.prepare(make_tree(tmp_path, {"app.py": "", **files}))
     async with engine.open(image, run_id=run_id) as sandbox:
-        run = await sandbox.run_script(VERSIONS)
+        run = await sandbox.run(python_script(VERSIONS))
     assert run.output == "1.15.0 0.4.4\n"
 
 
@@ -89,9 +90,9 @@ async def test_a_node_repository_runs_its_own_tests_sealed_on_an_edit(
 ) -> None:
     image = await engine.prepare(make_tree(tmp_path, {**NODE, **files}))
     async with engine.open(image, run_id=run_id) as sandbox:
-        before = await sandbox.run_command(["npm", "test"])
-        after = await sandbox.run_command(["npm", "test"], diffs=[EDIT])
-        script = await sandbox.run_command(["cat", "installed-by"])
+        before = await sandbox.run(Program(["npm", "test"]))
+        after = await sandbox.run(Program(["npm", "test"], diffs=[EDIT]))
+        script = await sandbox.run(Program(["cat", "installed-by"]))
     assert (before.exit_code, after.exit_code) == (1, 0), after.output
     assert "'--7'" in before.output
     assert script.output == "10001\n"

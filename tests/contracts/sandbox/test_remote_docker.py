@@ -10,11 +10,13 @@ from typing import Literal
 import docker
 import pytest
 
-from sandbox.base import Ending, Execution, PatchRejected, SandboxUnavailable
+from sandbox.base import Ending, Execution
 from sandbox.docker.address import DockerAddress
 from sandbox.docker.engine import DockerEngine
+from sandbox.errors import PatchRejected, SandboxUnavailable
 from sandbox.execution.probe import ConfiguredMode
 from sandbox.limits import Limits
+from sandbox.program import python_script
 from tests.support.docker import OWNER, PACKAGE, containers_of, make_tree
 from tests.support.matrix import run_matrix
 from tests.support.remote_docker import docker_behind_ssh, docker_behind_tls, skip_without_sshd
@@ -68,13 +70,13 @@ async def test_an_environment_is_prepared_and_used_there(
         outputs = {at: run.output for at, run in cells.items() if isinstance(run, Execution)}
         assert outputs == {(0, 0): "-1\n", (1, 0): "3\n", (0, 1): "", (1, 1): ""}
         with pytest.raises(PatchRejected):
-            await sandbox.run_script("pass", diffs=("nonsense",))
-        slow = await sandbox.run_script("import time; time.sleep(60)", seconds=0.5)
+            await sandbox.run(python_script("pass", diffs=("nonsense",)))
+        slow = await sandbox.run(python_script("import time; time.sleep(60)", seconds=0.5))
         assert slow.ending is Ending.TIMEOUT
-        long = await sandbox.run_script("print('x' * 3_000_000)")
+        long = await sandbox.run(python_script("print('x' * 3_000_000)"))
         assert long.exit_code == 0
         assert long.output.startswith("xxx")
-        going = asyncio.create_task(sandbox.run_script("import time; time.sleep(60)"))
+        going = asyncio.create_task(sandbox.run(python_script("import time; time.sleep(60)")))
         await asyncio.sleep(0)
         going.cancel()
         with pytest.raises(asyncio.CancelledError):

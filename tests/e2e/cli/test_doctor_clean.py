@@ -18,9 +18,9 @@ import pytest
 
 from bot.runner.sandbox import FIX_OWNER, build_engine
 from bot.settings import Settings
-from sandbox.base import EnvironmentFailed
 from sandbox.docker.base_image import base_reference, ensure_base_image
 from sandbox.engine import Engine
+from sandbox.errors import EnvironmentFailed
 from sandbox.kubernetes.cluster import Cluster
 from sandbox.kubernetes.pod import PodOptions, warm_pod_manifest
 from sandbox.layout import LABEL_OWNER, LABEL_RUN
