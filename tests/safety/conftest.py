@@ -11,6 +11,8 @@ import pytest
 from sandbox.docker.address import DockerAddress
 from sandbox.docker.client import connect
 from sandbox.docker.engine import DockerEngine, SandboxSession
+from sandbox.docker.options import DockerOptions
+from sandbox.environment.options import BuildOptions
 from sandbox.execution.probe import ConfiguredMode
 from sandbox.limits import Limits
 from sandbox.program import python_script
@@ -114,7 +116,7 @@ def prepared(
     """The image of the package, or the one that `--prepared` names."""
     if given := request.config.getoption("--prepared", ""):
         return str(given)
-    builder = DockerEngine(ca_bundle=ca_bundle, owner=OWNER)
+    builder = DockerEngine(DockerOptions(owner=OWNER, build=BuildOptions(ca_bundle=ca_bundle)))
 
     async def build() -> str:
         try:
@@ -134,11 +136,18 @@ def prepared(
 def engine(
     ca_bundle: Path | None, mode: ConfiguredMode, gvisor: OwnDaemon | None
 ) -> Iterator[DockerEngine]:
-    address = DockerAddress(gvisor.url) if gvisor else None
+    address = DockerAddress(gvisor.url if gvisor else "")
     runtime = "runsc" if gvisor else "auto"
     limits = Limits(seconds=30, memory_mb=256, disk_mb=64, processes=64)
     engine = DockerEngine(
-        limits=limits, ca_bundle=ca_bundle, owner=OWNER, mode=mode, address=address, runtime=runtime
+        DockerOptions(
+            limits=limits,
+            owner=OWNER,
+            mode=mode,
+            address=address,
+            runtime=runtime,
+            build=BuildOptions(ca_bundle=ca_bundle),
+        )
     )
     yield engine
     asyncio.run(engine.close())

@@ -16,6 +16,7 @@ from pipeline.store import DirStore
 from sandbox.base import Execution
 from sandbox.docker.address import DockerAddress
 from sandbox.docker.engine import DockerEngine
+from sandbox.docker.options import DockerOptions
 from sandbox.errors import SandboxUnavailable
 from sandbox.execution.probe import ConfiguredMode
 from sandbox.limits import Limits
@@ -64,10 +65,12 @@ async def main(folder: str, url: str, image: str, mode: str) -> None:
     store = DirStore(Path(folder))
     while True:
         engine = DockerEngine(
-            limits=Limits(seconds=30, memory_mb=128, disk_mb=16, processes=32),
-            owner=OWNER,
-            mode=cast(ConfiguredMode, mode),
-            address=DockerAddress(url),
+            DockerOptions(
+                limits=Limits(seconds=30, memory_mb=128, disk_mb=16, processes=32),
+                owner=OWNER,
+                mode=cast(ConfiguredMode, mode),
+                address=DockerAddress(url),
+            )
         )
         try:
             await work(store, engine, image)

@@ -20,6 +20,7 @@ from bot.settings import Settings
 from sandbox.base import Execution
 from sandbox.docker.client import connect
 from sandbox.docker.engine import DockerEngine, SandboxSession
+from sandbox.engine import EnvironmentRequest
 from sandbox.layout import LABEL_RUN
 from sandbox.program import Program
 from tests.benchmarks.sandbox.bare_processes import BareProcesses
@@ -47,7 +48,7 @@ async def measure() -> list[Row]:
         with tempfile.TemporaryDirectory() as name:
             tree = unpack(release(Settings.from_env().data_dir / "cache"), Path(name))
             diffs = edits(Path(name))
-            image = await warm.prepare(tree, setup=SETUP)
+            image = await warm.prepare(EnvironmentRequest(tree, setup=SETUP))
             memory = await measure_peak(Path(name))
         await measure_matrix(warm, image, [], ["pass"])  # finds out that this host can
         with BareProcesses(daemon, image) as bare:

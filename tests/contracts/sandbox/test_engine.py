@@ -15,9 +15,13 @@ import pytest
 from docker.errors import APIError, NotFound
 
 from sandbox.docker.address import DockerAddress
-from sandbox.docker.engine import DockerEngine, SandboxSession
+from sandbox.docker.engine import DockerEngine
+from sandbox.docker.options import DockerOptions
+from sandbox.engine import EnvironmentRequest
+from sandbox.environment.options import BuildOptions
 from sandbox.errors import PatchRejected, SandboxUnavailable
 from sandbox.execution.probe import ConfiguredMode
+from sandbox.execution.session import SandboxSession
 from sandbox.layout import LABEL_OWNER, LABEL_RUN
 from sandbox.program import Program, python_script
 from tests.support.docker import (
@@ -34,7 +38,7 @@ SLEEP = ["sleep", "1000"]
 @pytest.fixture
 async def nowhere(tmp_path: Path) -> AsyncIterator[DockerEngine]:
     """An engine whose daemon is not there."""
-    engine = DockerEngine(address=DockerAddress(f"unix://{tmp_path}/docker.sock"))
+    engine = DockerEngine(DockerOptions(address=DockerAddress(f"unix://{tmp_path}/docker.sock")))
     yield engine
     await engine.close()
 
@@ -49,7 +53,7 @@ async def test_docker_down_is_said_in_a_sentence_with_the_mend(
     with pytest.raises(SandboxUnavailable, match=r"Install and start Docker"):
         await nowhere.check()
     with pytest.raises(SandboxUnavailable):
-        await nowhere.prepare(make_tree(tmp_path / "tree", {"a.py": ""}))
+        await nowhere.prepare(EnvironmentRequest(make_tree(tmp_path / "tree", {"a.py": ""})))
     with pytest.raises(SandboxUnavailable):
         await nowhere.reap(live_runs=())
     async with nowhere.open("capuchin/tree:any", run_id="r") as sandbox:
@@ -155,9 +159,11 @@ async def test_reaping_removes_our_containers_of_dead_runs_only(
 HOST = """
 import asyncio, sys
 from sandbox.docker.engine import DockerEngine
+from sandbox.docker.options import DockerOptions
 from sandbox.program import Program
 async def main():
-    async with DockerEngine(mode=sys.argv[3]).open(sys.argv[1], run_id=sys.argv[2]) as sandbox:
+    engine = DockerEngine(DockerOptions(mode=sys.argv[3]))
+    async with engine.open(sys.argv[1], run_id=sys.argv[2]) as sandbox:
         await sandbox.run(Program(["sleep", "1000"]))
 asyncio.run(main())
 """
@@ -182,4 +188,4 @@ async def test_what_ran_for_a_host_that_was_killed_ends_by_itself(
 
 def test_an_index_with_a_password_is_refused() -> None:
     with pytest.raises(ValueError, match="credentials"):
-        DockerEngine(index_url="https://me:secret@pypi.example.org/simple")
+        BuildOptions(index_url="https://me:secret@pypi.example.org/simple")

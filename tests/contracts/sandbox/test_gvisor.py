@@ -12,6 +12,7 @@ import pytest
 from sandbox.base import Ending
 from sandbox.docker.address import DockerAddress
 from sandbox.docker.engine import DockerEngine, SandboxSession
+from sandbox.docker.options import DockerOptions
 from sandbox.errors import SandboxUnavailable
 from sandbox.limits import Limits
 from sandbox.program import python_script
@@ -41,7 +42,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnDaemon]:
 def under_gvisor(own: OwnDaemon, prepared: str, daemon: docker.APIClient) -> Iterator[DockerEngine]:
     own.copy_image(prepared, daemon)
     limits = Limits(seconds=30, memory_mb=256, disk_mb=64, processes=64)
-    engine = DockerEngine(limits=limits, owner=OWNER, address=DockerAddress(own.url))
+    engine = DockerEngine(DockerOptions(limits=limits, owner=OWNER, address=DockerAddress(own.url)))
     yield engine
     asyncio.run(engine.close())
 
@@ -106,13 +107,15 @@ except OSError: pass
 
 async def test_the_check_says_so(own: OwnDaemon) -> None:
     for runtime, said in (("auto", True), ("runsc", True), ("default", False)):
-        engine = DockerEngine(owner=OWNER, address=DockerAddress(own.url), runtime=runtime)
+        engine = DockerEngine(
+            DockerOptions(owner=OWNER, address=DockerAddress(own.url), runtime=runtime)
+        )
         assert (" with runsc" in await engine.check()) is said
         await engine.close()
 
 
 async def test_a_runtime_that_docker_does_not_know_is_told() -> None:
-    engine = DockerEngine(owner=OWNER, runtime="kata")
+    engine = DockerEngine(DockerOptions(owner=OWNER, runtime="kata"))
     with pytest.raises(SandboxUnavailable, match=r"knows no runtime 'kata', only .*runc"):
         await engine.check()
     await engine.close()

@@ -15,6 +15,9 @@ import pytest
 
 from sandbox.base import Ending, Execution
 from sandbox.docker.engine import DockerEngine
+from sandbox.docker.options import DockerOptions
+from sandbox.engine import EnvironmentRequest
+from sandbox.environment.options import BuildOptions
 from sandbox.errors import EnvironmentFailed, PatchRejected, SandboxUnavailable
 from sandbox.execution.session import SandboxSession
 from sandbox.kubernetes.cluster import Cluster
@@ -64,7 +67,9 @@ def engine_at(
     local: LocalCluster, folder: Path, ca_bundle: Path | None = None, registry: str = "none.invalid"
 ) -> KubernetesEngine:
     limits = Limits(seconds=30, memory_mb=256, disk_mb=64, processes=64)
-    builder = DockerEngine(limits=limits, ca_bundle=ca_bundle, owner=OWNER)
+    builder = DockerEngine(
+        DockerOptions(limits=limits, owner=OWNER, build=BuildOptions(ca_bundle=ca_bundle))
+    )
     cluster = Cluster(NAMESPACE, local.kubeconfig(folder))
     # The builder must not take the containers that stand for pods for its own.
     return KubernetesEngine(builder, cluster, registry=registry, owner=f"{OWNER}-pods")
@@ -164,7 +169,7 @@ async def test_environments_are_pushed_and_run_from_the_registry(
     run_id: str,
 ) -> None:
     engine = engine_at(local, tmp_path, ca_bundle, f"{registry}/capuchin")
-    image = await engine.prepare(make_tree(tmp_path / "tree", PACKAGE))
+    image = await engine.prepare(EnvironmentRequest(make_tree(tmp_path / "tree", PACKAGE)))
     assert image.startswith(f"{registry}/capuchin/capuchin-tree@sha256:")
     async with engine.open(image, run_id=run_id) as sandbox:
         assert (
@@ -177,7 +182,7 @@ async def test_a_registry_that_does_not_answer_is_told(
     pods: KubernetesEngine, tmp_path: Path
 ) -> None:
     with pytest.raises(SandboxUnavailable, match=r"could not be pushed to none\.invalid"):
-        await pods.prepare(make_tree(tmp_path / "tree", PACKAGE))
+        await pods.prepare(EnvironmentRequest(make_tree(tmp_path / "tree", PACKAGE)))
 
 
 async def test_a_dockerfile_of_the_repository_is_refused_in_a_sentence(
@@ -185,7 +190,7 @@ async def test_a_dockerfile_of_the_repository_is_refused_in_a_sentence(
 ) -> None:
     tree = make_tree(tmp_path / "tree", {**PACKAGE, "Dockerfile": "FROM capuchin/base"})
     with pytest.raises(EnvironmentFailed, match="Remove `dockerfile`"):
-        await pods.prepare(tree, dockerfile="Dockerfile")
+        await pods.prepare(EnvironmentRequest(tree, dockerfile="Dockerfile"))
 
 
 async def test_pods_of_runs_that_no_longer_live_are_reaped(
