@@ -15,7 +15,7 @@ from bot.types import Frozen
 from pipeline.concurrency import gather_all
 from pipeline.models.profiles import PricesInvalid, read_prices
 from pipeline.models.spec import ModelSpec, parse_specs
-from sandbox.base import SandboxUnavailable
+from sandbox.errors import SandboxUnavailable
 
 TIMEOUT_SECONDS: Final = 10
 MIN_PYTHON: Final = (3, 11)

@@ -58,7 +58,7 @@ async def _clean(settings: Settings) -> bool:
     """Whether it could be done."""
     from bot.cli.clean import clean
     from bot.storage.client import UNREACHABLE
-    from sandbox.base import SandboxUnavailable
+    from sandbox.errors import SandboxUnavailable
 
     try:
         sys.stderr.write(await clean(settings) + "\n")

@@ -14,7 +14,7 @@ from bot.settings import SettingsError
 from pipeline.codebase.git import GitFailed
 from pipeline.models.base import ModelError
 from pipeline.options import SelectionMethod
-from sandbox.base import EnvironmentFailed, SandboxError
+from sandbox.errors import EnvironmentFailed, SandboxError
 
 
 def add_input_options(parser: argparse.ArgumentParser, *, required: bool = True) -> None:

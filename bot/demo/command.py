@@ -20,7 +20,7 @@ from bot.runner.sandbox import build_engine
 from bot.settings import Settings
 from bot.types import Run, RunStatus
 from pipeline.types import NoFix, Selection
-from sandbox.base import SandboxError
+from sandbox.errors import SandboxError
 from sandbox.scratch import scratch_folder
 
 TIMEOUT_SECONDS = 1800

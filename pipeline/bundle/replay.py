@@ -15,7 +15,8 @@ from pipeline.options import SelectionMethod
 from pipeline.selection.judge import Judge
 from pipeline.selection.verdict import Judgement, SelectionQuestion, Verdict
 from pipeline.types import Issue
-from sandbox.base import NO_ENV, Execution
+from sandbox.base import Execution
+from sandbox.program import Program
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -52,28 +53,14 @@ class BundleStore:
 class UnavailableSandbox:
     """A sandbox in which nothing is run."""
 
-    async def run_script(
-        self,
-        script: str,  # noqa: ARG002 - as every sandbox
-        *,
-        diffs: Sequence[str] = (),  # noqa: ARG002
-        seconds: float | None = None,  # noqa: ARG002
-        env: Mapping[str, str] = NO_ENV,  # noqa: ARG002
-    ) -> Execution:
-        """Raises NotKept."""
-        raise NotInBundle("an execution of a test")
-
-    async def run_command(
-        self,
-        argv: Sequence[str],  # noqa: ARG002 - as every sandbox
-        *,
-        diffs: Sequence[str] = (),  # noqa: ARG002
-        seconds: float | None = None,  # noqa: ARG002
-        output_bytes: int | None = None,  # noqa: ARG002
-        env: Mapping[str, str] = NO_ENV,  # noqa: ARG002
-    ) -> Execution:
-        """Raises NotKept."""
-        raise NotInBundle("a run of the repository's own tests")
+    async def run(self, program: Program) -> Execution:
+        """Raises `NotInBundle`."""
+        what = (
+            "a run of the repository's own tests"
+            if program.script is None
+            else "an execution of a test"
+        )
+        raise NotInBundle(what)
 
 
 class _UnavailableModel:

@@ -16,9 +16,9 @@ from typing import Any, cast
 
 import docker
 
-from sandbox.base import SandboxUnavailable
 from sandbox.docker.base_image import image_exists
 from sandbox.docker.client import connect
+from sandbox.errors import SandboxUnavailable
 
 START_SECONDS = 60
 

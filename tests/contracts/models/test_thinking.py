@@ -16,6 +16,7 @@ from pipeline.options import Options
 from pipeline.store import DirStore
 from pipeline.types import Issue
 from sandbox.base import Execution
+from sandbox.program import Program
 from tests.contracts.models.clients import KEY, Client, Kind, Serving, recording, serving, user
 
 SONNET = ModelSpec(provider="anthropic", name="claude-sonnet-4-6")
@@ -107,11 +108,9 @@ def test_only_models_that_can_be_told_are_told_to_think(
 class Failing:
     """A sandbox in which every script reports the issue."""
 
-    async def run_script(self, script: str, **_: object) -> Execution:
+    async def run(self, program: Program) -> Execution:
+        assert program.script, "only scripts are run"
         return Execution(exit_code=2, output="", seconds=0)
-
-    async def run_command(self, argv: object, **_: object) -> Execution:
-        raise AssertionError("only scripts are run")
 
 
 @pytest.mark.parametrize("kind", ["anthropic", "openai"])

@@ -10,7 +10,7 @@ from bot.storage.pulls import PullRecords
 from bot.types import now
 from pipeline.types import Patch
 from pipeline.workflows.revise import Revision
-from sandbox.base import SandboxUnavailable
+from sandbox.errors import SandboxUnavailable
 from tests.e2e.commands.conftest import CrewUp
 from tests.e2e.followup.test_evidence_check import opened
 from tests.e2e.followup.test_reviews import LINE, MORE, replies

@@ -13,7 +13,7 @@ from bot.types import Failure, Run, RunStatus
 from pipeline.models.base import ModelMisconfigured, ModelRefused, ModelUnavailable
 from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
 from pipeline.types import NoFix
-from sandbox.base import EnvironmentFailed, SandboxUnavailable
+from sandbox.errors import EnvironmentFailed, SandboxUnavailable
 from tests.e2e.single_run_harness import Office
 from tests.support.data.publishing import ACCOUNTS, FIX, a_selection
 

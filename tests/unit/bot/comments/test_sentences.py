@@ -10,7 +10,7 @@ from bot.comments import replies, status
 from bot.failures import environment_detail
 from bot.types import Failure, RepoRef, Run
 from pipeline.types import NoFix, NoFixReason
-from sandbox.base import EnvironmentFailed
+from sandbox.errors import EnvironmentFailed
 
 RUN = Run(
     id="r1",
