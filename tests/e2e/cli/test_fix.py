@@ -95,7 +95,7 @@ async def test_a_fix_leaves_its_patch_test_report_and_bundle(
     assert "def test_total_adds" in (desk.out / "reproduction_test.py").read_text()
     text = (desk.out / "report.md").read_text()
     assert text.startswith("# Make total() add\n")
-    assert "I wrote 2 edits and 1 test, and every test was run on every edit." in text
+    assert "I wrote 2 edits and 1 test, and ran every test on every edit." in text
     assert "It passes the one test that votes; the other edit differs from it" in text
     assert "commit" not in text, "none was made"
     assert "served on the operator's own machines or network, and I sent code nowhere else." in text
@@ -122,8 +122,8 @@ async def test_what_tests_tried_to_reach_is_told(desk: Desk) -> None:
     assert report["blocked"] == {"hosts": ["rates.example.org"], "more": 0, "nameless": False}
     limits = (desk.out / "report.md").read_text().partition("## Limits")[2]
     assert (
-        "- The output of the tests speaks of `rates.example.org`, not to be reached; there is no "
-        "network in the sandbox."
+        "- According to their output, the tests could not reach `rates.example.org`: the sandbox has "
+        "no network."
     ) in limits
     packed = json.loads(unpacked(desk.out / "run.tar.zst")["report.json"])
     assert packed["blocked"] == report["blocked"]
@@ -202,7 +202,7 @@ async def test_an_honest_no_has_its_own_exit_code(desk: Desk) -> None:
     report = json.loads((desk.out / "report.json").read_text())
     assert (report["outcome"], report["reason"]) == ("no fix", "no source files")
     assert not (desk.out / "patch.diff").exists()
-    assert "Python is all that I can fix" in (desk.out / "report.md").read_text()
+    assert "I can only fix Python" in (desk.out / "report.md").read_text()
 
 
 async def test_a_spent_budget_has_its_own_exit_code(desk: Desk) -> None:

@@ -57,5 +57,5 @@ async def test_a_repository_of_javascript_alone_is_an_honest_no(
     desk.commit(SCRIPTS)
     assert await desk.fix("--json") == local_run.NO_FIX
     assert json.loads(capsys.readouterr().out)["reason"] == "no source files"
-    assert "Python is all that I can fix" in (desk.out / "report.md").read_text()
+    assert "I can only fix Python" in (desk.out / "report.md").read_text()
     assert desk.llm.requests == []
