@@ -19,7 +19,8 @@ def render_config(effective: EffectiveConfig) -> str:
         text = f"No settings file was found. I look for {_paths_sentence()}, on the default branch."
         return f"{text}\n\n{details('Defaults', _render_settings(usual))}\n"
     parts = [
-        f"These settings come from files; all other keys have their defaults.\n\n{_render_settings(explicit)}"
+        "These settings come from files; all other keys have their defaults.\n\n"
+        + _render_settings(explicit)
     ]
     if usual:
         parts.append(details("Defaults of the other keys", _render_settings(usual)))

@@ -15,9 +15,10 @@ _MAX_ROWS = 40
 """Rows of the table; further files are only counted."""
 _METHOD_SENTENCES = {
     "scout": "The scout read every source file.",
-    "words, then scout": "The scout read the source files that share the most words with the issue.",
-    "words": "No scout model is configured: files were chosen by the words that they share with the issue, "
-    "and ranked by the solver model.",
+    "words, then scout": "The scout read the source files that share the most words with the "
+    "issue.",
+    "words": "No scout model is configured: files were chosen by the words that they share with "
+    "the issue, and ranked by the solver model.",
 }
 
 
@@ -85,7 +86,8 @@ def render_context(context: Context, accounts: Sequence[Account], seconds: float
     ]
     if found.unknown:
         sentences.append(
-            f"The scout gave no readable verdict on {pluralize(found.unknown, 'file')}: ranked last."
+            f"The scout gave no readable verdict on {pluralize(found.unknown, 'file')}: "
+            "ranked last."
         )
     if found.invented:
         sentences.append(

@@ -36,9 +36,10 @@ def checking_title() -> str:
 
 def checking_summary(test: str, times: int) -> str:
     """The check run's text while the test runs."""
+    count = pluralize(times, "time")
     return (
-        f"I am running {code(test)} {pluralize(times, 'time')} without and {pluralize(times, 'time')} "
-        "with the change, each time in a fresh sandbox without network."
+        f"I am running {code(test)} {count} without and {count} with the change, each time in a "
+        "fresh sandbox without network."
     )
 
 
@@ -69,10 +70,11 @@ def check_title(found: Verification) -> str:
 
 def check_summary(found: Verification, base: str, branch: str) -> str:
     """The check run's first paragraphs, with advice for the maintainer."""
+    times = pluralize(len(found.before), "time"), pluralize(len(found.after), "time")
     text = (
-        f"I ran {code(found.path)} {pluralize(len(found.before), 'time')} without the change (on "
-        f"{code(branch, 100)} at {code(base[:7])}) and {pluralize(len(found.after), 'time')} with it, "
-        "each time in a fresh sandbox without network.\n\n"
+        f"I ran {code(found.path)} {times[0]} without the change (on {code(branch, 100)} at "
+        f"{code(base[:7])}) and {times[1]} with it, each time in a fresh sandbox without "
+        "network.\n\n"
         f"| | passed | failed |\n|---|--:|--:|\n"
         f"| without the change | {_pass_fail_cells(found.before)} |\n"
         f"| with the change | {_pass_fail_cells(found.after)} |"
@@ -80,8 +82,8 @@ def check_summary(found: Verification, base: str, branch: str) -> str:
     hints: dict[VerificationVerdict, str] = {
         "shown": "",
         "flaky": (
-            "This test is flaky, so I do not count it as evidence. Please remove what makes its result "
-            "vary (time, order, randomness)."
+            "This test is flaky, so I do not count it as evidence. Please remove what makes its "
+            "result vary (time, order, randomness)."
         ),
         "passes without": "The base branch may already contain a fix for the issue.",
         "fails with": "The log below shows why. Please review the change again.",
@@ -91,7 +93,7 @@ def check_summary(found: Verification, base: str, branch: str) -> str:
 
 
 def check_text(found: Verification) -> str:
-    """Both logs. Of several runs, the first with a different result than the others, else the first."""
+    """Both logs. Of several runs, the first with a different result, else the first."""
     return (
         f"Command: {code(' '.join(found.command), 500)}\n\n"
         f"### Without the change\n\n{_render_log(found.before)}\n\n"
@@ -202,8 +204,8 @@ def issue_closed_note(issue: int, number: int) -> str:
 def stale_note(days: int, number: int) -> str:
     """The last comment on an inactive pull request."""
     return (
-        f"This had no activity for {pluralize(days, 'day')}, so I have closed it. If you still want "
-        f"it, reopen it, or add the label to the issue again.\n\n"
+        f"This had no activity for {pluralize(days, 'day')}, so I have closed it. If you still "
+        f"want it, reopen it, or add the label to the issue again.\n\n"
         f"{note_marker('closed', str(number))}\n"
     )
 

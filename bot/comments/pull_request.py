@@ -106,7 +106,8 @@ def _test_sentence(selection: Selection) -> str:
     test = selection.evidence.reproduction
     text = (
         f"{code(test.path)} is new: it {_result_verb(test.before)} on the original code and "
-        f"{_result_verb(test.after)} with the change. Run it with {code(' '.join(test.command), 500)}."
+        f"{_result_verb(test.after)} with the change. "
+        f"Run it with {code(' '.join(test.command), 500)}."
     )
     suite = selection.evidence.suite
     if suite is None:
@@ -163,9 +164,9 @@ def _votes_section(selection: Selection) -> str:
         f"{flaky} {prose(proof.why, 2000)}"
     )
     sure = (
-        f"I estimate that it is correct with a probability of {selection.confidence:.0%}. How often "
-        "agreeing edits are correct was measured on public edits; the weight of the executions is "
-        "an assumption."
+        f"I estimate that it is correct with a probability of {selection.confidence:.0%}. How "
+        "often agreeing edits are correct was measured on public edits; the weight of the "
+        "executions is an assumption."
     )
     notes = "\n".join(f"- {prose(note, 400)}" for note in proof.notes[:5])
     folded = details(

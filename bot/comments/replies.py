@@ -72,9 +72,9 @@ def help_text(name: str, verbs: Sequence[tuple[str, str]], label: str) -> str:
     rows = "\n".join(f"- `/{name} {verb}`: {does}" for verb, does in verbs)
     return (
         f"Start a comment with one of these commands.\n\n{rows}\n\n"
-        f"The label {code(label)} does the same as `fix`; {code(label + ':auto')} skips the question "
-        "whether somebody already works on the issue, and opens the pull request ready for review; "
-        f"{code(label + ':dry-run')} does the same as `plan`. "
+        f"The label {code(label)} does the same as `fix`; {code(label + ':auto')} skips the "
+        "question whether somebody already works on the issue, and opens the pull request "
+        f"ready for review; {code(label + ':dry-run')} does the same as `plan`. "
         "Remove the label or close the issue to stop me."
     )
 
@@ -184,7 +184,7 @@ def quota_sentence(limit: QuotaLimit) -> str:
 
 
 def render_existing_work(run: Run, work: ExistingWork, name: str) -> str:
-    """The status comment when somebody seems to work on the issue already: the signs, the ways on."""
+    """The status comment when somebody seems to work on the issue: the signs and the ways on."""
     seen: list[str] = []
     if work.locked:
         seen.append("the conversation is locked")
@@ -211,8 +211,8 @@ def render_opted_out(run: Run, label: str) -> str:
     """The status comment where a label excludes the issue."""
     return render_status(
         run,
-        f"I will not work on this because it has the label {code(label)}. If you want me to, remove "
-        "that label and ask again.",
+        f"I will not work on this because it has the label {code(label)}. If you want me to, "
+        "remove that label and ask again.",
     )
 
 

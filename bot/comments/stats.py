@@ -83,8 +83,8 @@ def _coverage_sentence(stats: Stats) -> str:
         return "I have no records of runs in this repository."
     if stats.begins > stats.since:
         return (
-            f"My records of runs begin on {_format_day(stats.begins)}; earlier runs are not counted. "
-            "The outcomes of pull requests come from GitHub."
+            f"My records of runs begin on {_format_day(stats.begins)}; earlier runs are not "
+            "counted. The outcomes of pull requests come from GitHub."
         )
     return "The runs come from my records, the outcomes of pull requests from GitHub."
 

@@ -87,7 +87,8 @@ def _work_sentence(run: Run) -> str:
     asked = f"as @{run.asked_by} asked."
     match run.mode:
         case Mode.PLAN:
-            return f"I am looking into this, {asked} This is a dry run: I will not open a pull request."
+            plan = "This is a dry run: I will not open a pull request."
+            return f"I am looking into this, {asked} {plan}"
         case Mode.JUDGE:
             pulls = ", ".join(f"#{number}" for number in run.pulls)
             return f"I am comparing {pulls}, {asked} I will not push anything."
@@ -161,8 +162,8 @@ def render_late_stop(run: Run, number: int) -> str:
     """The status comment when the pull request was opened before the stop request arrived."""
     return render_status(
         run,
-        f"I had already opened #{number} when the stop request arrived. Close it if you do not want "
-        "it; I will not change it.",
+        f"I had already opened #{number} when the stop request arrived. Close it if you do not "
+        "want it; I will not change it.",
     )
 
 
@@ -178,8 +179,8 @@ def _install_failure(detail: str) -> str:
     step = f" {code(command)} failed." if command else ""
     why = f" {prose(sentence, 1000)}" if sentence else ""
     text = (
-        f"the repository could not be installed.{step}{why}\n\nIf it installs for you, describe how "
-        f"in `.github/capuchin.yml`, then {LABEL_AGAIN}."
+        f"the repository could not be installed.{step}{why}\n\nIf it installs for you, describe "
+        f"how in `.github/capuchin.yml`, then {LABEL_AGAIN}."
     )
     if log.strip():
         text += "\n\n" + details("The end of the log", block(log, _LOG_CHARACTERS))

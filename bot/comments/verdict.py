@@ -21,7 +21,7 @@ _ABSTENTION_REASONS: Final[dict[NoFixReason, str]] = {
     "empty repository": "The repository has no files.",
     "no source files": "There is no Python code here, and I can only run Python tests.",
     "no edit": "No edit applies to the current code.",
-    "no edit passes its test": "Tests fail on the current code, but no edit makes one of them pass.",
+    "no edit passes its test": "Tests fail on the current code, but no edit makes one pass.",
     "edits break tests": "Every eligible edit breaks tests that pass today.",
     "not sure enough": "The best one is too likely to be wrong.",
     "out of budget": "The spending limit was reached before a test was written.",
@@ -29,7 +29,7 @@ _ABSTENTION_REASONS: Final[dict[NoFixReason, str]] = {
 
 
 def render_verdict(chosen: SelectionOutcome) -> str:
-    """The verdict, its reason, and the table of all tests on all edits, with those that do not apply."""
+    """The verdict, its reason, and the table of all tests on all edits."""
     choice = chosen.choice
     judged, no = choice.judged, choice.no_fix
     parts = [

@@ -109,7 +109,9 @@ async def test_the_best_of_diffs_and_branches_is_chosen_by_a_given_test_without_
     assert "+    return a + b" in (desk.out / "patch.diff").read_text()
     text = (desk.out / "report.md").read_text()
     assert "**I would choose `right`.**" in text
-    assert "own tests, 1 passes with it, and every test that passes without it still passes." in text
+    assert (
+        "own tests, 1 passes with it, and every test that passes without it still passes." in text
+    )
     assert local_git.git(desk.repo, "status", "--porcelain") == ""
     # The same again from the bundle, without Docker, model or repository.
     assert await desk.replay("--json") == local_run.FIXED
@@ -173,7 +175,7 @@ async def test_wrong_usage_is_one_sentence(desk: Desk, capsys: pytest.CaptureFix
         (("--patch", "none.diff"), "none.diff: No such file or directory."),
         (("--branch", "--output=x"), "has no branch --output=x."),
         ((*patch, "--test", big), "is larger than 256 KiB."),
-        ((*patch, "--confidence", "7"), "--confidence is from 0 to 1."),
+        ((*patch, "--confidence", "7"), "--confidence must be from 0 to 1."),
     ):
         args = [f"{w}={words[n + 1]}" if w == "--branch" else w for n, w in enumerate(words)]
         args = [w for n, w in enumerate(args) if not (n and words[n - 1] == "--branch")]

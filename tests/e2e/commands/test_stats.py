@@ -61,12 +61,17 @@ async def test_what_came_of_it_is_told_with_what_it_cost(crew_up: CrewUp) -> Non
         await crew.settle()
         said = await stats(crew, last)
         assert "the last 90 days.** My records of runs begin on " in said
-        assert "Of 5 runs that were to fix an issue:\n\n- 4 opened a pull request\n- 1 opened" in said
+        assert (
+            "Of 5 runs that were to fix an issue:\n\n- 4 opened a pull request\n- 1 opened" in said
+        )
         assert (
             "Of my 4 pull requests:\n\n- 2 merged, 1 of them reverted since\n"
             "- 1 closed without a merge\n- 1 open"
         ) in said
-        assert "Of the merged ones, 1 held my first choice, 1 held another of my edits (`use`)." in said
+        assert (
+            "Of the merged ones, 1 held my first choice, 1 held another of my edits (`use`)."
+            in said
+        )
         assert "Of the 2 merged ones, 1 had commits by other people." in said
         assert "this cost $0.07 at list prices" in said, "five fixes and a plan, 0.0123 each"
         assert "including 2 other runs (plans, follow-ups): $0.04 for each merged one." in said

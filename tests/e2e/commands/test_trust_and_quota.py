@@ -137,7 +137,9 @@ async def test_strangers_words_are_left_out_and_counted(crew: Crew) -> None:
     await crew.label(issue)
     await crew.settle()
     (pull,) = issue.repo.pulls
-    assert "\n\nNot read: 1 comment by people without permission to start me.\n\n" in (pull.body or "")
+    assert "\n\nNot read: 1 comment by people without permission to start me.\n\n" in (
+        pull.body or ""
+    )
     read = crew.runner.jobs[0].issue.discussion
     assert [said.partition(":")[0] for said in read] == ["bob", "alice"]
     assert "Not read: 1 comment by people without permission to start me." in crew.said(issue)[0]
@@ -188,7 +190,10 @@ async def test_what_nobody_sees_does_not_reach_the_model(crew: Crew) -> None:
 
 @pytest.mark.parametrize(
     ("how", "words"),
-    [("trust", "@alice no longer has permission to start me"), ("disabled", "I have been disabled")],
+    [
+        ("trust", "@alice no longer has permission to start me"),
+        ("disabled", "I have been disabled"),
+    ],
 )
 async def test_a_run_that_may_not_go_on_leaves_nothing_half_made(
     office: Office, how: str, words: str

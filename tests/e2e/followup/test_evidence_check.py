@@ -46,8 +46,18 @@ async def test_the_test_is_run_on_base_and_on_head_as_often_as_the_repository_sa
 @pytest.mark.parametrize(
     ("before", "after", "conclusion", "title"),
     [
-        ([FAILS], [PASSES, FAILS], "neutral", "Flaky: the test does not always give the same result"),
-        ([FAILS, PASSES], [PASSES], "neutral", "Flaky: the test does not always give the same result"),
+        (
+            [FAILS],
+            [PASSES, FAILS],
+            "neutral",
+            "Flaky: the test does not always give the same result",
+        ),
+        (
+            [FAILS, PASSES],
+            [PASSES],
+            "neutral",
+            "Flaky: the test does not always give the same result",
+        ),
         ([PASSES], [PASSES], "failure", "No evidence: the test passes without the change"),
         ([HANGS], [PASSES], "failure", "No evidence: the test passes without the change"),
         ([FAILS], [FAILS], "failure", "The test does not pass with the change"),

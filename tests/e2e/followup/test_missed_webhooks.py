@@ -166,7 +166,9 @@ async def test_an_issue_closed_without_a_webhook_ends_our_pull_request(crew_up: 
             async with unheard(crew):
                 await crew.hub.close_issue(repo.issues[1], "alice")
             await crew.until(lambda: pull.state == "closed")
-        assert crew.said(pull)[0].startswith("#1 is closed, so this pull request is no longer needed")
+        assert crew.said(pull)[0].startswith(
+            "#1 is closed, so this pull request is no longer needed"
+        )
 
 
 async def test_a_pull_request_closed_without_a_webhook_is_let_go(crew_up: CrewUp) -> None:

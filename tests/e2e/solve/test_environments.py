@@ -35,7 +35,7 @@ async def test_a_dockerfile_that_fails_is_told_with_its_line_and_the_logs_end(
     assert await desk.fix() == local_run.FAILED
     said = capsys.readouterr().err
     assert "An instruction of the Dockerfile failed" in said
-    assert "The command was: RUN echo what went wrong && exit 7\n" in said
+    assert "Failed command: RUN echo what went wrong && exit 7\n" in said
     assert "\nwhat went wrong\n" in said
     assert desk.llm.requests == []
 
