@@ -88,7 +88,7 @@ def test_what_is_not_set_is_one_sentence(command: str, env: dict[str, str], sent
 
 def test_the_version_is_told() -> None:
     code, out, _ = capuchin("--version")
-    assert (code, out) == (0, f"capuchin {version('capuchin')}\n")
+    assert (code, out) == (0, f"capuchin {version('capuchin-bot')}\n")
 
 
 @pytest.mark.parametrize("command", [("serve",), ("setup",), ("demo",)])

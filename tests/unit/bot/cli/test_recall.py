@@ -74,7 +74,7 @@ def test_without_any_tree_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixtu
     instances = rows(tmp_path)
     (tmp_path / "none").mkdir()
     assert main(["evaluate", str(instances), "--trees", str(tmp_path / "none")]) == 2
-    assert "None of 4 instances can be measured." in capsys.readouterr().err
+    assert "None of the 4 instances can be measured." in capsys.readouterr().err
     assert main(["evaluate", str(instances), "--trees", str(tmp_path / "nowhere")]) == 2
 
 
