@@ -73,8 +73,8 @@ async def test_docker_restarted_in_the_middle_of_a_run(
             own.kill()
             await until(lambda: waits(bot, run.id))
             (comment,) = issue.comments
-            assert "It waits for the sandbox that runs the tests" in comment.body
-            assert "I keep what I have, try again by myself" in comment.body
+            assert "The run is waiting for the sandbox that runs the tests" in comment.body
+            assert "I have saved my progress, and will retry" in comment.body
             own.start()
             await bot.runs.bring_forward(await bot.run_of(issue), now())
             run = await ended(bot, run)

@@ -84,7 +84,7 @@ async def test_a_worker_that_dies_leaves_one_swap(office: Office, effect: int) -
     assert repo.read_file(pull.head_sha, "shop.py") == "def total(a, b):\n    return b + a\n"
     assert repo.read_file(pull.head_sha, "tests/test_total.py") is not None
     two = [commit.message.split("\n")[0] for commit in repo.git.log(pull.head_sha, without=before)]
-    assert two == ["Make total() add", "Take back the edit, as @alice asked"]
+    assert two == ["Make total() add", "Undo the edit, as @alice asked"]
     assert (len(repo.pulls), len(repo.list_branches())) == (1, 2)
     records = PullRecords(office.runs.redis, office.runs.keys)
     record = await records.get(ref_of(repo), pull.number)
