@@ -1,4 +1,4 @@
-"""What the bot says about a repository's settings file."""
+"""Renders replies and check runs about a repository's settings file."""
 
 from __future__ import annotations
 
@@ -10,30 +10,28 @@ from bot.repo_config.model import CONFIG_PATHS, ConfigProblem
 
 
 def render_config(effective: EffectiveConfig) -> str:
-    """The answer to `/capuchin config`: what files set first, the defaults folded."""
+    """The reply to `/capuchin config`: the keys that files set, then the defaults, folded."""
     every = list_settings(effective)
     explicit = [one for one in every if one.source != DEFAULT_SOURCE]
     usual = [one for one in every if one.source == DEFAULT_SOURCE]
     if not explicit:
-        text = f"No file sets anything here. I look for {_paths_sentence()}, on the default branch."
+        text = f"No file sets a key here. I look for {_paths_sentence()}, on the default branch."
         return f"{text}\n\n{details('The defaults', _render_settings(usual))}\n"
-    parts = [
-        f"This is set here; a key that no file sets has its default.\n\n{_render_settings(explicit)}"
-    ]
+    parts = [f"These keys are set; all others have their defaults.\n\n{_render_settings(explicit)}"]
     if usual:
         parts.append(details("The defaults of the other keys", _render_settings(usual)))
     return "\n\n".join(parts) + "\n"
 
 
 def render_config_lines(effective: EffectiveConfig) -> str:
-    """One line a key: what it is, and which file says so."""
+    """One line per key: its value and its source."""
     every = list_settings(effective)
     key = max(len(one.key) for one in every)
     return "".join(f"{one.key.ljust(key)}  {one.value}  # {one.source}\n" for one in every)
 
 
 def check_title(mistakes: int) -> str:
-    """Of the check run on a pull request that edits the settings file."""
+    """The title of the check run on a pull request that edits the settings file."""
     if not mistakes:
         return "Valid"
     return "1 mistake" if mistakes == 1 else f"{mistakes} mistakes"
@@ -47,7 +45,7 @@ def check_summary(found: Mapping[str, Sequence[ConfigProblem]]) -> str:
         parts.append(f"{code(path)} {'has mistakes:' if lines else 'is valid.'}")
         parts += ["\n".join(lines)] if lines else []
     if any(found.values()):
-        parts.append("While a file with mistakes is on the default branch I begin no work.")
+        parts.append("I start no work while a file with mistakes is on the default branch.")
     return "\n\n".join(parts)
 
 

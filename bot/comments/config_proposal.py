@@ -1,4 +1,4 @@
-"""A settings file for a repository that asks for one: every key, none of them set."""
+"""The settings file that `/capuchin config propose` opens a pull request with: no key is set."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _WIDTH: Final = 98
 
 
 def render_file(public_url: str) -> str:
-    """The file: valid as it is, and with each `#key: value` the default once its `#` is taken off.
+    """The file. It is valid, and stays valid with any `#` before a key removed.
 
-    `public_url` is where `serve` is reached, for the schema; empty: no schema is named.
+    `public_url` is the address of `serve`, which has the schema; empty: the file names no schema.
     """
     root = json_schema()
     address = f"{public_url.rstrip('/')}{SCHEMA_ROUTE}"
     head = [f"# yaml-language-server: $schema={address}"] if public_url else []
     head += [
-        "# Nothing is set here yet: each key below has its default.",
-        "# To change one, take off the # before it.",
+        "# No key is set yet: each has the default shown.",
+        "# To change a key, remove the # before it.",
         "version: 1",
     ]
     mapping = ""
@@ -48,38 +48,40 @@ def _comment_lines(root: dict[str, Any], key: str, *, nested: bool) -> list[str]
 
 
 def pull_title() -> str:
-    """Of the pull request and its commit."""
+    """The title of the pull request and its commit."""
     return "Add a settings file for Capuchin"
 
 
 def pull_body(login: str, marker: str) -> str:
     """The pull request's text."""
     return (
-        f"@{login} asked for a settings file. It names every setting with its default, and sets "
-        "none: merging it changes nothing. Edit it here or later; a check on each pull request "
-        "that edits it tells mistakes at their lines.\n\nI work without this file, too. Close "
-        f"this if you do not want it.\n\n{marker}\n"
+        f"@{login} asked for a settings file. It lists every key with its default and sets none, so "
+        "merging it changes nothing. Edit it here or later; a check run on each pull request that "
+        "edits it reports mistakes at their lines.\n\nI work without this file, too. Close this "
+        f"pull request if you do not want it.\n\n{marker}\n"
     )
 
 
 def proposal_marker(request_id: str) -> str:
-    """What the pull request that a command asked for is found by."""
+    """The HTML comment by which the pull request of a command is found again."""
     return f"<!-- capuchin:settings {request_id} -->"
 
 
 def proposal_opened(number: int) -> str:
-    """To who asked for it."""
-    return f"I have proposed a settings file in #{number}. I change nothing in it from now on."
+    """The reply to the command."""
+    return f"I proposed a settings file in #{number}. I will not change it again."
 
 
 def file_exists(path: str) -> str:
-    """The repository has a settings file."""
-    return f"There is a settings file already: `{path}`. `config` alone tells what is in force."
+    """The reply if the repository has a settings file."""
+    return (
+        f"There is a settings file already: `{path}`. `config` alone shows the effective settings."
+    )
 
 
 def cannot_propose() -> str:
-    """An empty repository, or one whose rules forbid the push."""
+    """The reply for an empty repository, or one whose rules forbid the push."""
     return (
         "I could not propose a settings file: the repository has no commit yet, or its rules do "
-        "not let me push a branch named `capuchin/settings-…`."
+        "not allow me to push a branch named `capuchin/settings-…`."
     )
