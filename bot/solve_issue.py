@@ -85,7 +85,7 @@ class SolveIssue:
                 repo, run, lease, draft=pull is not None and pull.draft
             )
         may = await check_admission(repo, run, lease, self.settings)
-        status = StatusComment(repo, lease, every=self.settings.status_seconds)
+        status = StatusComment(repo, lease, every=self.settings.timings.status_seconds)
         run = replace(run, page_url=run_page_url(self.settings, run.id), queue_position=0)
         run = await self._begin(repo, run, lease, status)
         remote = Remote(

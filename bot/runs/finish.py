@@ -61,7 +61,7 @@ class RunFinisher:
         run = await _with_spending(run, lease)
         with suppress(GitHubError):
             async with self.github.open_repository(run.repo) as repo:
-                status = StatusComment(repo, lease, every=self.settings.status_seconds)
+                status = StatusComment(repo, lease, every=self.settings.timings.status_seconds)
                 await status.write(run, comments.render_waiting(run, reason))
 
     async def report_stop(self, run: Run, lease: Lease) -> Run:
@@ -109,7 +109,7 @@ class RunFinisher:
         """The last word on the issue; see `bot.runs.status_comment.finish_status`."""
         settings = self.settings
         return await finish_status(
-            repo, lease, run, text, label=settings.label, every=settings.status_seconds
+            repo, lease, run, text, label=settings.label, every=settings.timings.status_seconds
         )
 
     async def _report_end(self, run: Run, lease: Lease, render: RenderComment) -> Run:

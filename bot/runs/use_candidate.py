@@ -133,7 +133,7 @@ async def _update_record(ctx: RunContext, number: int, **fields: object) -> None
     """For whoever looks after the pull request: what is pushed is ours, no person's."""
     records = PullRecords(ctx.lease.redis, ctx.lease.keys)
     await ctx.lease.require()
-    seconds = ctx.finisher.settings.tend_seconds
+    seconds = ctx.finisher.settings.timings.follow_up_seconds
     await retry_until_available(
         lambda: records.change(ctx.run.repo, number, fields, due_in=seconds)
     )
