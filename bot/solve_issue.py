@@ -29,7 +29,6 @@ from bot.runs.register_pull import prepare_record, register_pull
 from bot.runs.status_comment import StatusComment, clean_up_issue
 from bot.runs.use_candidate import use_candidate
 from bot.settings import Settings
-from bot.storage.checkpoints import RedisStore
 from bot.storage.keys import ISSUE_KEY
 from bot.storage.lease import Lease
 from bot.storage.progress import ProgressStore
@@ -142,7 +141,7 @@ class SolveIssue:
         Raises:
             Refused: what whoever asked has read is not known, and may be another text.
         """
-        store = RedisStore.for_run(lease)
+        store = lease.checkpoints
         issue = await store.load(ISSUE_KEY, Issue)
         if issue is None:
             asked = await store.load(VERSION_KEY, IssueVersion)
@@ -162,7 +161,7 @@ class SolveIssue:
         lease, run, status = ctx.lease, ctx.lease.run, ctx.status
         job = await ctx.build_job(issue)
         work = self.runner.plan if run.mode is Mode.PLAN else self.runner.solve
-        watched = ProgressStore(RedisStore.for_run(lease), status.update)
+        watched = ProgressStore(lease.checkpoints, status.update)
         async with status.show_updates(run):
             return await work(
                 job,

@@ -22,7 +22,6 @@ from bot.runs.register_pull import register_pull
 from bot.runs.status_comment import StatusComment, remove_run_label
 from bot.runs.status_comment import finish_status as finish_status
 from bot.settings import Settings
-from bot.storage.checkpoints import RedisStore
 from bot.storage.lease import Lease
 from bot.triggers.labels import LabelSet
 from bot.types import Failure, Run, RunStatus, Stop, StopReason, replace
@@ -159,7 +158,7 @@ class RunFinisher:
 
 
 async def _with_spending(run: Run, lease: Lease) -> Run:
-    spent = await RedisStore.for_run(lease).load(LEDGER_KEY, Ledger)
+    spent = await lease.checkpoints.load(LEDGER_KEY, Ledger)
     return replace(run, dollars=spent.dollars if spent else run.dollars)
 
 
