@@ -7,7 +7,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, Protocol
 
-from pydantic import BaseModel, ConfigDict
+from sandbox.frozen import Frozen
 
 
 class SandboxError(Exception):
@@ -51,10 +51,8 @@ class Ending(StrEnum):
     """By a signal that was not ours."""
 
 
-class Execution(BaseModel):
+class Execution(Frozen):
     """What one run of one program printed, and how it ended."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     exit_code: int | None
     """None unless the program ended by itself (`ending` is EXIT)."""

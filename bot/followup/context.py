@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import dataclasses
+from dataclasses import dataclass
 from typing import Any
 
 from bot.git.mirrors import Checkout, Mirrors
@@ -18,7 +19,7 @@ from bot.storage.checkpoints import RedisStore
 from bot.storage.client import retry_until_available
 from bot.storage.lease import Lease
 from bot.storage.pulls import PullRecord, PullRecords
-from bot.types import Run
+from bot.types import Run, replace
 from pipeline.codebase.commit import Codebase
 from pipeline.types import Issue
 
@@ -67,7 +68,7 @@ class PullContext:
         kept = await retry_until_available(
             lambda: records.change(old.repo, old.pull, fields, due_in=seconds)
         )
-        return replace(self, record=kept or old.model_copy(update=fields))
+        return dataclasses.replace(self, record=kept or replace(old, **fields))
 
     async def drop_record(self) -> None:
         """No more to be looked after."""

@@ -14,7 +14,7 @@ from bot.queue.nudges import Nudges
 from bot.settings import Settings
 from bot.storage.client import UNREACHABLE, Outage
 from bot.storage.runs import Runs
-from bot.types import now
+from bot.types import now, replace
 
 MAX_CONCURRENT: Final = 4
 """Commands of one worker that are carried out side by side."""
@@ -118,5 +118,5 @@ class RequestConsumer:
             raise
         except Exception:  # the outermost edge of a command
             logger.exception("Command %s: a bug", item.request.id)
-            tried = item.model_copy(update={"tries": item.tries + 1})
+            tried = replace(item, tries=item.tries + 1)
             return None if tried.tries >= MAX_TRIES else RetryLater(tried, BUG_RETRY_SECONDS)

@@ -11,7 +11,7 @@ from bot.storage.client import retry_until_available
 from bot.storage.lease import Lease
 from bot.storage.pulls import PullRecord, PullRecords
 from bot.storage.runs import Runs
-from bot.types import Mode
+from bot.types import Mode, replace
 
 CHECK_BACK_SECONDS: Final = 3600.0
 """The first run is created at once; this is for when it is lost."""
@@ -61,7 +61,7 @@ async def register_pull(lease: Lease, pull: PullRequestFacts) -> None:
             "head": run.head_commit,
             "ready_when_green": prepared.ready_when_green and pull.draft,
         }
-        record = prepared.model_copy(update=opened)
+        record = replace(prepared, **opened)
         await retry_until_available(lambda: records.put(record, due_in=CHECK_BACK_SECONDS))
     runs = Runs(lease.redis, lease.keys.prefix)
     await retry_until_available(

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from pydantic import BaseModel, Field
 
-from bot.types import Frozen, now
+from bot.types import Frozen, now, replace
 from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
 from pipeline.store import Store
 
@@ -74,5 +74,5 @@ class ProgressStore:
                 self._change(**{name: len(self._seen[name])})
 
     def _change(self, **fields: object) -> None:
-        self._progress = self._progress.model_copy(update={**fields, "at": now()})
+        self._progress = replace(self._progress, **fields, at=now())
         self._on_change(self._progress)

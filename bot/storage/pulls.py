@@ -12,7 +12,7 @@ from redis.exceptions import WatchError
 from bot.git.commit_style import CommitStyle
 from bot.storage.keys import Keys
 from bot.triggers.requests import PullUpdate
-from bot.types import Frozen, RepoRef
+from bot.types import Frozen, RepoRef, replace
 from pipeline.types import Issue
 
 
@@ -123,7 +123,7 @@ class PullRecords:
                 record = None if found is None else _parse_record(found)
                 if record is None:
                     return None
-                changed = record.model_copy(update=dict(fields))
+                changed = replace(record, **fields)
                 pipe.multi()
                 pipe.hset(key, str(pull), changed.model_dump_json())
                 try:

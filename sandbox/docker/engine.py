@@ -8,11 +8,11 @@ threads: as many executions at once as `parallel` says, wherever they are asked 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import threading
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -43,6 +43,7 @@ from sandbox.execution.probe import ConfiguredMode, ExecutionMode
 from sandbox.execution.session import SandboxSession
 from sandbox.execution.warm_pool import WarmExecution, WarmPool
 from sandbox.execution.warm_worker import WarmContainer
+from sandbox.frozen import replace
 from sandbox.layout import LABEL_OWNER, LABEL_RUN
 from sandbox.limits import Limits
 from sandbox.tree import Tree
@@ -173,7 +174,7 @@ class DockerEngine:
             tree,
             recipe,
             base=base,
-            options=replace(self._options, cpus=self._cpus, scope=scope),
+            options=dataclasses.replace(self._options, cpus=self._cpus, scope=scope),
             runtime=self._runtime,
             labels=self._labels(run_id),
             on_progress=report_progress,
@@ -199,7 +200,7 @@ class DockerEngine:
             if own[0] is None:
                 return await self._execute(warm_pool, job, limits)
             # A process 1 that a repository brought itself gets no more freedom than its tests.
-            given = replace(job, environment=own[0])
+            given = dataclasses.replace(job, environment=own[0])
             return await self._execute(warm_pool, given, limits, cold=True)
 
         sandbox = SandboxSession(image, limits=self.limits, execute=execute)
@@ -288,7 +289,7 @@ class DockerEngine:
                 self._executions, WarmExecution(warm_pool, job, limits=limits)
             )
         client = await self._run_chore(self._client)
-        limits = limits.model_copy(update={"cpus": min(limits.cpus, self._cpus)})
+        limits = replace(limits, cpus=min(limits.cpus, self._cpus))
         attempt = ColdExecution(
             client,
             warm_pool.image,
@@ -304,7 +305,7 @@ class DockerEngine:
 
         def open_container() -> WarmContainer:
             client = self._client()
-            limits = self.limits.model_copy(update={"cpus": min(self.limits.cpus, self._cpus)})
+            limits = replace(self.limits, cpus=min(self.limits.cpus, self._cpus))
             return open_warm_container(
                 client, image, limits=limits, runtime=self._runtime, labels=labels
             )
@@ -328,7 +329,7 @@ class DockerEngine:
                     # The daemon refuses a container that asks for more processors than there are.
                     info: dict[str, Any] = client.info()
                 self._cpus = float(info["NCPU"])
-                self._runtime = replace(
+                self._runtime = dataclasses.replace(
                     self._runtime, name=choose_runtime(self._requested_runtime, info["Runtimes"])
                 )
                 self._connected = client

@@ -13,6 +13,7 @@ from pipeline.options import Options
 from pipeline.solve import Models, Solver
 from pipeline.store import DirStore
 from pipeline.types import Context, NoFix, Selection
+from sandbox.frozen import replace
 from tests.support.data.solver_shop import APPROVE, FILES, GOOD_EDIT, ISSUE, Shop, open_shop, simple
 from tests.support.fakes import ScriptedModel
 from tests.support.recorded_embeddings import served
@@ -22,7 +23,7 @@ from tests.support.tokenizer import CountingServer
 def written(text: str) -> Options:
     config = parse_config(text)
     assert isinstance(config, RepoConfig), config
-    return config.options().model_copy(update={"samples": 1, "rankings": 1, "attempts": 4})
+    return replace(config.options(), samples=1, rankings=1, attempts=4)
 
 
 async def run(

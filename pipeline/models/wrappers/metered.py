@@ -15,7 +15,7 @@ from pipeline.models.base import Model, ModelError, ModelProfile, Reply, usage_o
 from pipeline.models.destinations import UNKNOWN_HOST
 from pipeline.models.wrappers.base import ModelRequest, ModelWrapper
 from pipeline.store import Store
-from pipeline.types import Account, Usage
+from pipeline.types import Account, Usage, replace
 
 BYTES_PER_TOKEN = 2
 """Fewer than any tokenizer needs for a long text, so that a prompt is never dearer than guessed."""
@@ -58,7 +58,7 @@ class Ledger(BaseModel):
         return Ledger(accounts=tuple(lines.values()), sent_to=self.sent_to)
 
     def with_destinations(self, hosts: Iterable[str]) -> Ledger:
-        return self.model_copy(update={"sent_to": tuple(dict.fromkeys((*self.sent_to, *hosts)))})
+        return replace(self, sent_to=tuple(dict.fromkeys((*self.sent_to, *hosts))))
 
 
 class Meter:

@@ -33,6 +33,7 @@ from pipeline.types import NoFix, TestScript
 from pipeline.workflows.plan import CostEstimate, Plan
 from pipeline.workflows.verify import Verification
 from sandbox.base import Ending, Execution
+from sandbox.frozen import replace
 from tests.support import phone_readability
 from tests.support.data.publishing import BREAKS, FAILS, PASSES, a_run, a_selection
 from tests.support.snapshots import assert_snapshot
@@ -221,9 +222,9 @@ CHECKS: Bodies = {
     "running": f"{followup.checking_title()}\n\n"
     f"{followup.checking_summary('tests/test_total.py', 3)}",
     "shown": check(FOUND),
-    "flaky": check(FOUND.model_copy(update={"after": (PASSES, BREAKS)})),
-    "passes without": check(FOUND.model_copy(update={"before": (PASSES, PASSES)})),
-    "fails with": check(FOUND.model_copy(update={"after": (FAILS, FAILS)})),
+    "flaky": check(replace(FOUND, after=(PASSES, BREAKS))),
+    "passes without": check(replace(FOUND, before=(PASSES, PASSES))),
+    "fails with": check(replace(FOUND, after=(FAILS, FAILS))),
     "clash": f"{followup.conflict_title()}\n\n{followup.conflict_summary('main')}",
     "not run": f"{followup.incomplete_title()}\n\n{followup.incomplete_summary()}",
     "settings: valid": f"{config.check_title(0)}\n\n"
