@@ -55,5 +55,5 @@ walls: prepare ## take down each wall of the sandbox in turn; some attack must n
 safety-gvisor: prepare ## the attacks on the sandbox again, under gVisor (needs runsc and root)
 	@$(BIN)/pytest tests/safety --gvisor $(ARGS)
 
-bench: prepare ## measure against named baselines (ONLY=name); writes build/bench.json
+bench: prepare ## measure against named baselines (ONLY=name,name); writes build/bench.json
 	@$(BIN)/python -m tests.benchmarks $(if $(ONLY),--only $(ONLY))
