@@ -151,7 +151,7 @@ class SolveIssue:
             comment_filter = CommentFilter(repo, may.issue, may.config, run.asked_at)
             kept_comments, skipped = await comment_filter.apply(every)
             facts, edited = restore_requested_version(may.issue, asked)
-            skipped = skipped.model_copy(update={"edited": edited})
+            skipped = replace(skipped, edited=edited)
             await lease.save(replace(run, omissions=replies.omissions_note(skipped)))
             issue = build_issue(may.facts.full_name, facts, kept_comments, repo.identity.login)
             await store.save(ISSUE_KEY, issue)

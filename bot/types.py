@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from sandbox.frozen import Frozen as Frozen
+from sandbox.frozen import replace as replace
 
 QuotaSubject = Literal["person", "repository", "installation"]
 
 
 CHECK_NAME: Final = "Capuchin's settings"
 """Of the check run on a pull request that edits the file."""
-
-
-class Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 def now() -> datetime:
@@ -255,11 +254,6 @@ class QueuePosition(Frozen):
     """In the queue, from 1."""
     expected_seconds: float | None = None
     """Until a worker is expected to begin it, by how long the latest runs took; None: unknown."""
-
-
-def replace(run: Run, **fields: Any) -> Run:
-    """`run` with some fields replaced."""
-    return run.model_copy(update=fields)
 
 
 class QuotaLimit(NamedTuple):

@@ -11,6 +11,7 @@ read a reply, what to run, how to report the run. The loop owns attempts, limits
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from enum import StrEnum
 from typing import Generic, TypeVar
@@ -22,7 +23,7 @@ from pipeline.errors import BudgetSpent, Ceiling
 from pipeline.models.base import ContextTooLong, Message, Model, ModelRefused, ModelRequest
 from pipeline.replies import Malformed
 from pipeline.store import Store
-from pipeline.types import Usage
+from pipeline.types import Usage, replace
 
 
 class Phase(StrEnum):
@@ -112,7 +113,7 @@ class Machine(ABC, Generic[S]):
 
         Works on a copy, so that a step that fails leaves nothing half done.
         """
-        state = before.model_copy(deep=True)
+        state = copy.deepcopy(before)
         if state.phase is Phase.EXECUTING:
             report = await self.execute(state)
             state.pending = report or ""
@@ -172,12 +173,11 @@ async def drive_on_budget(machine: Machine[S], kind: type[S], store: Store, key:
         return await drive(machine, kind, store, key)
     except BudgetSpent as spent:
         state = await store.load(key, kind) or machine.start()
-        return state.model_copy(
-            update={
-                "phase": Phase.OUT_OF_BUDGET,
-                "ceiling": reasons.budget_sentence(spent),
-                "reached": spent.of,
-            }
+        return replace(
+            state,
+            phase=Phase.OUT_OF_BUDGET,
+            ceiling=reasons.budget_sentence(spent),
+            reached=spent.of,
         )
 
 

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from sandbox.base import Execution
-
-
-class Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+from sandbox.frozen import Frozen as Frozen
+from sandbox.frozen import replace as replace
 
 
 class Issue(Frozen):
@@ -312,10 +308,8 @@ class NoFix(Frozen):
     """Files that the edits changed, those that most edits changed first. Untrusted."""
 
 
-class Usage(BaseModel):
+class Usage(Frozen):
     """Tokens of one or more calls. `input` excludes what the cache served or stored."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     input: int = 0
     output: int = 0

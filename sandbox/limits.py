@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from sandbox.frozen import Frozen
 
 INODES: Final = 200_000
 OPEN_FILES: Final = 4096
 
 
-class Limits(BaseModel):
+class Limits(Frozen):
     """The walls around one execution. Every number is enforced from outside the process."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     seconds: float = Field(default=100, gt=0)
     """Wall clock, then the whole process tree is killed (CodeMonkeys, Table 4)."""

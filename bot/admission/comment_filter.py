@@ -14,7 +14,7 @@ from bot.admission.trust import is_trusted
 from bot.github.models import CommentFacts, IssueFacts
 from bot.github.repository import Repository
 from bot.repo_config.model import RepoConfig
-from bot.types import IssueVersion, SkippedComments
+from bot.types import IssueVersion, SkippedComments, replace
 
 
 class CommentFilter:
@@ -43,7 +43,7 @@ class CommentFilter:
             elif comment.author.casefold() == self._reporter:
                 kept.append(comment)
             elif self._config.untrusted_comments == "mark":
-                kept.append(comment.model_copy(update={"author": _mark_untrusted(comment.author)}))
+                kept.append(replace(comment, author=_mark_untrusted(comment.author)))
             else:
                 strangers += 1
         return kept, SkippedComments(untrusted=strangers, late=late)
@@ -73,7 +73,7 @@ def restore_requested_version(
     """
     if asked is None or (asked.title, asked.body) == (issue.title, issue.body or ""):
         return issue, False
-    return issue.model_copy(update={"title": asked.title, "body": asked.body}), True
+    return replace(issue, title=asked.title, body=asked.body), True
 
 
 async def is_edited_since(repo: Repository, issue: IssueFacts, asked_at: datetime | None) -> bool:

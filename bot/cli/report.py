@@ -14,6 +14,7 @@ from bot.comments.context import ContextReport, build_context_report, render_con
 from bot.comments.status import no_fix_reason
 from bot.markdown import block, code, prose
 from bot.runner.types import Outcome, SelectionOutcome
+from bot.types import replace
 from pipeline.types import (
     Account,
     Candidate,
@@ -148,16 +149,15 @@ def build_report(
     )
     if isinstance(result, NoFix):
         spent = result.reason == "out of budget"
-        return common.model_copy(
-            update={
-                "outcome": "out of budget" if spent else "no fix",
-                "reason": result.reason,
-                "learnt": result.details,
-                "suspects": result.suspects,
-                "script": result.script,
-            }
+        return replace(
+            common,
+            outcome="out of budget" if spent else "no fix",
+            reason=result.reason,
+            learnt=result.details,
+            suspects=result.suspects,
+            script=result.script,
         )
-    return common.model_copy(update=_selection_fields(result))
+    return replace(common, **_selection_fields(result))
 
 
 def build_selection_report(chosen: SelectionOutcome, base_commit: str) -> Report:
@@ -183,7 +183,7 @@ def build_selection_report(chosen: SelectionOutcome, base_commit: str) -> Report
             "why": verdict.why,
             "suite": _summarise_suite(verdict.suite) if verdict.suite else None,
         }
-    return ended.model_copy(update=known)
+    return replace(ended, **known)
 
 
 def _selection_fields(chosen: Selection) -> dict[str, object]:
@@ -221,7 +221,7 @@ def _build_table(
         row = _build_row(candidate.name, runs, chosen=candidate == chosen)
         if stands:
             columns = {"support": stands.support, "broken": stands.broken, "reward": stands.reward}
-            row = row.model_copy(update={**columns, "score": stands.score})
+            row = replace(row, **columns, score=stands.score)
         rows.append(row)
     return tuple(rows)
 

@@ -11,7 +11,7 @@ from bot.queue.consumer import RetryLater
 from bot.queue.nudges import Nudges
 from bot.storage.runs import Runs, StartOutcome
 from bot.triggers.requests import CommandRequest, Delay, PullUpdate, RunRequest
-from bot.types import CommentLocation, Mode, Stop, StopReason
+from bot.types import CommentLocation, Mode, Stop, StopReason, replace
 
 RETRY_SECONDS = 0.5
 """How often a command that waits for a run looks whether it is over."""
@@ -36,7 +36,7 @@ async def wait_for_run(ctx: CommandContext, outcome: StartOutcome) -> RetryLater
         return None  # the run says the rest
     if not ctx.item.is_waiting:
         await ctx.reply(replies.command_waits(ctx.settings.app_name))
-    return RetryLater(ctx.item.model_copy(update={"is_waiting": True}), RETRY_SECONDS)
+    return RetryLater(replace(ctx.item, is_waiting=True), RETRY_SECONDS)
 
 
 async def fix(ctx: CommandContext) -> RetryLater | None:

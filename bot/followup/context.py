@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import dataclasses
+from dataclasses import dataclass
 from typing import Any
 
 from bot.git.mirrors import Checkout, Mirrors
@@ -17,7 +18,7 @@ from bot.settings import Settings
 from bot.storage.checkpoints import RedisStore
 from bot.storage.lease import Lease
 from bot.storage.pulls import PullRecord
-from bot.types import Run
+from bot.types import Run, replace
 from pipeline.codebase.commit import Codebase
 from pipeline.types import Issue
 
@@ -63,7 +64,7 @@ class PullContext:
         await self.lease.require()
         old, seconds = self.record, self.settings.timings.follow_up_seconds
         kept = await self.lease.storage.pulls.change(old.repo, old.pull, fields, due_in=seconds)
-        return replace(self, record=kept or old.model_copy(update=fields))
+        return dataclasses.replace(self, record=kept or replace(old, **fields))
 
     async def drop_record(self) -> None:
         """No more to be looked after."""

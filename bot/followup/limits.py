@@ -32,7 +32,7 @@ async def apply_quota(ctx: PullContext, batch: FeedbackBatch) -> FeedbackBatch:
                 request_id=ctx.lease.run.id,
             )
     kept = tuple(remark for remark in batch.remarks if remark.by not in over)
-    return batch.model_copy(update={"remarks": kept})
+    return replace(batch, remarks=kept)
 
 
 async def claim_rebase(ctx: PullContext) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 
 from bot.comments import followup
 from bot.comments.pull_request import reproduction_title
@@ -17,7 +17,7 @@ from bot.git.mirrors import Checkout
 from bot.markdown import line
 from bot.settings import github_host
 from bot.storage.pulls import MAX_ANSWERED
-from bot.types import Frozen, Run
+from bot.types import Frozen, Run, replace
 from pipeline.codebase.commit import Codebase
 from pipeline.edits.patches import create_patch
 from pipeline.workflows.revise import Revision, RevisionTask
@@ -64,7 +64,7 @@ async def address_reviews(ctx: PullContext) -> PullContext:
         ctx = await _push(ctx, head, sha, expected=batch.head)
     await answer_reviews(ctx, batch, revised, sha)
     ctx = await mark_answered(ctx, batch)
-    await ctx.store.save(BATCH_KEY, batch.model_copy(update={"done": True}))
+    await ctx.store.save(BATCH_KEY, replace(batch, done=True))
     return ctx
 
 
@@ -101,7 +101,7 @@ async def rebase_on_conflict(ctx: PullContext, tip: Checkout) -> PullContext:
     ctx = await _rewrite_on_base(ctx, clash, tip.branch)
     if is_paused(ctx):
         return ctx
-    await ctx.store.save(CONFLICT_KEY, clash.model_copy(update={"done": True}))
+    await ctx.store.save(CONFLICT_KEY, replace(clash, done=True))
     return ctx
 
 
@@ -226,7 +226,7 @@ async def _push(ctx: PullContext, at: Checkout, sha: str, *, expected: str) -> P
             if there is not None and ctx.record.is_ours(there):  # another edit, by `use`
                 raise Superseded from None
             return await hand_over(ctx)
-    ctx = replace(ctx, pull=ctx.pull.model_copy(update={"head_sha": sha}))
+    ctx = dataclasses.replace(ctx, pull=replace(ctx.pull, head_sha=sha))
     return await ctx.update_record(head=sha, pending_head="")
 
 

@@ -19,6 +19,7 @@ from bot.github.models import (
 )
 from bot.github.reactions import Reaction, Reactions
 from bot.github.repository_api import RepositoryApi
+from bot.types import replace
 
 LAST_EDIT_QUERY = (
     "query($id: ID!) { node(id: $id) { ... on Issue { lastEditedAt "
@@ -143,7 +144,7 @@ class Issues:
         found, latest, etag = await list_changed(
             self._api, IssueFacts, cursor.since, cursor.etag, "issues", state="all"
         )
-        return found, cursor.model_copy(update={"since": latest, "etag": etag})
+        return found, replace(cursor, since=latest, etag=etag)
 
     async def list_changed_comments(
         self, cursor: Cursor, since: datetime
@@ -154,7 +155,7 @@ class Issues:
             self._api, CommentFacts, since, etag, "issues", "comments"
         )
         later = {"comments_since": latest, "comments_etag": etag}
-        return found, cursor.model_copy(update=later)
+        return found, replace(cursor, **later)
 
     async def find_labeler(self, number: int, label: str) -> tuple[str, datetime] | None:
         """Login of who last put the label on the issue, and when; None when that was a bot."""

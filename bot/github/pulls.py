@@ -19,6 +19,7 @@ from bot.github.models import (
 )
 from bot.github.reactions import Reactions
 from bot.github.repository_api import RepositoryApi
+from bot.types import replace
 
 COMMENT_PAGES: Final = 5
 """At most 500 comments or reviews of a pull request are read."""
@@ -146,7 +147,7 @@ class Pulls:
         found, latest, etag = await list_changed(
             self._api, CommentFacts, since, etag, "pulls", "comments"
         )
-        return found, cursor.model_copy(update={"lines_since": latest, "lines_etag": etag})
+        return found, replace(cursor, lines_since=latest, lines_etag=etag)
 
     async def reply_once(
         self, number: int, thread: int, marker: str, body: str, is_own: Callable[[str], bool]

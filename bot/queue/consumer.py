@@ -15,7 +15,7 @@ from bot.storage.client import UNREACHABLE, Outage
 from bot.storage.requests import QueuedRequest
 from bot.storage.runs import Runs
 from bot.storage.storage import Storage
-from bot.types import now
+from bot.types import now, replace
 
 MAX_CONCURRENT: Final = 4
 """Commands of one worker that are carried out side by side."""
@@ -122,5 +122,5 @@ class RequestConsumer:
             raise
         except Exception:  # the outermost edge of a command
             logger.exception("Command %s: a bug", item.request.id)
-            tried = item.model_copy(update={"tries": item.tries + 1})
+            tried = replace(item, tries=item.tries + 1)
             return None if tried.tries >= MAX_TRIES else RetryLater(tried, BUG_RETRY_SECONDS)

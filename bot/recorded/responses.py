@@ -8,6 +8,7 @@ from bot.recorded.cache import CHARACTERS_PER_TOKEN, count_tokens
 from bot.recorded.recording import RecordedAnswer
 from bot.recorded.requests import ReceivedRequest
 from pipeline.types import Usage
+from sandbox.frozen import replace
 
 NAME_PREFIX = "recorded"
 """Begins the name of every model that answers from here."""
@@ -74,7 +75,7 @@ def build_response(
     if received.max_tokens is not None and count_tokens(text) > received.max_tokens:
         text, stop = text[: received.max_tokens * CHARACTERS_PER_TOKEN], "length"
     thinking = answer.thinking if received.thinks else ""
-    usage = prompt.model_copy(update={"output": count_tokens(text) + count_tokens(thinking)})
+    usage = replace(prompt, output=count_tokens(text) + count_tokens(thinking))
     name = answering_name(received.model)
     identity = f"recorded_{number}"
     prompted = received.prompt_logprobs and answer.prompt_logprob is not None

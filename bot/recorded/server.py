@@ -36,6 +36,7 @@ from bot.recorded.responses import (
 )
 from pipeline.models.batches.service import call_of
 from pipeline.models.providers.http import CALL_HEADER
+from sandbox.frozen import replace
 
 MODELS = ("recorded-claude-sonnet-4-6",)
 """What `GET /v1/models` lists; every other name is answered too."""
@@ -264,7 +265,7 @@ class RecordedServer:
         self._use_counts[chosen] += 1
         fails = answer.status is not None or answer.cut is not None
         if not fails or (answer.times is not None and self._fault_counts[chosen] >= answer.times):
-            return answer.model_copy(update={"status": None, "cut": None, "late": False})
+            return replace(answer, status=None, cut=None, late=False)
         self._fault_counts[chosen] += 1
         return answer
 

@@ -8,7 +8,7 @@ from bot.github.models import PullRequestFacts
 from bot.publish.publish import Publication
 from bot.storage.lease import Lease
 from bot.storage.pulls import PullRecord
-from bot.types import Mode
+from bot.types import Mode, replace
 
 CHECK_BACK_SECONDS: Final = 3600.0
 """The first run is created at once; this is for when it is lost."""
@@ -57,7 +57,7 @@ async def register_pull(lease: Lease, pull: PullRequestFacts) -> None:
             "head": run.head_commit,
             "ready_when_green": prepared.ready_when_green and pull.draft,
         }
-        record = prepared.model_copy(update=opened)
+        record = replace(prepared, **opened)
         await lease.storage.pulls.put(record, due_in=CHECK_BACK_SECONDS)
     await lease.storage.runs.create(
         run.repo,

@@ -13,7 +13,7 @@ from redis.asyncio import Redis
 
 from bot.storage.client import UNREACHABLE, plain_client
 from bot.storage.keys import RECORD_SECONDS, Keys
-from bot.types import Frozen, now
+from bot.types import Frozen, now, replace
 from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
 from pipeline.store import Store
 
@@ -100,5 +100,5 @@ class ProgressStore:
                 self._change(**{name: len(self._seen[name])})
 
     def _change(self, **fields: object) -> None:
-        self._progress = self._progress.model_copy(update={**fields, "at": now()})
+        self._progress = replace(self._progress, **fields, at=now())
         self._on_change(self._progress)

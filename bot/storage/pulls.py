@@ -12,7 +12,7 @@ from bot.git.commit_style import CommitStyle
 from bot.storage.client import run_script
 from bot.storage.keys import Keys
 from bot.triggers.requests import PullUpdate
-from bot.types import Frozen, RepoRef
+from bot.types import Frozen, RepoRef, replace
 from pipeline.types import Issue
 
 
@@ -126,7 +126,7 @@ class PullRecords:
             record = None if found is None else _parse_record(found)
             if found is None or record is None:
                 return None
-            changed = record.model_copy(update=dict(fields))
+            changed = replace(record, **fields)
             args = [str(pull), found, changed.model_dump_json()]
             if await run_script(self._redis, REPLACE, [key], args):
                 break

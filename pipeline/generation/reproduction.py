@@ -15,7 +15,7 @@ from pipeline.machine import Machine, Phase, ReplyKind, State
 from pipeline.models.base import Model
 from pipeline.options import Options
 from pipeline.replies import Malformed, tags
-from pipeline.types import Frozen, Issue, Patch, Reproduction, SourceFile, TestScript
+from pipeline.types import Frozen, Issue, Patch, Reproduction, SourceFile, TestScript, replace
 from prompts import render
 from sandbox.base import Execution, Sandbox
 from sandbox.program import Program
@@ -150,7 +150,7 @@ class ReproductionMachine(Machine[ReproductionState]):
         text = state.drafts[-1].text
         data = text.encode("utf-8", "replace")
         diff = (await create_patch(self._codebase, {self._path: data})).diff
-        conventions = self._conventions.model_copy(update={"runner": state.runner})
+        conventions = replace(self._conventions, runner=state.runner)
         command = conventions.command_for(self._path)
         before, after = await gather_all(
             self._sandbox.run(Program(command, diffs=diffs, seconds=self._seconds))
@@ -209,7 +209,7 @@ def choose_test_path(
     added = re.findall(r"^\+\+\+ b/(.*?)\t?$", patch.diff, re.MULTILINE)
     taken = [*codebase.files, *added]
     for folder in dict.fromkeys((conventions.folder, *_USUAL_FOLDERS)):
-        there = conventions.model_copy(update={"folder": folder})
+        there = replace(conventions, folder=folder)
         path = there.fresh_path(issue.title, taken)
         if refusal(path, codebase.files, options.never_touch) is None:
             return path

@@ -14,6 +14,7 @@ from docker.errors import DockerException
 from sandbox.base import Ending
 from sandbox.docker.engine import DockerEngine, SandboxSession
 from sandbox.execution.probe import ConfiguredMode
+from sandbox.frozen import replace
 from sandbox.program import python_script
 from tests.support.docker import wait_until_started
 from tests.support.own_docker_daemon import OwnDaemon
@@ -156,7 +157,7 @@ async def test_it_gets_no_more_than_its_share_of_the_processors(
     gvisor: OwnDaemon | None,
 ) -> None:
     """However many processes want them; as the kernel of the host counts it."""
-    monkeypatch.setattr(engine, "limits", engine.limits.model_copy(update={"cpus": 0.5}))
+    monkeypatch.setattr(engine, "limits", replace(engine.limits, cpus=0.5))
     spin = """
 import os, time
 for _ in range(3): os.fork()

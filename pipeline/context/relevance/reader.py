@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final, Literal
 
 from pipeline.context.files.chunks import Piece, split_file
@@ -19,7 +19,7 @@ from pipeline.models.base import (
     ModelUnavailable,
     ReplyFormat,
 )
-from pipeline.types import Frozen, Issue, SourceFile
+from pipeline.types import Frozen, Issue, SourceFile, replace
 from prompts import render
 
 PROMPT: Final = 4
@@ -155,7 +155,7 @@ class RelevanceReader:
             )
         whole = SourceFile(path=piece.path, text=piece.text, tokens=piece.tokens)
         smaller = [
-            replace(
+            dataclasses.replace(
                 part,
                 first=piece.first + part.first - 1,
                 last=piece.first + part.last - 1,
@@ -219,12 +219,11 @@ def clip_issue(issue: Issue, tokens: int) -> Issue:
     if sum(map(len, (issue.title, issue.body, *issue.discussion))) <= letters:
         return issue
     said = "\n\n".join(issue.discussion)
-    return issue.model_copy(
-        update={
-            "title": _shorten(issue.title, 300),
-            "body": _shorten(issue.body, letters // 2),
-            "discussion": (_shorten(said, letters // 4),) if said else (),
-        }
+    return replace(
+        issue,
+        title=_shorten(issue.title, 300),
+        body=_shorten(issue.body, letters // 2),
+        discussion=(_shorten(said, letters // 4),) if said else (),
     )
 
 

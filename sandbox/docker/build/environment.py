@@ -36,6 +36,7 @@ from sandbox.errors import EnvironmentFailed, SandboxUnavailable
 from sandbox.execution.cancellation import Stopped
 from sandbox.execution.job import Job
 from sandbox.execution.stream import DeadlinePassed
+from sandbox.frozen import replace
 from sandbox.layout import CHECKOUT, LABEL_KIND, LABEL_OWNER, TREE, UID
 from sandbox.limits import Limits
 from sandbox.output import Output
@@ -104,8 +105,9 @@ class EnvironmentBuild:
         self._labels = labels
         self._on_progress = on_progress
         self._stop = threading.Event()
-        self._limits = BUILD_LIMITS.model_copy(
-            update={"cpus": min(BUILD_LIMITS.cpus, options.cpus)}
+        self._limits = replace(
+            BUILD_LIMITS,
+            cpus=min(BUILD_LIMITS.cpus, options.cpus),
         )
         known = repr((LAYOUT, base, recipe.digest, options.key()))
         self._checked = (

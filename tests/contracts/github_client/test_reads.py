@@ -16,6 +16,7 @@ from bot.storage.cursors import Cursors
 from bot.storage.keys import Keys
 from bot.triggers.decide import BotNames
 from bot.types import IssueSnapshot, LabeledIssue, Mode, RepoRef
+from sandbox.frozen import replace
 from tests.support.hub import ref_of
 
 
@@ -48,7 +49,7 @@ async def test_a_repository_outside_the_installation_is_not_found(
     app: GitHubApp, hub: LocalHub, shop: Repo
 ) -> None:
     hub.add_repo("acme/secret", installed=False)
-    ref = ref_of(shop).model_copy(update={"name": "secret"})
+    ref = replace(ref_of(shop), name="secret")
     with pytest.raises(NotFound):
         async with app.open_repository(ref):
             pass

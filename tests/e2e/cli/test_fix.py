@@ -22,6 +22,7 @@ from bot.runner.sandbox import build_engine
 from bot.settings import Settings
 from pipeline.bundle.read import read_bundle
 from pipeline.bundle.replay import replay
+from sandbox.frozen import replace
 from tests.e2e import shop
 from tests.e2e.harness import host_certificates
 from tests.support.data import local_git
@@ -105,11 +106,11 @@ async def test_a_fix_leaves_its_patch_test_report_and_bundle(
 async def test_where_code_was_sent_is_named_unless_it_is_certain_to_be_ones_own(desk: Desk) -> None:
     desk.commit(shop.FILES)
     url = desk.settings.anthropic_base_url.replace("127.0.0.1", "127.1")  # leads there, by a name
-    named = desk.settings.model_copy(update={"anthropic_base_url": url})
+    named = replace(desk.settings, anthropic_base_url=url)
     assert await desk.fix(settings=named) == local_run.FIXED
     assert json.loads((desk.out / "report.json").read_text())["code_sent_to"] == ["127.1"]
     assert "\n\nCode was sent to `127.1`.\n" in (desk.out / "report.md").read_text()
-    declared = named.model_copy(update={"own_hosts": "vllm, 127.1"})
+    declared = replace(named, own_hosts="vllm, 127.1")
     assert await desk.fix(settings=declared) == local_run.FIXED
     assert json.loads((desk.out / "report.json").read_text())["code_sent_to"] == []
 
@@ -307,7 +308,7 @@ async def test_a_mistake_in_the_settings_is_told_before_anything_is_installed(
     desk: Desk, given: dict[str, object], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     desk.commit(shop.FILES)
-    assert await desk.fix(settings=desk.settings.model_copy(update=given)) == local_run.USAGE
+    assert await desk.fix(settings=replace(desk.settings, **given)) == local_run.USAGE
     told = capsys.readouterr().err
     assert (told.startswith(said), "Preparing" in told) == (True, False)
     assert not desk.out.exists()
@@ -361,7 +362,7 @@ async def test_a_package_index_with_a_password_is_told(
 ) -> None:
     desk.commit({"index.js": "x"})
     index = {"build_index_url": "https://me:secret@example.com/simple"}
-    code = await desk.fix(settings=desk.settings.model_copy(update=index))
+    code = await desk.fix(settings=replace(desk.settings, **index))
     said = capsys.readouterr().err
     assert (code, "CAPUCHIN_BUILD_INDEX_URL" in said, "secret" in said) == (2, True, False)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bot.types import RunStatus
 from pipeline.types import Candidate, NoFix, Patch, Selection
+from sandbox.frozen import replace
 from tests.e2e.held_harness import Crew
 from tests.support.data.publishing import FAILS, FIX, PASSES, a_selection
 
@@ -13,14 +14,13 @@ def three() -> Selection:
     chosen = a_selection()
     proof = chosen.evidence
     third = Candidate(sample=2, patch=Patch(diff=FIX.replace("a + b", "sum((a, b))")))
-    votes = proof.votes.model_copy(
-        update={
-            "candidates": (*proof.votes.candidates, third),
-            "runs": (*proof.votes.runs, (PASSES, FAILS)),
-        }
+    votes = replace(
+        proof.votes,
+        candidates=(*proof.votes.candidates, third),
+        runs=(*proof.votes.runs, (PASSES, FAILS)),
     )
-    evidence = proof.model_copy(update={"votes": votes, "order": (1, 2, 0)})
-    return chosen.model_copy(update={"evidence": evidence})
+    evidence = replace(proof, votes=votes, order=(1, 2, 0))
+    return replace(chosen, evidence=evidence)
 
 
 async def explained(crew: Crew) -> str:

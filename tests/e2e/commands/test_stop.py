@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.types import Run, RunStatus
+from sandbox.frozen import replace
 from tests.e2e.held_harness import Crew
 
 
@@ -196,4 +197,4 @@ async def _handed_back(crew: Crew, run: Run) -> bool:
 async def _at_once(crew: Crew, run: Run) -> str:
     kept = await crew.runs.get(run.id)
     assert kept is not None
-    return kept.model_copy(update={"not_before": None}).model_dump_json()
+    return replace(kept, not_before=None).model_dump_json()

@@ -11,6 +11,7 @@ from bot.localhub.ci import rerun, rerun_all
 from bot.localhub.state import Pull
 from pipeline.workflows.verify import Verification
 from sandbox.base import Execution
+from sandbox.frozen import replace
 from tests.e2e.commands.conftest import CrewUp
 from tests.e2e.held_harness import Crew
 from tests.support.data.publishing import BREAKS, FAILS, HANGS, PASSES
@@ -121,7 +122,7 @@ def test_what_people_see_of_the_check() -> None:
     found = Verification(
         path="tests/test_total.py",
         command=("python", "-m", "pytest", "tests/test_total.py"),
-        before=(FAILS, FAILS.model_copy(update={"output": "<b>@alice</b> ``` #1"})),
+        before=(FAILS, replace(FAILS, output="<b>@alice</b> ``` #1")),
         after=(PASSES, BREAKS),
     )
     parts = [followup.check_title(found), followup.check_summary(found, "a" * 40, "main")]

@@ -10,6 +10,7 @@ from bot.types import now
 from pipeline.types import Patch
 from pipeline.workflows.revise import Revision
 from sandbox.errors import SandboxUnavailable
+from sandbox.frozen import replace
 from tests.e2e.commands.conftest import CrewUp
 from tests.e2e.followup.test_evidence_check import opened
 from tests.e2e.followup.test_reviews import LINE, MORE, replies
@@ -80,7 +81,7 @@ async def test_the_limit_of_one_run_is_told_and_what_to_do(crew_up: CrewUp) -> N
 async def test_after_the_days_limit_a_review_waits_for_the_next_day(crew_up: CrewUp) -> None:
     async with crew_up(review_seconds=0) as crew:
         _, pull = await opened(crew)
-        crew.runner.revised = SPENT.model_copy(update={"spent_ceiling": "installation"})
+        crew.runner.revised = replace(SPENT, spent_ceiling="installation")
         for _ in range(2):
             await crew.hub.review(pull, "alice", lines=LINE)
             await crew.settle()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from bot.localhub import Issue
 from bot.types import RunStatus
+from sandbox.frozen import replace
 from tests.e2e.commands.conftest import CrewUp
 from tests.e2e.followup.test_evidence_check import opened
 from tests.e2e.followup.test_reviews import LINE, replies
@@ -37,7 +38,7 @@ async def unheard(crew: Crew) -> AsyncGenerator[None]:
 def a_minute_ago(issue: Issue) -> None:
     """What has happened to it by now."""
     before = timedelta(minutes=1)
-    issue.timeline[:] = [replace(one, at=one.at - before) for one in issue.timeline]
+    issue.timeline[:] = [dataclasses.replace(one, at=one.at - before) for one in issue.timeline]
 
 
 async def swept(crew: Crew, issue: Issue, status: RunStatus) -> None:
@@ -74,7 +75,7 @@ async def test_a_webhook_after_the_end_of_the_run_that_the_sweep_began_is_answer
         late = crew.hub.deliveries[-1]
         await swept(crew, issue, RunStatus.OPENED_PULL_REQUEST)
         first = await crew.run_of(issue)
-        kept = first.model_copy(update={"created_at": first.created_at + timedelta(minutes=10)})
+        kept = replace(first, created_at=first.created_at + timedelta(minutes=10))
         await crew.redis.set(crew.storage.keys.run(first.id), kept.model_dump_json())
         assert (await crew.hub.redeliver(late)).status == 200
         assert (await crew.run_of(issue)).id == first.id

@@ -13,6 +13,7 @@ from pipeline.models.base import ModelMisconfigured, ModelRefused, ModelUnavaila
 from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
 from pipeline.types import NoFix
 from sandbox.errors import EnvironmentFailed, SandboxUnavailable
+from sandbox.frozen import replace
 from tests.e2e.single_run_harness import Office
 from tests.support.data.publishing import ACCOUNTS, FIX, a_selection
 
@@ -76,7 +77,7 @@ async def test_what_passes_by_itself_is_tried_later_and_told_if_it_does_not(
         await office.work(lease.run, lease)
     assert caught.value.reason is failure
     assert "I am looking into this" in issue.comments[0].body
-    run = await office.work.give_up(lease.run.model_copy(update={"failure": failure}), lease)
+    run = await office.work.give_up(replace(lease.run, failure=failure), lease)
     assert_told(repo, issue, run, "add the label again")
 
 
@@ -266,7 +267,7 @@ async def test_a_branch_that_came_to_no_pull_request_is_removed(office: Office) 
     with pytest.raises(TryLater):
         await office.work(lease.run, lease)
     assert len(repo.list_branches()) == 2
-    failed = lease.run.model_copy(update={"failure": Failure.GITHUB_UNAVAILABLE})
+    failed = replace(lease.run, failure=Failure.GITHUB_UNAVAILABLE)
     assert_told(repo, issue, await office.work.give_up(failed, lease), "GitHub did not respond")
 
 

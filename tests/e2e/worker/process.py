@@ -20,6 +20,7 @@ from bot.storage.client import waiting_client
 from bot.storage.lease import Lease
 from bot.types import Run, RunStatus
 from bot.worker import Worker
+from sandbox.frozen import replace
 
 STEPS: Final = 3
 
@@ -43,7 +44,7 @@ async def stepwise(run: Run, lease: Lease) -> Run:
             await lease.require()
     finally:
         await connection.aclose()
-    return run.model_copy(update={"status": RunStatus.OPENED_PULL_REQUEST})
+    return replace(run, status=RunStatus.OPENED_PULL_REQUEST)
 
 
 async def _step(gate: Redis, prefix: str, step: int) -> None:

@@ -20,6 +20,7 @@ from pipeline.types import (
     VoteTable,
 )
 from sandbox.base import Ending, Execution
+from sandbox.frozen import replace
 
 SHOP = b"def total(a, b):\n    return a - b\n"
 FIX = """\
@@ -67,7 +68,7 @@ def a_run(**fields: object) -> Run:
         delivery="d",
         created_at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
     )
-    return run.model_copy(update=fields)
+    return replace(run, **fields)
 
 
 def a_selection(
@@ -86,7 +87,7 @@ def a_selection(
         text="",
         diff=TEST_DIFF,
         command=("python", "-m", "pytest", "tests/test_total.py"),
-        before=FAILS.model_copy(update={"output": output}),
+        before=replace(FAILS, output=output),
         after=PASSES,
     )
     suite = SuiteReport(

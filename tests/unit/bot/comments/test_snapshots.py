@@ -228,9 +228,9 @@ CHECKS: Bodies = {
     "running": f"{followup.checking_title()}\n\n"
     f"{followup.checking_summary('tests/test_total.py', 3)}",
     "shown": check(FOUND),
-    "flaky": check(FOUND.model_copy(update={"after": (PASSES, BREAKS)})),
-    "passes without": check(FOUND.model_copy(update={"before": (PASSES, PASSES)})),
-    "fails with": check(FOUND.model_copy(update={"after": (FAILS, FAILS)})),
+    "flaky": check(replace(FOUND, after=(PASSES, BREAKS))),
+    "passes without": check(replace(FOUND, before=(PASSES, PASSES))),
+    "fails with": check(replace(FOUND, after=(FAILS, FAILS))),
     "clash": f"{followup.conflict_title()}\n\n{followup.conflict_summary('main')}",
     "not run": f"{followup.incomplete_title()}\n\n{followup.incomplete_summary()}",
     "settings: valid": f"{config.check_title(0)}\n\n"

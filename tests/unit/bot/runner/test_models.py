@@ -22,6 +22,7 @@ from pipeline.models.wrappers.metered import Meter
 from pipeline.options import Options
 from pipeline.solve import Models
 from pipeline.store import DirStore
+from sandbox.frozen import replace
 
 NAME = "claude-haiku-4-5"
 SAID = (Message(role="user", text="Hi"),)
@@ -97,7 +98,7 @@ async def test_a_price_that_is_in_no_list_is_said_to_be_assumed(tmp_path: Path) 
         await models.solver.complete(ModelRequest("", SAID, call="testing/0"))
         await models.scout.complete(ModelRequest("", SAID, call="relevance"))
     kept = await Meter.open(DirStore(tmp_path), 1)
-    live = [a.model_copy(update={"model": "m"}) for a in kept.accounts()]
+    live = [replace(a, model="m") for a in kept.accounts()]
     guessed, free = price_notes(live)
     assert guessed.startswith("The price of mystery is not known; it is counted at $25 and $125")
     assert free == "qwen runs on a server of one's own: free."
