@@ -61,7 +61,7 @@ class Intake:
         self._names = BotNames.of(settings)
 
     async def accept(self, request: AnyRequest) -> Response:
-        """Record what the event asks for, and tell a worker."""
+        """Record the request of the event and nudge a worker."""
         try:
             if beside := companion_update(request):
                 await self._queue_update(beside)
@@ -172,7 +172,7 @@ def create_app(settings: Settings) -> FastAPI:
     """The web application.
 
     Raises:
-        SettingsError: there is no webhook secret, or Redis' address is none.
+        SettingsError: the webhook secret is missing, or the address of Redis is invalid.
     """
     intake = Intake(settings)
 
@@ -186,7 +186,7 @@ def create_app(settings: Settings) -> FastAPI:
     async def health() -> dict[str, str]:
         return {"status": "ok"}
 
-    # A redirect to the path without its slash goes to whatever host the request names.
+    # A redirect to the path without its slash goes to the host that the request names.
     app = FastAPI(title="Capuchin", lifespan=lifespan, openapi_url=None, redirect_slashes=False)
     app.add_api_route("/webhook", intake.webhook, methods=["POST"], response_model=None)
     app.add_api_route("/healthz", health)
