@@ -11,7 +11,8 @@ import pytest
 
 from bot.recorded.server import RecordedServer
 from pipeline.generation.testing import TestingMachine, TestingState
-from pipeline.machine import Phase, drive
+from pipeline.machine import drive
+from pipeline.state import Phase
 from pipeline.models.base import (
     ContextTooLong,
     ModelMisconfigured,
