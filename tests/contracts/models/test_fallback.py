@@ -12,7 +12,6 @@ import pytest
 from bot.recorded.server import RecordedServer
 from pipeline.generation.testing import TestingMachine, TestingState
 from pipeline.machine import drive
-from pipeline.state import Phase
 from pipeline.models.base import (
     ContextTooLong,
     ModelMisconfigured,
@@ -24,6 +23,7 @@ from pipeline.models.base import (
 from pipeline.models.wrappers.fallback import COOLDOWN_SECONDS, FallbackModel
 from pipeline.models.wrappers.throttled import ThrottledModel
 from pipeline.options import Options
+from pipeline.state import Phase
 from pipeline.store import DirStore
 from pipeline.types import Issue
 from tests.contracts.models.clients import KEY, Kind, client, recording, user
