@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pipeline.usage import Account as Account
 from pipeline.usage import Usage as Usage
 from sandbox.base import Execution
 from sandbox.frozen import Frozen as Frozen
@@ -227,18 +228,6 @@ class Reproduction(Frozen):
     command: tuple[str, ...]
     before: Execution
     after: Execution
-
-
-class Account(Frozen):
-    """What one stage spent at one model."""
-
-    stage: str
-    model: str
-    calls: int
-    usage: Usage
-    dollars: float
-    price_note: str = ""
-    """Where these are not dollars at a list's prices: at which then, in a sentence."""
 
 
 class Evidence(Frozen):

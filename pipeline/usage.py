@@ -1,4 +1,4 @@
-"""What model calls used."""
+"""What model calls used and cost."""
 
 from __future__ import annotations
 
@@ -20,3 +20,15 @@ class Usage(Frozen):
             cache_read=self.cache_read + other.cache_read,
             cache_write=self.cache_write + other.cache_write,
         )
+
+
+class Account(Frozen):
+    """What one stage spent at one model."""
+
+    stage: str
+    model: str
+    calls: int
+    usage: Usage
+    dollars: float
+    price_note: str = ""
+    """How `dollars` is priced if not by a price list, as a sentence; else empty."""
