@@ -15,12 +15,13 @@ from pipeline.concurrency import gather_bounded
 from pipeline.edits.external import ExternalEdit, ImportedEdits, import_edits
 from pipeline.edits.external_tests import to_test_script
 from pipeline.generation.testing import TestingMachine, TestingState
-from pipeline.machine import Phase, drive_on_budget
 from pipeline.models.base import Model
 from pipeline.models.likelihood import Reward
+from pipeline.on_budget import drive_on_budget
 from pipeline.options import Options
 from pipeline.selection.judge import Judge
 from pipeline.selection.verdict import Judgement
+from pipeline.state import Phase
 from pipeline.store import Store
 from pipeline.types import Issue, NoFix, TestScript, replace
 from pipeline.workflows import abstain

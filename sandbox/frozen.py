@@ -42,5 +42,7 @@ def _validate(kind: type[BaseModel], name: str, value: object) -> object:
 @cache
 def _adapter(kind: type[BaseModel], name: str) -> TypeAdapter[Any]:
     field = kind.model_fields[name]
-    annotated: Any = Annotated[field.annotation, field]  # pyright: ignore[reportInvalidTypeForm]
-    return TypeAdapter[Any](annotated)
+    described: Any = field.annotation
+    for part in field.metadata:
+        described = Annotated[described, part]
+    return TypeAdapter[Any](described)

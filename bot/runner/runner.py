@@ -25,6 +25,7 @@ from pipeline.context.finder import CONTEXT_KEY, SECONDS_KEY, ContextSeconds
 from pipeline.models.wrappers.metered import Meter
 from pipeline.models.wrappers.throttled import RETRY_WAITS
 from pipeline.regression.nearby import NearbyTests
+from pipeline.resources import Resources
 from pipeline.select import Selector
 from pipeline.solve import Solver, find_unsolvable
 from pipeline.store import Store
@@ -176,15 +177,8 @@ class PipelineRunner:
         ):
             early = job.options.nearby_seconds > 0
             near = NearbyTests(job.codebase, sandbox, store, job.options) if early else None
-            return await revise(
-                task,
-                model=models.solver,
-                sandbox=sandbox,
-                codebase=job.codebase,
-                options=job.options,
-                store=store,
-                own_tests=near,
-            )
+            resources = Resources(models.solver, sandbox, job.codebase, store, job.options)
+            return await revise(task, resources, own_tests=near)
 
     async def select(
         self,

@@ -11,13 +11,14 @@ from pipeline.codebase.conventions import Conventions, Runner
 from pipeline.concurrency import gather_all
 from pipeline.edits.patches import create_patch
 from pipeline.edits.paths import refusal
-from pipeline.machine import Machine, Phase, ReplyKind, State
-from pipeline.models.base import Model
+from pipeline.machine import Machine
 from pipeline.options import Options
 from pipeline.replies import Malformed, tags
+from pipeline.resources import Resources
+from pipeline.state import Phase, ReplyKind, State
 from pipeline.types import Frozen, Issue, Patch, Reproduction, SourceFile, TestScript, replace
 from prompts import render
-from sandbox.base import Execution, Sandbox
+from sandbox.base import Execution
 from sandbox.program import Program
 
 _HEAD = '''"""Runs the script that reproduces the issue: it exits with 0 when the issue is fixed."""
@@ -86,10 +87,7 @@ class ReproductionMachine(Machine[ReproductionState]):
 
     def __init__(
         self,
-        model: Model,
-        sandbox: Sandbox,
-        codebase: Codebase,
-        options: Options,
+        resources: Resources,
         *,
         issue: Issue,
         conventions: Conventions,
@@ -99,10 +97,10 @@ class ReproductionMachine(Machine[ReproductionState]):
         path: str,
     ) -> None:
         """`path` is where the test file goes; see `choose_test_path`."""
-        super().__init__(model, call="reproduction", attempts=options.attempts)
-        self._sandbox = sandbox
-        self._codebase = codebase
-        self._seconds = options.execution_seconds
+        super().__init__(resources.model, call="reproduction", attempts=resources.options.attempts)
+        self._sandbox = resources.sandbox
+        self._codebase = resources.codebase
+        self._seconds = resources.options.execution_seconds
         self._issue = issue
         self._conventions = conventions
         self._patch = patch

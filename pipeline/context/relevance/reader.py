@@ -20,7 +20,7 @@ from pipeline.models.base import (
     ReplyFormat,
 )
 from pipeline.types import Frozen, Issue, SourceFile, replace
-from prompts import render
+from prompts import render, shorten
 
 PROMPT: Final = 4
 """Changed whenever the same file would be asked about otherwise: verdicts are kept by it."""
@@ -211,7 +211,7 @@ def merge_verdicts(verdicts: Sequence[RelevanceVerdict]) -> RelevanceVerdict:
 
 
 def clip_issue(issue: Issue, tokens: int) -> Issue:
-    """`issue` with the middle of its body, and of what was said to it, left out where it is long.
+    """`issue` without the middle of a long body or discussion.
 
     At most about `tokens` long, so that files have room beside it.
     """
@@ -221,14 +221,7 @@ def clip_issue(issue: Issue, tokens: int) -> Issue:
     said = "\n\n".join(issue.discussion)
     return replace(
         issue,
-        title=_shorten(issue.title, 300),
-        body=_shorten(issue.body, letters // 2),
-        discussion=(_shorten(said, letters // 4),) if said else (),
+        title=shorten(issue.title, 300),
+        body=shorten(issue.body, letters // 2),
+        discussion=(shorten(said, letters // 4),) if said else (),
     )
-
-
-def _shorten(text: str, characters: int) -> str:
-    if len(text) <= characters:
-        return text
-    half = characters // 2
-    return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"

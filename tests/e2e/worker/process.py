@@ -64,6 +64,6 @@ async def give_up(run: Run, lease: Lease) -> Run:
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(name)s %(message)s")
     logging.getLogger("arq").setLevel(logging.WARNING)
-    quick = Settings.from_env().model_copy(update={"timings": Timings(sweep_seconds=0.2)})
+    quick = replace(Settings.from_env(), timings=Timings(sweep_seconds=0.2))
     worker = Worker(quick, handle=stepwise, give_up=give_up)
     asyncio.run(worker.run_until_signalled())

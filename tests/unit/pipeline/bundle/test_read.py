@@ -100,4 +100,4 @@ async def test_the_command_tells_what_is_no_bundle_and_what_holds_no_verdict(
     cut.write_bytes((tmp_path / "empty").read_bytes()[:-20])
     assert (await replay(cut))[0] == local_run.USAGE
     code, said = await replay(tmp_path / "empty")
-    assert (code, "does not hold what was to be judged" in said) == (local_run.FAILED, True)
+    assert (code, "does not contain what was to be judged" in said) == (local_run.FAILED, True)
