@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from starlette.requests import ClientDisconnect
+from structlog.contextvars import bound_contextvars
 
 from bot import events
 from bot.events import Ignored, InvalidSignature, MalformedPayload
@@ -142,9 +143,10 @@ class Intake:
         except MalformedPayload as error:
             return _error_response(400, str(error))
         wanted = decide(event, self._names)
-        return (
-            Response(status_code=204) if isinstance(wanted, Ignored) else await self.accept(wanted)
-        )
+        if isinstance(wanted, Ignored):
+            return Response(status_code=204)
+        with bound_contextvars(delivery=wanted.delivery, repository=wanted.repo.full_name):
+            return await self.accept(wanted)
 
     def _check_host(self, host: str) -> None:
         """An Enterprise Server says its name; github.com says none."""
