@@ -34,6 +34,13 @@ def start_logging() -> None:
         logging.getLogger(chatty).setLevel(logging.WARNING)
 
 
+def silence_retries() -> None:
+    """Do not log retries: structlog would print them to standard output, among the results."""
+    from stamina.instrumentation import set_on_retry_hooks
+
+    set_on_retry_hooks([])
+
+
 class _LineFormatter(logging.Formatter):
     """Escapes line breaks, except in the traceback after the line."""
 

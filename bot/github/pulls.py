@@ -49,7 +49,7 @@ class Pulls:
         await self._api.send("PATCH", "pulls", number, json={"body": body})
 
     async def find_fork_point(self, base: str, head: str) -> str | None:
-        """The commit where the history of `get_head` left that of `base`; None where they share none.
+        """The merge base of `head` and `base`; None if they share no history.
 
         Both are branches or commits that the repository, or a fork of it, has.
         """
@@ -138,7 +138,7 @@ class Pulls:
     async def list_changed_comments(
         self, cursor: Cursor, since: datetime
     ) -> tuple[list[CommentFacts], Cursor]:
-        """Comments on lines of all pull requests, from `list_since` on; where to go on the next time.
+        """Comments on lines of all pull requests since `since`, and the cursor for the next call.
 
         Where nothing was written this costs nothing of the rate limit.
         """

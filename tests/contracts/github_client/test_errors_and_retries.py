@@ -118,6 +118,12 @@ async def test_a_long_rate_limit_is_told_and_not_waited_for(
     assert sent(hub, "GET", "/repos/acme/shop") == 1
 
 
+async def test_a_short_rate_limit_is_waited_for(repo: Repository, hub: LocalHub) -> None:
+    hub.limit_rate(0, 1, secondary=True)
+    assert await repo.get_facts() is not None
+    assert sent(hub, "GET", "/repos/acme/shop") == 2
+
+
 async def test_a_secondary_limit_without_headers_is_known_by_its_words(
     repo: Repository, hub: LocalHub
 ) -> None:
