@@ -1,4 +1,4 @@
-"""Tokens, retries and errors: what comes back when GitHub is not well."""
+"""Tokens, retries and errors: the client's behaviour when GitHub fails."""
 
 from __future__ import annotations
 

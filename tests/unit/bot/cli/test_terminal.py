@@ -1,4 +1,4 @@
-"""What a repository or a model wrote can neither steer a terminal nor forge a line of a log."""
+"""Text by a repository or a model can neither control a terminal nor forge a line of a log."""
 
 from __future__ import annotations
 

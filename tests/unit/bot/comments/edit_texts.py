@@ -1,4 +1,4 @@
-"""What people read of edits, as texts: verdicts, why one is not taken, pull requests, commits."""
+"""Texts about edits for the snapshots: verdicts, refusals, pull requests, commits."""
 
 from __future__ import annotations
 
