@@ -31,7 +31,10 @@ MARK_READY_MUTATION: Final = (
 
 
 class Pulls:
-    """Raises as `GitHubClient.send` does unless said otherwise."""
+    """The pull requests of a repository.
+
+    All methods raise a `GitHubError` if GitHub is unavailable or refuses the request.
+    """
 
     def __init__(self, api: RepositoryApi, owner: str) -> None:
         self._api = api
