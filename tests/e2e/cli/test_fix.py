@@ -266,7 +266,7 @@ async def test_an_out_folder_that_cannot_be_is_wrong_usage(
     for out in (desk.issue, Path("/proc/nowhere"), desk.repo):
         desk.out = out
         assert await desk.fix() == local_run.USAGE
-        assert f"{out} " in capsys.readouterr().err
+        assert str(out) in capsys.readouterr().err
     assert local_git.git(desk.repo, "status", "--porcelain") == ""
 
 
