@@ -321,7 +321,7 @@ async def test_a_number_out_of_range_is_named(
 ) -> None:
     desk.commit(shop.FILES)
     assert await desk.fix(*words) == local_run.USAGE
-    assert capsys.readouterr().err.startswith(f"Out of range: {words[0]} is ")
+    assert capsys.readouterr().err.startswith(f"Out of range: {words[0]} must be ")
 
 
 async def test_changes_that_are_not_committed_are_left_out_and_told(
