@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 import structlog
 from pydantic import SecretStr
+from stamina.instrumentation import LoggingOnRetryHook, set_on_retry_hooks
 from structlog.stdlib import ProcessorFormatter
 from structlog.typing import EventDict, Processor, WrappedLogger
 
@@ -37,6 +38,7 @@ def configure_logging(settings: Settings) -> None:
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     for chatty in CHATTY_LOGGERS:
         logging.getLogger(chatty).setLevel(logging.WARNING)
+    set_on_retry_hooks([LoggingOnRetryHook])
 
 
 def build_formatter(

@@ -1,4 +1,4 @@
-"""How a repository wants its commits: signed off, and with titles of a certain form.
+"""Detects a repository's commit conventions: sign-off and conventional titles.
 
 https://developercertificate.org, https://www.conventionalcommits.org
 """
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from pipeline.codebase.commit import Codebase
 
 HABIT_SHARE: Final = 0.5
-"""A habit is what more than this share of the latest commits do."""
+"""More than this share of the latest commits makes a habit."""
 MIN_COMMITS: Final = 4
-"""From fewer commits than this no habit is told."""
+"""Fewer commits than this are not enough to detect a habit."""
 DCO_FILES: Final = (".github/dco.yml", "dco", "dco.txt", ".dco")
 GUIDES: Final = ("contributing.md", ".github/contributing.md", "docs/contributing.md",
                  "contributing.rst", "contributing.txt", "contributing")  # fmt: skip
@@ -33,13 +33,13 @@ _MERGE_COMMIT = re.compile(r"Merge (pull request|branch|remote-tracking|tag|comm
 
 
 class CommitStyle(Frozen):
-    """What our commits do because others here do it."""
+    """The conventions that our commits follow."""
 
     signed_off: bool = False
     conventional: bool = False
 
     def format_title(self, kind: str, title: str) -> str:
-        """`title`, or `kind: title` where that is the custom; a model's own prefix is kept."""
+        """`title`, or `kind: title` if that is the convention; a prefix by the model is kept."""
         if not self.conventional or _CONVENTIONAL.match(title):
             return title
         return (
@@ -60,9 +60,10 @@ class CommitStyle(Frozen):
 
 
 async def detect_commit_style(repo: Repository, codebase: Codebase) -> CommitStyle:
-    """By the repository's files and the messages of its latest commits.
+    """Detect the conventions from the repository's files and its latest commit messages.
 
-    Raises as `GitHubClient.send`.
+    Raises:
+        GitHubError: GitHub is unavailable or refuses the request.
     """
     messages = [
         message for message in await repo.list_recent_messages() if not _MERGE_COMMIT.match(message)
@@ -75,7 +76,7 @@ async def detect_commit_style(repo: Repository, codebase: Codebase) -> CommitSty
 
 
 async def detect_commit_style_from_history(repo: Repository) -> CommitStyle:
-    """As `detect_commit_style`, without a checkout at hand."""
+    """Like `detect_commit_style`, for callers without a checkout."""
     messages = [
         message for message in await repo.list_recent_messages() if not _MERGE_COMMIT.match(message)
     ]
@@ -103,6 +104,6 @@ def _is_habit(messages: Sequence[str], does: Callable[[str], object]) -> bool:
 
 
 def _starts_with_plain_word(title: str) -> bool:
-    """Whether the first word is no name or acronym, so that it may be written small."""
+    """Whether the first word is not a name or acronym, so that it may start in lower case."""
     word = title.split(" ", 1)[0]
     return word.isalpha() and word[1:].islower()

@@ -1,4 +1,4 @@
-"""A running hub with one repository, a client for it, and the contract log that hears of it all."""
+"""A running hub with one repository, a client for it, and a contract log of all exchanges."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FILES = {
 
 @dataclass
 class World:
-    """The hub under test and an HTTP client that speaks to it as the App's installation."""
+    """The hub under test and an HTTP client that authenticates as the App's installation."""
 
     hub: LocalHub
     repo: Repo
@@ -43,26 +43,26 @@ class World:
         accept: str = "application/vnd.github+json",
         **query: str | int,
     ) -> httpx.Response:
-        """One REST call; `path` as in GitHub's documentation, `~` for the repository."""
+        """Send one REST call; `path` as in GitHub's documentation, `~` for the repository."""
         address = f"{self.hub.url}/api/v3{path.replace('~', '/repos/acme/shop', 1)}"
         headers = {"authorization": f"Bearer {token or self.token}", "accept": accept}
         return await self.http.request(method, address, json=body, params=query, headers=headers)
 
     def app_jwt(self, *, issuer: str = "", issued: int = -60, expires: int = 540) -> str:
-        """The App's JWT, good unless told otherwise. Seconds from now."""
+        """A JWT of the App, valid by default. Times are in seconds from now."""
         now, app = int(time.time()), self.hub.app
         claims = {"iat": now + issued, "exp": now + expires, "iss": issuer or str(app.app_id)}
         return jwt.encode(claims, app.private_key_pem, algorithm="RS256")
 
     async def new_token(self, **asked: Any) -> httpx.Response:
-        """Asks for an installation token with the App's JWT."""
+        """Create an installation token with the App's JWT."""
         assert self.repo.installation is not None
         path = f"/app/installations/{self.repo.installation.id}/access_tokens"
         return await self.call("POST", path, asked, token=self.app_jwt())
 
 
 def granted(hub: LocalHub, repo: Repo) -> str:
-    """An installation token without the detour by a JWT, which costs 30 ms."""
+    """Create an installation token without a JWT, which would cost 30 ms."""
     one = repo.installation
     assert one is not None
     return hub.tokens.create_for_installation(one, hub.bot, None, dict(one.permissions)).value
@@ -70,13 +70,13 @@ def granted(hub: LocalHub, repo: Repo) -> str:
 
 @pytest.fixture(scope="session")
 def app() -> AppIdentity:
-    """One key pair for all tests: making one takes long."""
+    """One key pair for all tests, because creating one takes long."""
     return generate_app(app_id=7, slug="capuchin")
 
 
 @pytest.fixture
 async def hub(app: AppIdentity, tmp_path: Path) -> AsyncGenerator[LocalHub, None]:
-    """A hub on a free port. A test that it answers 501 says so by emptying `unexpected`."""
+    """A hub on a free port. A test of a 501 response must empty `unexpected`."""
     one = LocalHub(tmp_path / "hub", "s3cret", app)
     async with one.serve():
         yield one
@@ -86,7 +86,7 @@ async def hub(app: AppIdentity, tmp_path: Path) -> AsyncGenerator[LocalHub, None
 
 @pytest.fixture
 async def world(hub: LocalHub) -> AsyncGenerator[World, None]:
-    """`acme/shop` with alice (write), bob (read), carol (nobody). Ends by proving the contract."""
+    """`acme/shop` with alice (write), bob (read), carol (none). Checks the contract at the end."""
     repo = hub.add_repo("acme/shop", FILES)
     for login, role in (("alice", "write"), ("bob", "read"), ("carol", "none")):
         hub.add_user(login)

@@ -1,4 +1,4 @@
-"""What our client reads, against the wire protocol of a GitHub Enterprise Server."""
+"""The client's reads, against the protocol of a GitHub Enterprise Server."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def cursors(redis: Redis, redis_prefix: str) -> Cursors:
 
 
 async def found(app: GitHubApp, cursors: Cursors) -> list[tuple[object, ...]]:
-    """What a look finds: issues that ask for a run, and those that no longer do."""
+    """The result of a search for changed issues: new requests, and withdrawn ones."""
     return [
         (one.issue, one.actor, one.label, one.mode)
         if isinstance(one, LabeledIssue)
@@ -228,12 +228,12 @@ async def test_a_later_look_finds_what_has_changed_and_is_free_where_nothing_has
         (new.number, False, ("capuchin",)),
     ]
     assert await found(app, cursors) == expected
-    assert await found(app, cursors) == expected  # within the same second more may have come
+    assert await found(app, cursors) == expected  # More may have arrived within the same second.
     left = hub.limit.remaining
     assert await found(app, cursors) == []
     (listing,) = (one for one in hub.requests[-3:] if one.path.endswith("/issues"))
     assert listing.status == 304
-    assert left - hub.limit.remaining <= 1  # the list of repositories
+    assert left - hub.limit.remaining <= 1  # The list of repositories
     await hub.close_issue(new, "alice")
     assert (await found(app, cursors))[-1] == (new.number, True, ("capuchin",))
 

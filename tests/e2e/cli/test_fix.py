@@ -267,7 +267,7 @@ async def test_an_out_folder_that_cannot_be_is_wrong_usage(
     for out in (desk.issue, Path("/proc/nowhere"), desk.repo):
         desk.out = out
         assert await desk.fix() == local_run.USAGE
-        assert f"{out} " in capsys.readouterr().err
+        assert str(out) in capsys.readouterr().err
     assert local_git.git(desk.repo, "status", "--porcelain") == ""
 
 
@@ -322,7 +322,7 @@ async def test_a_number_out_of_range_is_named(
 ) -> None:
     desk.commit(shop.FILES)
     assert await desk.fix(*words) == local_run.USAGE
-    assert capsys.readouterr().err.startswith(f"Out of range: {words[0]} is ")
+    assert capsys.readouterr().err.startswith(f"Out of range: {words[0]} must be ")
 
 
 async def test_changes_that_are_not_committed_are_left_out_and_told(

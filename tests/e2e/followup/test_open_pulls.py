@@ -101,7 +101,7 @@ async def test_when_the_issue_is_closed_otherwise_ours_is_closed_with_thanks(cre
     await crew.settle()
     assert (pull.state, repo.list_branches()) == ("closed", ["main"])
     (said,) = crew.said(pull)
-    assert said.startswith("#1 is closed, so this is not needed any more. Thank you")
+    assert said.startswith("#1 is closed, so this pull request is no longer needed")
     await crew.hub.reopen_issue(pull, "alice")
     await crew.settle()
     assert len(crew.said(pull)) == 1

@@ -152,7 +152,7 @@ async def test_a_person_who_is_faster_keeps_what_they_pushed(crew_up: CrewUp) ->
         await crew.settle()
         assert repo.list_commits(pull.head_ref)[0] == "Mine"
         assert any("it is yours now" in said for said in crew.said(pull))
-        assert "has to" in replies(crew, pull)[0][1]
+        assert "needs a person" in replies(crew, pull)[0][1]
 
 
 async def test_what_is_said_during_a_follow_up_is_followed_after_it(crew_up: CrewUp) -> None:
@@ -187,7 +187,7 @@ async def test_follow_ups_keep_the_repositorys_manners(crew_up: CrewUp) -> None:
         await crew.hub.review(pull, "alice", lines=LINE)
         await crew.settle()
         message = repo.git.read_commit(pull.head_sha).message
-        assert message.startswith("fix: follow the review\n")
+        assert message.startswith("fix: address review comments\n")
         assert "\nCo-authored-by: alice <" in message
         assert "\nSigned-off-by: capuchin[bot] <" in message
 

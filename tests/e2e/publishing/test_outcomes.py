@@ -40,7 +40,7 @@ async def test_an_honest_no_is_told_with_what_was_learnt(office: Office) -> None
 @pytest.mark.parametrize(
     ("error", "failure", "words"),
     [
-        (ModelMisconfigured("key"), Failure.MODEL_MISCONFIGURED, "does not accept the key"),
+        (ModelMisconfigured("key"), Failure.MODEL_MISCONFIGURED, "rejected the key"),
         (ModelRefused("no"), Failure.MODEL_REFUSED, "declined to work on this"),
         (
             EnvironmentFailed("x", command="pip install .", log="E: no such thing"),

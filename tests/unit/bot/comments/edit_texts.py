@@ -1,4 +1,4 @@
-"""What people read of edits, as texts: verdicts, why one is not taken, pull requests, commits."""
+"""Texts about edits for the snapshots: verdicts, refusals, pull requests, commits."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ NOT_USED: Mapping[str, str] = {
         "there already": candidates.already_current(12, 2),
         "changed since": candidates.review_in_between(12),
         "a person's": candidates.foreign_push(12),
-        "not to be pushed": candidates.push_forbidden("it changes a path that no edit may"),
+        "not to be pushed": candidates.push_forbidden("it changes a path that no edit may change"),
         "refused by GitHub": candidates.push_rejected(12),
     }.items()
 }

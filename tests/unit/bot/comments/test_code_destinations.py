@@ -1,4 +1,4 @@
-"""What is said of where the code went, and that it is never more than is certain."""
+"""The note on which hosts received code claims only what is certain."""
 
 from __future__ import annotations
 

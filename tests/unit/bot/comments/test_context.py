@@ -1,4 +1,4 @@
-"""What a context says of how it was found, with a scout and without one."""
+"""The report on how the files were found, with and without a scout model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pull request's texts: everything a reviewer needs, within GitHub's limits."""
+"""The pull request's texts contain everything a reviewer needs, within GitHub's limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bot's sentences: all are there, none shows an exception, each says what to do."""
+"""Every failure has a sentence, which says what to do and does not contain the exception's text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every text that people see on GitHub, kept whole as they read it, and readable on a phone."""
+"""Snapshots of every text that people see on GitHub, each readable on a phone."""
 
 from __future__ import annotations
 
@@ -285,12 +285,12 @@ INNER = {
     "quota_sentence", "omissions_note", "waiting_sentence", "render_verdict",
     "explanation_sections", "evidence_sections", "models_note", "render_cost", "model_name",
     "price_notes",
-    # For a terminal, an editor and the README.
+    # These appear in a terminal, an editor or the README.
     "render_config_lines",
-    # A file, which its own test reads.
+    # A file with a test of its own.
     "render_file", "proposal_marker",
 }  # fmt: skip
-"""What only other texts are made of."""
+"""Functions whose results are only parts of other texts."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A running hub with `acme/shop`, and git as a stranger would run it."""
+"""A running hub with `acme/shop`, and a git client without our configuration."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bot.localhub.git.run import git_environment
 
 @dataclass
 class Ran:
-    """How a git command ended."""
+    """The result of a git command."""
 
     status: int
     output: str
