@@ -30,7 +30,7 @@ class DockerConnection:
         self._connected: docker.APIClient | None = None
 
     def client(self) -> docker.APIClient:
-        """Raises `SandboxUnavailable` if the daemon does not answer or does not know the runtime."""
+        """Raises `SandboxUnavailable` if the daemon does not answer or lacks the runtime."""
         with self._lock:
             if self._connected is not None and self.address.is_lost:
                 self._connected.close()
@@ -40,7 +40,7 @@ class DockerConnection:
             return self._connected
 
     def limit_cpus(self, limits: Limits) -> Limits:
-        """`limits` with no more processors than there are: the daemon would refuse the container."""
+        """`limits` with no more processors than the daemon has: it would refuse the container."""
         return replace(limits, cpus=min(limits.cpus, self.cpus))
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from bot.settings import Settings, SettingsError
     [
         ("BUILD_SECRETS", "{", "CAPUCHIN_BUILD_SECRETS: it must be a JSON object"),
         ("BUILD_SECRETS", '["x"]', "CAPUCHIN_BUILD_SECRETS: "),
-        ("BUILD_SECRETS", '{"PATH": "12345678"}', 'CAPUCHIN_BUILD_SECRETS: "PATH" is no variable'),
+        ("BUILD_SECRETS", '{"PATH": "12345678"}', 'CAPUCHIN_BUILD_SECRETS: "PATH" is not a'),
         ("BUILD_NETWORK", "host", "CAPUCHIN_BUILD_NETWORK: must not be the host's"),
         ("BUILD_INDEX_URL", "https://a:b@c/simple", "CAPUCHIN_BUILD_INDEX_URL: must not carry"),
         ("BUILD_NPM_REGISTRY", "https://a:b@c/", "CAPUCHIN_BUILD_NPM_REGISTRY: must not carry"),
