@@ -11,8 +11,10 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
+from bot.errors import BotError
 
-class SettingsError(Exception):
+
+class SettingsError(BotError):
     """The environment is not one that Capuchin can start in; `str(error)` says what to set."""
 
 

@@ -9,6 +9,7 @@ import urllib.request
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from bot.errors import BotError
 from bot.settings import Settings, SettingsError
 from bot.storage.client import UNREACHABLE, open_redis
 from bot.types import Frozen
@@ -31,7 +32,7 @@ class HealthCheck(Frozen):
     """What to do; empty where it works."""
 
 
-class CheckFailed(Exception):
+class CheckFailed(BotError):
     """What was found, and the mend."""
 
     def __init__(self, found: str, mend: str) -> None:

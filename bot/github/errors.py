@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bot.errors import BotError
 
-class GitHubError(Exception):
+
+class GitHubError(BotError):
     """A call to GitHub failed. `str(error)` names the call and the status: never a body or token.
 
     GitHubError

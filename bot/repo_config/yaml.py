@@ -8,11 +8,13 @@ from typing import Any, Final, cast
 
 import yaml
 
+from bot.errors import BotError
+
 MAX_BYTES: Final = 64 * 1024
 MAX_DEPTH: Final = 20  # PyYAML's composer recurses; no setting is deeper than three
 
 
-class UnreadableYaml(Exception):
+class UnreadableYaml(BotError):
     """The text is not YAML that is read here; `line` and `column` are counted from 1."""
 
     def __init__(self, message: str, line: int = 1, column: int = 1) -> None:

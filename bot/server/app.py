@@ -15,6 +15,7 @@ from fastapi.responses import JSONResponse
 from starlette.requests import ClientDisconnect
 
 from bot import events
+from bot.errors import BotError
 from bot.events import Ignored, InvalidSignature, MalformedPayload
 from bot.queue.inbox import Inbox
 from bot.queue.nudges import Nudges
@@ -42,7 +43,7 @@ REDIS_SECONDS: Final = 2.0  # GitHub waits ten for an answer
 REDIS_ERRORS: Final = (redis.exceptions.RedisError, OSError)
 
 
-class BodyTooLarge(Exception):
+class BodyTooLarge(BotError):
     """The body is larger than any that GitHub sends."""
 
 
