@@ -1,4 +1,4 @@
-"""A polite no, said to one person in one repository once a day, wherever they ask."""
+"""A polite refusal: one for each person and repository in a day."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REPEAT_AFTER: Final = timedelta(seconds=DAY)
 
 
 class RefusalStore(Protocol):
-    """Where it is kept who was refused: a lease, or the runs."""
+    """Remembers who was refused: a lease, or the runs."""
 
     @property
     def redis(self) -> Redis: ...
@@ -29,10 +29,13 @@ class RefusalStore(Protocol):
 async def refuse(
     store: RefusalStore, repo: Repository, issue: int, login: str, text: str, *, request_id: str
 ) -> None:
-    """Say `text`, which holds the person's marker, unless they heard such a thing today.
+    """Comment `text`, which holds the person's marker, unless they got a refusal today.
 
-    `request_id` names what is refused. Two at the same moment are answered once, by whoever came first;
-    for that one, done again after a crash, nothing changes. Raises as `GitHubClient.send`.
+    `request_id` names the refused request. Of two requests at the same moment only the first is
+    answered; calling again for that one, after a crash, changes nothing.
+
+    Raises:
+        GitHubError: the comment cannot be written.
     """
     key = store.keys.last_refusal(repo.ref, login)
     if not await retry_until_available(lambda: store.redis.set(key, request_id, nx=True, ex=DAY)):
@@ -42,6 +45,6 @@ async def refuse(
     marker = replies.refusal_marker(login)
     try:
         await repo.issues.comment_once(issue, marker, text, since=now() - _REPEAT_AFTER)
-    except (Forbidden, NotFound):  # locked or gone: they may hear it elsewhere
+    except (Forbidden, NotFound):  # locked or gone: refuse elsewhere instead
         await retry_until_available(lambda: store.redis.delete(key))
         raise
