@@ -24,7 +24,7 @@ BotError
                          the user of the command line, in `bot.cli` and `bot.demo`
 
 `bot.failures` turns the errors of GitHub, git, models and sandbox into `TryLater` or `RunFailed`.
-The pipeline and the sandbox have trees of their own (`pipeline.errors`, `sandbox.base`).
+The pipeline and the sandbox have trees of their own (`pipeline.errors`, `sandbox.errors`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Watching the demo's run: what it is doing now, and what it came to."""
+"""Watches the demo's run and loads its result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _REDIS_SECONDS = 5.0
 
 
 async def watch_run(env: DemoEnvironment, issue: Issue, report: Callable[[str], None]) -> Run:
-    """The issue's run when it has ended; what its status comment says is passed on meanwhile."""
+    """Wait until the issue's run has ended; pass each change of its status comment to `report`."""
     repo = env.repo
     installation = repo.installation
     ref = RepoRef(
@@ -46,7 +46,7 @@ async def watch_run(env: DemoEnvironment, issue: Issue, report: Callable[[str], 
 async def load_outcome(
     env: DemoEnvironment, run: Run
 ) -> tuple[SolveResult | None, tuple[Account, ...]]:
-    """What the pipeline came to, if it came to an end, and what it spent."""
+    """The pipeline's result, or None if it has none, and its spending."""
     async with open_redis(env.settings.redis_url, timeout=_REDIS_SECONDS) as redis:
         store = RedisStore(redis, Keys(env.settings.redis_prefix), run.id)
         ledger = await store.load(LEDGER_KEY, Ledger)
@@ -54,6 +54,6 @@ async def load_outcome(
 
 
 def _last_line(comment: str) -> str:
-    """What a comment says last, without what a reader does not see and its small print."""
+    """The last line of a comment, without invisible parts and small print."""
     shown = re.sub(r"<!--.*?-->|<sub>.*?</sub>", "", comment, flags=re.DOTALL)
     return shown.strip().rpartition("\n")[2].strip()

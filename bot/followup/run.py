@@ -36,7 +36,7 @@ from bot.storage.checkpoints import RedisStore
 from bot.storage.client import retry_until_available
 from bot.storage.lease import Lease
 from bot.storage.pulls import PullRecords
-from bot.triggers.labels import OPT_OUT
+from bot.triggers.labels import LabelSet
 from bot.types import Failure, Run, RunStatus, StopReason, replace
 
 logger = logging.getLogger(__name__)
@@ -122,9 +122,8 @@ class FollowUpRun:
         config = await load_repo_config(repo)
         if record is None or facts is None or pull is None:
             return None
-        opt_out = (self.settings.label + OPT_OUT).casefold()
-        opted_out = opt_out in (name.casefold() for name in pull.labels)
-        if pull.state == "open" and opted_out and run.stop is None:
+        opt_out = LabelSet(self.settings.label).find_opt_out(pull.labels)
+        if pull.state == "open" and opt_out is not None and run.stop is None:
             return None
         if not isinstance(config, RepoConfig) or not config.enabled:
             return None

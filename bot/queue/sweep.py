@@ -18,7 +18,7 @@ from bot.storage.cursors import Cursors
 from bot.storage.label_events import SWEEP_PREFIX
 from bot.storage.pulls import PullRecords
 from bot.storage.runs import Runs, StartOutcome
-from bot.triggers.labels import OPT_OUT
+from bot.triggers.labels import LabelSet, has_label
 from bot.triggers.requests import CommandRequest, ConfigCheckRequest, PullUpdate, RunRequest
 from bot.types import IssueSnapshot, LabeledIssue, Mode, RepoRef, Stop, StopReason
 
@@ -187,10 +187,9 @@ class Sweep:
         run = await self._runs.get_current(found.repo, found.issue)
         if run is None:
             return
-        off = run.label and run.label.casefold() not in {label.casefold() for label in found.labels}
-        kept_away = (self._settings.label + OPT_OUT).casefold()
-        worn = next((label for label in found.labels if label.casefold() == kept_away), "")
-        if worn and not found.closed:
+        off = run.label and not has_label(found.labels, run.label)
+        worn = LabelSet(self._settings.label).find_opt_out(found.labels)
+        if worn is not None and not found.closed:
             stop = Stop(by="", why=StopReason.DISABLED, label=worn)
             await self._runs.request_stop(found.repo, found.issue, stop)
         elif found.closed or off:

@@ -8,7 +8,9 @@ from pathlib import Path
 from bot.settings import Settings, SettingsError
 from sandbox.docker.address import DockerAddress
 from sandbox.docker.engine import DockerEngine
+from sandbox.docker.options import DockerOptions
 from sandbox.engine import Engine
+from sandbox.environment.options import BuildOptions
 from sandbox.kubernetes.cluster import Cluster
 from sandbox.kubernetes.engine import KubernetesEngine
 from sandbox.kubernetes.pod import PodOptions
@@ -72,22 +74,27 @@ def build_docker_engine(settings: Settings, owner: str) -> DockerEngine:
         SettingsError: a build setting is one that repositories must not see.
     """
     try:
-        return DockerEngine(
-            limits=Limits(memory_mb=settings.sandbox_memory_mb),
-            parallel=settings.sandbox_parallel,
+        build = BuildOptions(
             ca_bundle=settings.build_ca_bundle or system_ca_bundle(),
-            base=settings.sandbox_base,
-            owner=owner,
-            runtime=settings.sandbox_runtime,
             index_url=settings.build_index_url or None,
             npm_registry=settings.build_npm_registry or None,
             python_mirror=settings.build_python_mirror or None,
-            build_secrets={n: v.get_secret_value() for n, v in settings.build_secrets.items()},
-            build_network=settings.build_network,
-            build_disk_mb=settings.build_disk_mb,
-            address=docker_address(settings),
+            secrets={n: v.get_secret_value() for n, v in settings.build_secrets.items()},
+            network=settings.build_network,
+            written_mb=settings.build_disk_mb,
         )
     except ValueError as error:
         name, _, why = str(error).partition(" ")
         name = name.rstrip(":").removeprefix("build_").upper()
         raise SettingsError(f"CAPUCHIN_BUILD_{name}: {why}") from None
+    return DockerEngine(
+        DockerOptions(
+            owner=owner,
+            address=docker_address(settings),
+            limits=Limits(memory_mb=settings.sandbox_memory_mb),
+            parallel=settings.sandbox_parallel,
+            runtime=settings.sandbox_runtime,
+            base_image=settings.sandbox_base,
+            build=build,
+        )
+    )

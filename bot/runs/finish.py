@@ -23,7 +23,7 @@ from bot.runs.status_comment import StatusComment, finish_status, remove_run_lab
 from bot.settings import Settings
 from bot.storage.checkpoints import RedisStore
 from bot.storage.lease import Lease
-from bot.triggers.labels import OPT_OUT
+from bot.triggers.labels import LabelSet
 from bot.types import Failure, Run, RunStatus, Stop, StopReason, replace
 from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
 
@@ -90,7 +90,7 @@ class RunFinisher:
         if issue is None:
             return True
         if stop.why is StopReason.DISABLED:
-            return issue.has_label(self.settings.label + OPT_OUT)
+            return issue.has_label(LabelSet(self.settings.label).opt_out)
         if stop.why is StopReason.UNLABELED:  # for a closed issue too: the report names the reason
             return run.label != "" and not issue.has_label(run.label)
         return issue.state != "open"

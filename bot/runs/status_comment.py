@@ -16,7 +16,7 @@ from bot.storage.client import UNREACHABLE, retry_until_available
 from bot.storage.keys import RECORD_SECONDS
 from bot.storage.lease import Lease
 from bot.storage.progress import Progress
-from bot.triggers.labels import label_to_remove
+from bot.triggers.labels import LabelSet
 from bot.types import Run, RunStatus, StopReason, replace
 
 _SUCCESSFUL = (
@@ -186,7 +186,7 @@ async def remove_run_label(repo: Repository, lease: Lease, run: Run, *, label: s
     Raises:
         LeaseLost, GitHubUnavailable. NotFound: the issue is gone.
     """
-    answered = label_to_remove(run, label)
+    answered = LabelSet(label).label_to_remove(run)
     if answered and await _is_label_newer_than_stop(repo, run, answered):
         return
     await lease.require()

@@ -130,11 +130,11 @@ async def test_status_and_explain_tell_of_a_run_before_during_and_after(crew: Cr
         await crew.until(lambda: crew.runner.waiting)
         await crew.say(issue, "/capuchin status")
         await crew.until(lambda: len(crew.said(issue)) == 3)
-        assert "I am working on it, as @alice asked. It has spent $0.25" in crew.said(issue)[2]
+        assert "I am working on it, as @alice asked. Cost: $0.25" in crew.said(issue)[2]
         crew.runner.go_on.set()
     await crew.say(issue, "/capuchin explain")
     await crew.settle()
-    assert f"ended: opened pull request: #{repo.pulls[0].number}" in crew.said(issue)[3]
+    assert f": opened pull request #{repo.pulls[0].number}" in crew.said(issue)[3]
 
 
 async def test_config_tells_what_is_in_force(crew: Crew) -> None:
@@ -167,7 +167,7 @@ async def test_a_second_command_waits_for_the_run_and_does_not_disturb_it(crew: 
         await crew.until(lambda: crew.runner.waiting)
         comment = await crew.say(issue, "/capuchin fix")
         await crew.until(lambda: len(crew.said(issue)) == 2)
-        assert "I take this up when that has ended" in crew.said(issue)[1]
+        assert "I will start on this when that run has ended" in crew.said(issue)[1]
         assert (faces(comment), repo.pulls) == (["eyes"], [])
         crew.runner.go_on.set()
     run = await crew.run_of(issue)
@@ -249,8 +249,8 @@ async def test_a_command_on_a_line_of_a_diff_is_answered_in_the_conversation(cre
     await crew.hub.wait_until_delivered()
     await crew.settle()
     said = sorted(crew.said(pull))
-    assert "Write one of these" in said[1]
-    assert said[0].startswith("This is not a pull request of mine")
+    assert "Start a comment with one of these" in said[1]
+    assert said[0].startswith("I did not open this pull request")
     assert [[one.content for one in made.reactions] for made in review.comments] == [["+1"]] * 2
 
 

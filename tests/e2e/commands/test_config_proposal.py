@@ -49,7 +49,7 @@ async def test_where_there_is_one_or_may_be_none_it_is_said(crew: Crew) -> None:
     issue = await crew.issue(crew.shop(config="samples: 3\n"))
     await crew.say(issue, "/capuchin config propose")
     await crew.settle()
-    assert "There is a settings file already: `.github/capuchin.yml`." in crew.said(issue)[0]
+    assert "A settings file already exists: `.github/capuchin.yml`." in crew.said(issue)[0]
     repo = crew.shop("acme/ruled")
     crew.hub.faults.fail_next("POST", "/repos/acme/ruled/git/refs", status=422, times=2)
     issue = await crew.issue(repo)

@@ -166,7 +166,7 @@ async def test_a_stop_after_the_pull_request_is_open_comes_too_late_and_is_told(
         await crew.hub.close_issue(issue, "alice")
     run = await crew.run_of(issue)
     assert (run.status, run.pull_request) == (RunStatus.OPENED_PULL_REQUEST, 2)
-    assert "I had opened #2 before I was told to stop" in crew.said(issue)[0]
+    assert "I had already opened #2 when the stop request arrived" in crew.said(issue)[0]
 
 
 async def test_a_stop_is_told_once_github_answers_again(crew: Crew) -> None:
@@ -181,7 +181,7 @@ async def test_a_stop_is_told_once_github_answers_again(crew: Crew) -> None:
         await crew.until(lambda: _handed_back(crew, run))
         await crew.redis.set(crew.runs.keys.run(run.id), await _at_once(crew, run))
     assert (await crew.run_of(issue)).status is RunStatus.STOPPED
-    assert "I stopped, as asked (@alice)" in crew.said(issue)[0]
+    assert "I stopped as requested (@alice)" in crew.said(issue)[0]
 
 
 async def _forgotten(crew: Crew, run: Run) -> bool:

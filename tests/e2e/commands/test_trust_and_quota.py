@@ -94,12 +94,12 @@ async def test_in_a_private_repository_a_stranger_is_nobody(crew: Crew) -> None:
 @pytest.mark.parametrize(
     ("fields", "config", "whose"),
     [
-        ({"quota_person": 1}, "", "those of one person (1 a day)"),
-        ({"quota_repository": 1}, "", "those of this repository (1 a day)"),
-        ({"quota_installation": 1}, "", "those of all repositories here together (1 a day)"),
-        ({}, "quota: {person: 1}\n", "those of one person (1 a day)"),
-        ({}, "quota: {repository: 1}\n", "those of this repository (1 a day)"),
-        ({"quota_person": 1}, "quota: {person: 5}\n", "those of one person (1 a day)"),
+        ({"quota_person": 1}, "", "for one person"),
+        ({"quota_repository": 1}, "", "for this repository"),
+        ({"quota_installation": 1}, "", "for all repositories of this installation"),
+        ({}, "quota: {person: 1}\n", "for one person"),
+        ({}, "quota: {repository: 1}\n", "for this repository"),
+        ({"quota_person": 1}, "quota: {person: 5}\n", "for one person"),
     ],
 )
 async def test_a_quota_is_kept_and_told_politely(
@@ -137,10 +137,12 @@ async def test_strangers_words_are_left_out_and_counted(crew: Crew) -> None:
     await crew.label(issue)
     await crew.settle()
     (pull,) = issue.repo.pulls
-    assert "\n\nNot read: 1 comment by people who may not command me.\n\n" in (pull.body or "")
+    assert "\n\nNot read: 1 comment by people without permission to start me.\n\n" in (
+        pull.body or ""
+    )
     read = crew.runner.jobs[0].issue.discussion
     assert [said.partition(":")[0] for said in read] == ["bob", "alice"]
-    assert "Not read: 1 comment by people who may not command me." in crew.said(issue)[0]
+    assert "Not read: 1 comment by people without permission to start me." in crew.said(issue)[0]
 
 
 async def test_strangers_words_can_be_shown_as_theirs(crew: Crew) -> None:
@@ -170,8 +172,8 @@ async def test_what_is_changed_after_the_work_was_asked_for_is_not_read(crew: Cr
     assert (read.title, read.body) == ("total() subtracts", "It should add.")
     assert read.discussion == ()
     said = crew.said(issue)[0]
-    assert "2 comments written or changed after I was asked" in said
-    assert "changes of the issue made after I was asked" in said
+    assert "2 comments written or edited after the request" in said
+    assert "edits of the issue after the request" in said
 
 
 async def test_what_nobody_sees_does_not_reach_the_model(crew: Crew) -> None:
@@ -188,7 +190,10 @@ async def test_what_nobody_sees_does_not_reach_the_model(crew: Crew) -> None:
 
 @pytest.mark.parametrize(
     ("how", "words"),
-    [("trust", "@alice may no longer ask for it"), ("disabled", "I have been switched off")],
+    [
+        ("trust", "@alice no longer has permission to start me"),
+        ("disabled", "I have been disabled"),
+    ],
 )
 async def test_a_run_that_may_not_go_on_leaves_nothing_half_made(
     office: Office, how: str, words: str

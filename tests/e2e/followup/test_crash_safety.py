@@ -65,7 +65,7 @@ async def test_a_review_is_followed_once(office: Office, effect: int) -> None:
     lease = await office.die_after(effect, lease, tend(office))
     await ended(office, lease)
     await ended(office, await leased(office, pull, "again"))
-    assert repo.list_commits(pull.head_ref)[:2] == ["Follow the review", "Make total() add"]
+    assert repo.list_commits(pull.head_ref)[:2] == ["Address review comments", "Make total() add"]
     assert [len(review.comments) for review in pull.reviews] == [1, 1]
     assert len(pull.comments) == 1
     assert [run.head_sha == pull.head_sha for run in repo.check_runs] == [False, True]
@@ -109,5 +109,5 @@ async def test_a_conflict_is_mended_once_whatever_is_said_meanwhile(
         "Newer",
         "Initial commit",
     ]
-    assert sum("I wrote the change anew" in c.body for c in pull.comments) == 1
+    assert sum("I rewrote the change" in c.body for c in pull.comments) == 1
     assert not any("it is yours now" in c.body for c in pull.comments)

@@ -23,8 +23,8 @@ async def test_a_pull_request_from_a_fork_is_never_pushed_to(crew_up: CrewUp) ->
         await crew.say(pull, "/capuchin use 2")
         await crew.settle()
         told, other = crew.said(pull)
-        assert told.startswith("This is not a pull request of mine")
-        assert other.startswith("I have opened no pull request for this")
+        assert told.startswith("I did not open this pull request")
+        assert other.startswith("I have not opened a pull request for this")
         assert (crew.runner.tasks, crew.runner.jobs) == ([], [])
         assert repo.git.list_refs("") == before
 

@@ -10,7 +10,7 @@ from bot.storage.pulls import PullRecords
 from bot.types import now
 from pipeline.types import Patch
 from pipeline.workflows.revise import Revision
-from sandbox.base import SandboxUnavailable
+from sandbox.errors import SandboxUnavailable
 from tests.e2e.commands.conftest import CrewUp
 from tests.e2e.followup.test_evidence_check import opened
 from tests.e2e.followup.test_reviews import LINE, MORE, replies
@@ -56,8 +56,8 @@ async def test_what_is_over_a_quota_is_told_once_and_followed_the_next_day(
             await crew.settle()
         assert (crew.runner.tasks, replies(crew, pull)) == ([], [])
         (said,) = crew.said(pull)
-        assert said.startswith("Thank you, @alice. The runs of today are used up")
-        assert "I follow this tomorrow." in said
+        assert said.startswith("Thank you, @alice. Today's quota of 1 run")
+        assert "I will respond to this tomorrow." in said
         ref, day = crew.ref(pull), now().date().isoformat()
         for of in (f"{ref.installation}@alice", ref.full_name):
             await crew.redis.delete(crew.runs.keys.quota(of, day))  # midnight
@@ -74,7 +74,7 @@ async def test_the_limit_of_one_run_is_told_and_what_to_do(crew_up: CrewUp) -> N
         await crew.hub.review(pull, "alice", lines=LINE)
         await crew.settle()
         ((_, said),) = replies(crew, pull)
-        assert said.startswith("The limit for one run was spent before I was done")
+        assert said.startswith("I reached the spending limit for one run")
         assert "`/capuchin fix`" in said
 
 
@@ -87,7 +87,7 @@ async def test_after_the_days_limit_a_review_waits_for_the_next_day(crew_up: Cre
             await crew.settle()
         assert len(crew.runner.tasks) == 1
         (said,) = crew.said(pull)
-        assert said.startswith("The limit of whoever operates this bot for today is spent.")
+        assert said.startswith("The daily spending limit of this bot's operator is reached.")
         records = PullRecords(crew.redis, crew.runs.keys)
         before = {"paused_on": "2020-01-01"}  # the day is over
         await records.change(crew.ref(pull), pull.number, before, due_in=60)
@@ -134,7 +134,7 @@ async def test_no_check_stays_in_progress(crew_up: CrewUp, how: str) -> None:
             await crew.until(lambda: crew.hurried(pull))
         assert [run.status for run in repo.check_runs if run.status != "completed"] == []
         first: CheckRun = repo.check_runs[0]
-        assert (first.conclusion, first.title) == ("cancelled", "Not run to its end")
+        assert (first.conclusion, first.title) == ("cancelled", "Not finished")
 
 
 async def test_two_runs_that_note_something_at_once_lose_nothing(crew: Crew) -> None:

@@ -130,7 +130,7 @@ async def test_a_label_taken_off_without_a_webhook_stops_the_run(crew_up: CrewUp
                 await crew.hub.remove_label(issue, "capuchin", "alice")
             await crew.until(lambda: crew.runner.cut)
         assert (await crew.run_of(issue)).status is RunStatus.STOPPED
-        assert "I stopped, since the label was taken off." in crew.said(issue)[0]
+        assert "I stopped because the label was removed." in crew.said(issue)[0]
 
 
 async def test_a_review_without_a_webhook_is_answered_once(crew_up: CrewUp) -> None:
@@ -166,7 +166,9 @@ async def test_an_issue_closed_without_a_webhook_ends_our_pull_request(crew_up: 
             async with unheard(crew):
                 await crew.hub.close_issue(repo.issues[1], "alice")
             await crew.until(lambda: pull.state == "closed")
-        assert crew.said(pull)[0].startswith("#1 is closed, so this is not needed any more.")
+        assert crew.said(pull)[0].startswith(
+            "#1 is closed, so this pull request is no longer needed"
+        )
 
 
 async def test_a_pull_request_closed_without_a_webhook_is_let_go(crew_up: CrewUp) -> None:
@@ -222,8 +224,8 @@ async def test_what_was_changed_after_a_label_that_the_sweep_found_is_not_read(
             a_minute_ago(issue)
         await swept(crew, issue, RunStatus.NEEDS_CONFIRMATION)
         (said,) = crew.said(issue)
-        assert "was changed after I was asked" in said
-        assert "@alice, put the label on again" in said
+        assert "was edited after the request" in said
+        assert "current version, add the label again" in said
         assert (crew.runner.jobs, repo.list_branches(), issue.labels) == ([], ["main"], [])
         await crew.label(issue)
         await crew.settle()

@@ -162,7 +162,7 @@ async def test_a_conflict_is_mended_by_writing_the_change_anew(crew_up: CrewUp) 
         ]
         assert repo.read_file(pull.head_ref, "shop.py") == NEWER.replace("a - b", "a + b")
         (said,) = crew.said(pull)
-        assert said.startswith("The base branch had changed in the same places")
+        assert said.startswith("The base branch had changed the same lines")
         assert repo.check_runs[-1].head_sha == pull.head_sha
         assert repo.check_runs[-1].conclusion == "success"
 
@@ -176,7 +176,7 @@ async def test_a_conflict_that_cannot_be_mended_is_told_of_once(crew_up: CrewUp)
             await crew.hub.commit(repo, "main", {"shop.py": text}, "Newer", "alice")
             await crew.settle()
         (said,) = crew.said(pull)
-        assert said.startswith("This no longer fits `main`")
+        assert said.startswith("This conflicts with `main`")
         assert (pull.head_sha, len(crew.runner.tasks)) == (head, 1)
 
 

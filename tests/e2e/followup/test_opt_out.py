@@ -27,7 +27,7 @@ async def test_an_issue_that_wears_it_is_left_alone_until_it_is_taken_off(
     await (crew.label(issue) if how == "label" else crew.say(issue, "/capuchin fix anyway"))
     await crew.settle()
     (said,) = crew.said(issue)
-    assert said.startswith("I leave this alone, as it wears the label `capuchin:disabled`.")
+    assert said.startswith("I will not work on this because it has the label `capuchin:disabled`.")
     assert (crew.runner.jobs, repo.pulls) == ([], [])
     assert issue.labels == ["capuchin:Disabled"]
     await crew.hub.remove_label(issue, "capuchin:Disabled", "alice")
@@ -72,8 +72,8 @@ async def test_put_on_during_a_run_it_stops_that(crew_up: CrewUp, heard: str) ->
         by = " (@alice)" if heard == "webhook" else ""
         (said,) = crew.said(issue)
         assert said.startswith(
-            f"I stopped, since the label `capuchin:Disabled` was put on{by}. I had spent $0.25 at "
-            "list prices. If it is wanted after all, take that label off and ask again."
+            f"I stopped because the label `capuchin:Disabled` was added{by}. I had spent $0.25 at "
+            "list prices. To restart, remove that label and ask again."
         )
         assert (repo.list_branches(), repo.pulls) == (["main"], [])
         assert issue.labels == ["capuchin:Disabled"]
@@ -96,7 +96,7 @@ async def test_put_on_before_the_first_start_it_is_told_of(crew: Crew) -> None:
     await crew.label(issue, suffix=":disabled")
     await crew.settle()
     (said,) = crew.said(issue)
-    assert said.startswith("I leave this alone, as it wears the label `capuchin:disabled`.")
+    assert said.startswith("I will not work on this because it has the label `capuchin:disabled`.")
     assert (crew.runner.jobs, issue.labels) == ([], ["capuchin:disabled"])
 
 
@@ -115,7 +115,7 @@ async def test_put_on_our_pull_request_it_stops_a_follow_up(crew_up: CrewUp) -> 
             await crew.hub.review(pull, "alice", lines=LINE)
         (said,) = crew.said(pull)
         assert said.startswith(
-            "I stopped, since the label `capuchin:disabled` was put on (@alice). I had spent"
+            "I stopped because the label `capuchin:disabled` was added (@alice). I had spent"
         )
         assert (pull.head_sha, replies(crew, pull)) == (head, [])
         assert len(crew.runner.tasks) == 1

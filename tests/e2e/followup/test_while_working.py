@@ -29,7 +29,7 @@ async def test_stop_ends_a_follow_up_and_status_tells_of_it(crew_up: CrewUp) -> 
             await crew.hub.review(pull, "alice", lines=LINE)
         status, stopped = crew.said(pull)
         assert status.startswith("I am working on it, as @alice asked.")
-        assert stopped.startswith("I stopped, as asked (@alice). I had spent nothing.")
+        assert stopped.startswith("I stopped as requested (@alice). I had spent nothing.")
         assert (pull.head_sha, replies(crew, pull)) == (head, [])
         crew.runner.meanwhile = None
         await crew.hub.review(pull, "alice", lines=[("shop.py", 1, "And here?")])
@@ -43,7 +43,7 @@ async def test_status_and_explain_tell_of_the_run_that_opened_it(crew: Crew) -> 
     await crew.say(pull, "/capuchin explain")
     await crew.say(pull, "/capuchin stop")
     await crew.settle()
-    ended = "Nothing is under way. The latest run, asked for by @alice, ended: "
+    ended = "No run is active. The result of the latest run, requested by @alice: "
     status, explained, stop = sorted(crew.said(pull), key=_order)
     assert status.startswith(ended)
     assert explained.startswith(ended)
@@ -53,7 +53,7 @@ async def test_status_and_explain_tell_of_the_run_that_opened_it(crew: Crew) -> 
     other = await crew.hub.open_pull(repo, "work", "Work", "alice")
     await crew.say(other, "/capuchin status")
     await crew.settle()
-    assert crew.said(other)[-1].startswith("This is not a pull request of mine")
+    assert crew.said(other)[-1].startswith("I did not open this pull request")
 
 
 def _order(said: str) -> int:

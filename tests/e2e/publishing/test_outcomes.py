@@ -13,7 +13,7 @@ from bot.types import Failure, Run, RunStatus
 from pipeline.models.base import ModelMisconfigured, ModelRefused, ModelUnavailable
 from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
 from pipeline.types import NoFix
-from sandbox.base import EnvironmentFailed, SandboxUnavailable
+from sandbox.errors import EnvironmentFailed, SandboxUnavailable
 from tests.e2e.single_run_harness import Office
 from tests.support.data.publishing import ACCOUNTS, FIX, a_selection
 
@@ -78,7 +78,7 @@ async def test_what_passes_by_itself_is_tried_later_and_told_if_it_does_not(
     assert caught.value.reason is failure
     assert "I am looking into this" in issue.comments[0].body
     run = await office.work.give_up(lease.run.model_copy(update={"failure": failure}), lease)
-    assert_told(repo, issue, run, "put the label on again")
+    assert_told(repo, issue, run, "add the label again")
 
 
 async def test_who_may_not_write_is_refused_politely_once_a_day(office: Office) -> None:
@@ -99,7 +99,7 @@ async def test_a_closed_issue_is_told(office: Office, hub: LocalHub) -> None:
     await hub.close_issue(issue, "alice")
     run = await office.do(lease)
     assert run.failure is Failure.ISSUE_CLOSED
-    assert_told(repo, issue, run, "the issue is closed. If it should be fixed, reopen it")
+    assert_told(repo, issue, run, "the issue is closed. To have it fixed, reopen it")
 
 
 async def test_a_deleted_issue_is_only_recorded(office: Office, hub: LocalHub) -> None:
@@ -206,7 +206,7 @@ async def test_an_edit_that_escapes_is_never_pushed(office: Office, path: str) -
     lease = await office.lease(repo, issue)
     run = await office.do(lease)
     assert run.failure is Failure.INTERNAL
-    assert_told(repo, issue, run, "I met a bug of my own")
+    assert_told(repo, issue, run, "I hit a bug of my own")
 
 
 async def test_a_branch_of_an_earlier_run_is_left_alone(office: Office, hub: LocalHub) -> None:
@@ -268,7 +268,7 @@ async def test_a_branch_that_came_to_no_pull_request_is_removed(office: Office) 
         await office.work(lease.run, lease)
     assert len(repo.list_branches()) == 2
     failed = lease.run.model_copy(update={"failure": Failure.GITHUB_UNAVAILABLE})
-    assert_told(repo, issue, await office.work.give_up(failed, lease), "GitHub did not answer")
+    assert_told(repo, issue, await office.work.give_up(failed, lease), "GitHub did not respond")
 
 
 async def test_an_issue_closed_between_branch_and_pull_request(

@@ -144,16 +144,16 @@ async def test_those_who_wait_are_told_their_place_and_when_it_is_their_turn(
     await waiting(office).announce()
     bodies = [issue.comments[0].body for issue in issues]
     assert sorted(body.partition("\n")[0] for body in bodies) == [
-        "I will look into this, as @alice asked. It waits its turn: it is next.",
-        "I will look into this, as @alice asked. It waits its turn: one run is before it.",
+        "I will look into this, as @alice asked. The run is next in the queue.",
+        "I will look into this, as @alice asked. The run is queued behind 1 other run.",
     ]
     await office.runs.redis.lpush(office.runs.keys.durations, 600, 1200, 90_000)  # pyright: ignore[reportGeneralTypeIssues] - typed as maybe sync
-    first = next(n for n, body in enumerate(bodies) if "it is next" in body)
+    first = next(n for n, body in enumerate(bodies) if "next in the queue" in body)
     lease = await office.taken(ids[first])
     await office.do(lease)
     await waiting(office).announce()
     assert len(issues[1 - first].comments) == 1
-    assert "It waits its turn: it is next. I expect to begin in about 10 minutes." in (
+    assert "The run is next in the queue. I expect to start in about 10 minutes." in (
         issues[1 - first].comments[0].body
     )
 
@@ -174,7 +174,7 @@ async def test_a_run_that_waited_goes_on_in_its_comment(office: Office) -> None:
     run = await office.do(await office.taken(ids[0]))
     assert (run.status, run.queue_position) == (RunStatus.NO_FIX, 0)
     assert [c.body.partition(":")[0] for c in issues[0].comments] == [
-        "I did not find a fix that I can stand behind"
+        "I did not find a fix that I am confident in"
     ]
 
 
@@ -182,7 +182,7 @@ async def test_who_may_not_ask_is_not_told_a_place(office: Office) -> None:
     repo, issues, _ = await queue(office, 1)
     repo.grant("alice", "read")
     await waiting(office).announce()
-    assert all("waits its turn" not in comment.body for comment in issues[0].comments)
+    assert all("queue" not in comment.body for comment in issues[0].comments)
 
 
 async def test_a_run_that_somebody_has_begun_is_not_told_a_place(office: Office) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -16,7 +16,8 @@ from bot.storage.checkpoints import RedisStore
 from bot.storage.pulls import PullRecords
 from bot.types import Mode, RunStatus
 from pipeline.solve import OUTCOME_KEY, SolveResult
-from sandbox.base import NO_ENV, Execution, Sandbox
+from sandbox.base import Execution, Sandbox
+from sandbox.program import Program
 from tests.e2e.single_run_harness import Decided, Office
 from tests.support.data.publishing import PASSES, a_selection
 from tests.support.hub import ref_of
@@ -25,26 +26,8 @@ from tests.support.hub import ref_of
 class Passing:
     """A sandbox in which everything passes."""
 
-    async def run_script(
-        self,
-        script: str,
-        *,
-        diffs: Sequence[str] = (),
-        seconds: float | None = None,
-        env: Mapping[str, str] = NO_ENV,
-    ) -> Execution:
-        raise AssertionError((script, diffs, seconds))
-
-    async def run_command(
-        self,
-        argv: Sequence[str],
-        *,
-        diffs: Sequence[str] = (),
-        seconds: float | None = None,
-        output_bytes: int | None = None,
-        env: Mapping[str, str] = NO_ENV,
-    ) -> Execution:
-        assert argv[0] == "python", (diffs, seconds, output_bytes)
+    async def run(self, program: Program) -> Execution:
+        assert program.argv[0] == "python", program
         return PASSES
 
 
@@ -101,7 +84,7 @@ async def test_a_worker_that_dies_leaves_one_swap(office: Office, effect: int) -
     assert repo.read_file(pull.head_sha, "shop.py") == "def total(a, b):\n    return b + a\n"
     assert repo.read_file(pull.head_sha, "tests/test_total.py") is not None
     two = [commit.message.split("\n")[0] for commit in repo.git.log(pull.head_sha, without=before)]
-    assert two == ["Make total() add", "Take back the edit, as @alice asked"]
+    assert two == ["Make total() add", "Undo the edit, as @alice asked"]
     assert (len(repo.pulls), len(repo.list_branches())) == (1, 2)
     records = PullRecords(office.runs.redis, office.runs.keys)
     record = await records.get(ref_of(repo), pull.number)

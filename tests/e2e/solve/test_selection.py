@@ -18,10 +18,11 @@ async def test_below_the_threshold_no_pull_request_is_opened_but_what_was_learnt
     run = await bot.solved(issue)
     assert (run.status, run.detail) == (RunStatus.NO_FIX, "not sure enough")
     (comment,) = issue.comments
-    assert "the best edit I have is too likely to be wrong" in comment.body
+    assert "my best edit is too likely to be wrong" in comment.body
     assert "right with a probability of" in comment.body
     assert (
-        "Where I suspect the cause, by what the edits change:\n\n- `shop/till.py`" in comment.body
+        "My edits changed these files, so the cause is probably in one of them:\n\n- `shop/till.py`"
+        in comment.body
     )
     assert "A script that fails on the code as it is" in comment.body
     assert "sys.exit(0 if total(1, 2) == 3 else 2)" in comment.body

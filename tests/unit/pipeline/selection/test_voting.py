@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,7 +9,8 @@ from pipeline.selection.scoring.standings import Standings, build_standings
 from pipeline.selection.voting import reproducing_tests, vote
 from pipeline.store import DirStore
 from pipeline.types import Candidate, Patch, TestScript, VoteTable
-from sandbox.base import NO_ENV, Execution
+from sandbox.base import Execution
+from sandbox.program import Program
 
 Asked = list[tuple[str, tuple[str, ...]]]
 
@@ -25,32 +25,15 @@ class TableSandbox:
     running: int = 0
     most_running: int = 0
 
-    async def run_script(
-        self,
-        script: str,
-        *,
-        diffs: Sequence[str] = (),
-        seconds: float | None = None,
-        env: Mapping[str, str] = NO_ENV,
-    ) -> Execution:
-        self.asked.append((script, tuple(diffs)))
+    async def run(self, program: Program) -> Execution:
+        assert program.script is not None, "no command is run for votes"
+        self.asked.append((program.script, tuple(program.diffs)))
         self.running += 1
         self.most_running = max(self.most_running, self.running)
         await asyncio.sleep(0)
         self.running -= 1
-        code = self.codes.get((script, "".join(diffs)), 1)
+        code = self.codes.get((program.script, "".join(program.diffs)), 1)
         return Execution(exit_code=code, output=self.output, seconds=0)
-
-    async def run_command(
-        self,
-        argv: Sequence[str],
-        *,
-        diffs: Sequence[str] = (),
-        seconds: float | None = None,
-        output_bytes: int | None = None,
-        env: Mapping[str, str] = NO_ENV,
-    ) -> Execution:
-        raise AssertionError("no command is run for votes")
 
 
 def candidate(sample: int, diff: str, test: str | None) -> Candidate:
