@@ -55,7 +55,7 @@ async def build_worker(
             ),
             execute=CommandDispatcher(settings, github, VERBS),
             find_missed=lambda cursors: find_missed_events(
-                github, BotNames.of(settings), cursors, pause=settings.missed_seconds / 1000
+                github, BotNames.of(settings), cursors, pause=settings.timings.missed_seconds / 1000
             ),
             clean_up=runner.clean_up,
             announce=build_announcer(github, settings),

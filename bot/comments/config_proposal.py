@@ -78,7 +78,7 @@ def file_exists(path: str) -> str:
 
 
 def cannot_propose() -> str:
-    """An empty repository, or one whose rules forbid the push."""
+    """The reply for an empty repository, or one whose rules forbid the push."""
     return (
         "I could not propose a settings file: the repository has no commits yet, or its rules do "
         "not let me push a branch named `capuchin/settings-…`."

@@ -32,7 +32,7 @@ class PullRun(RunContext):
         """
         await self.lease.require()
         records = PullRecords(self.lease.redis, self.lease.keys)
-        old, seconds = self.record, self.settings.tend_seconds
+        old, seconds = self.record, self.settings.timings.follow_up_seconds
         kept = await retry_until_available(
             lambda: records.change(old.repo, old.pull, fields, due_in=seconds)
         )

@@ -63,6 +63,6 @@ def _not_before(pace: Delay, settings: Settings) -> datetime | None:
     seconds = {
         Delay.IMMEDIATE: 0.0,
         Delay.DEBOUNCED: settings.review_seconds,
-        Delay.RATE_LIMITED: settings.reverify_seconds,
+        Delay.RATE_LIMITED: settings.timings.reverify_seconds,
     }[pace]
     return now() + timedelta(seconds=seconds) if seconds else None

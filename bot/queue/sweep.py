@@ -65,11 +65,11 @@ class Sweep:
                 self._outage.end()
             except UNREACHABLE as error:
                 await self._outage.wait(error)
-            await asyncio.sleep(self._settings.sweep_seconds)
+            await asyncio.sleep(self._settings.timings.sweep_seconds)
 
     async def announce_positions(self) -> None:
         """Tell those who wait their place in the queue; one worker at a time."""
-        seconds = self._settings.queue_seconds
+        seconds = self._settings.timings.queue_seconds
         while self._announcer is not None:
             try:
                 if await self._runs.take_turn(seconds, self._runs.keys.queue_turn):
@@ -87,12 +87,12 @@ class Sweep:
         while True:
             try:
                 if await self._runs.take_turn(
-                    self._settings.missed_seconds, self._runs.keys.missed_webhooks_turn
+                    self._settings.timings.missed_seconds, self._runs.keys.missed_webhooks_turn
                 ):
                     await self._recover_once(self._find_missed)
             except UNREACHABLE as error:
                 await self._outage.wait(error)
-            await asyncio.sleep(self._settings.missed_seconds / 2)
+            await asyncio.sleep(self._settings.timings.missed_seconds / 2)
 
     async def follow_up_pulls(self) -> None:
         """Look after our open pull requests now and then, whatever was heard of them."""
@@ -101,12 +101,12 @@ class Sweep:
                 await self.start_follow_ups()
             except UNREACHABLE as error:
                 await self._outage.wait(error)
-            await asyncio.sleep(self._settings.sweep_seconds)
+            await asyncio.sleep(self._settings.timings.sweep_seconds)
 
     async def start_follow_ups(self) -> None:
         """Begin a run on each pull request whose time has come. Raises what Redis raises."""
         records = PullRecords(self._runs.redis, self._runs.keys)
-        for repo, pull in await records.take_due(again_in=self._settings.tend_seconds):
+        for repo, pull in await records.take_due(again_in=self._settings.timings.follow_up_seconds):
             await self._start_follow_up(records, repo, pull)
 
     async def _start_follow_up(self, records: PullRecords, repo: RepoRef, pull: int) -> None:
@@ -133,7 +133,7 @@ class Sweep:
                 await self._outage.wait(error)
             except TryLater as error:
                 logger.warning("Could not look for leftovers: %s", error)
-            await asyncio.sleep(self._settings.missed_seconds)
+            await asyncio.sleep(self._settings.timings.missed_seconds)
         await asyncio.Event().wait()
 
     async def _recover_once(self, find_missed: FindMissedEvents) -> None:

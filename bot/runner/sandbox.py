@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from pathlib import Path
+from typing import Final
 
 from bot.settings import Settings, SettingsError
 from sandbox.docker.address import DockerAddress
@@ -19,6 +20,10 @@ from sandbox.limits import Limits
 FIX_OWNER, SELECT_OWNER = "capuchin fix", "capuchin select"
 """Owners of the containers of commands on a local repository. Workers do not know these runs, and
 so must not reap their containers."""
+NAMESPACE: Final = "capuchin-sandboxes"
+"""The pods' namespace, to which `deploy/kubernetes` attaches rights, quota and network policy."""
+AUTO: Final = "auto"
+"""The value of `sandbox_runtime` that leaves the choice to the engine."""
 _DEBIAN_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
 
 
@@ -30,9 +35,7 @@ def system_ca_bundle() -> Path | None:
 
 def docker_address(settings: Settings) -> DockerAddress:
     """The address of Docker in the settings."""
-    return DockerAddress(
-        settings.docker_url, tls=settings.docker_tls_dir, ssh_config=settings.docker_ssh_config
-    )
+    return DockerAddress(settings.docker_url, tls=settings.docker_tls_dir)
 
 
 def build_engine(settings: Settings, *, owner: str = "") -> Engine:
@@ -56,15 +59,18 @@ def build_engine(settings: Settings, *, owner: str = "") -> Engine:
         )
     return KubernetesEngine(
         builder,
-        Cluster(settings.kubernetes_namespace, settings.kubeconfig),
+        Cluster(NAMESPACE, settings.kubeconfig),
         registry=settings.sandbox_registry,
-        options=PodOptions(
-            runtime_class=settings.kubernetes_runtime_class,
-            pull_secret=settings.kubernetes_pull_secret,
-        ),
+        options=pod_options(settings),
         parallel=settings.sandbox_parallel,
         owner=owner,
     )
+
+
+def pod_options(settings: Settings) -> PodOptions:
+    """The options of pods; the runtime `auto` is the cluster's default RuntimeClass."""
+    chosen = settings.sandbox_runtime
+    return PodOptions(runtime_class="" if chosen == AUTO else chosen)
 
 
 def build_docker_engine(settings: Settings, owner: str) -> DockerEngine:
@@ -93,7 +99,7 @@ def build_docker_engine(settings: Settings, owner: str) -> DockerEngine:
             address=docker_address(settings),
             limits=Limits(memory_mb=settings.sandbox_memory_mb),
             parallel=settings.sandbox_parallel,
-            runtime=settings.sandbox_runtime,
+            runtime=settings.sandbox_runtime if settings.sandbox == "docker" else AUTO,
             base_image=settings.sandbox_base,
             build=build,
         )

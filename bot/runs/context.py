@@ -95,7 +95,7 @@ class IssueRun(RunContext):
     @cached_property
     def status(self) -> StatusComment:
         """The run's comment on the issue."""
-        return StatusComment(self.repo, self.lease, every=self.settings.status_seconds)
+        return StatusComment(self.repo, self.lease, every=self.settings.timings.status_seconds)
 
     @property
     def checkout(self) -> Checkout:

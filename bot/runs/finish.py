@@ -56,7 +56,7 @@ class RunFinisher:
         run = await with_spending(run, lease)
         with suppress(GitHubError):
             async with self.github.open_repository(run.repo) as repo:
-                status = StatusComment(repo, lease, every=self.settings.status_seconds)
+                status = StatusComment(repo, lease, every=self.settings.timings.status_seconds)
                 await status.write(run, comments.render_waiting(run, reason))
 
     async def report_stop(self, run: Run, lease: Lease) -> Run:

@@ -144,7 +144,7 @@ async def finish_status(
     Raises:
         LeaseLost, GitHubUnavailable. NotFound: the issue is gone.
     """
-    status = StatusComment(repo, lease, every=settings.status_seconds)
+    status = StatusComment(repo, lease, every=settings.timings.status_seconds)
     comment = await status.write_final(run, text)
     run = replace(run, comment_id=comment, end_reported=True, end_status=run.status)
     await lease.save(replace(run, status=RunStatus.RUNNING))

@@ -138,7 +138,7 @@ async def _update_record(ctx: IssueRun, number: int, **fields: object) -> None:
     """Record in the pull request's follow-up record which pushes are ours."""
     records = PullRecords(ctx.lease.redis, ctx.lease.keys)
     await ctx.lease.require()
-    seconds = ctx.settings.tend_seconds
+    seconds = ctx.settings.timings.follow_up_seconds
     await retry_until_available(
         lambda: records.change(ctx.run.repo, number, fields, due_in=seconds)
     )

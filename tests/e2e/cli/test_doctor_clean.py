@@ -52,11 +52,9 @@ def far(way: str, own: OwnDaemon, folder: Path) -> Generator[dict[str, str]]:
     """The settings that lead to it."""
     if way == "ssh":
         skip_without_sshd()
-        with docker_behind_ssh(folder) as url:
-            yield {
-                "CAPUCHIN_DOCKER_URL": url + own.url.removeprefix("unix://"),
-                "CAPUCHIN_DOCKER_SSH_CONFIG": str(folder / "ssh_config"),
-            }
+        with docker_behind_ssh(folder) as url, pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PATH", str(folder / "bin"), prepend=os.pathsep)
+            yield {"CAPUCHIN_DOCKER_URL": url + own.url.removeprefix("unix://")}
         return
     with docker_behind_tls(folder, own.url.removeprefix("unix://")) as port:
         yield {

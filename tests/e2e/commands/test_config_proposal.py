@@ -28,7 +28,7 @@ async def test_a_settings_file_is_proposed_once_to_who_asks_and_changes_nothing(
             await crew.settle()
         (pull,) = repo.pulls
         assert [said.partition(".")[0] for said in crew.said(issue)] == [
-            f"I have proposed a settings file in #{pull.number}"
+            f"I proposed a settings file in #{pull.number}"
         ] * 2
         assert (pull.draft, pull.title) == (False, "chore: add a settings file for Capuchin")
         assert [user.login for user in pull.requested_reviewers] == ["alice"]
@@ -55,7 +55,7 @@ async def test_where_there_is_one_or_may_be_none_it_is_said(crew: Crew) -> None:
     issue = await crew.issue(repo)
     await crew.say(issue, "/capuchin config propose")
     await crew.settle()
-    assert "its rules do not let me push a branch" in crew.said(issue)[0]
+    assert "its rules do not allow me to push a branch" in crew.said(issue)[0]
     assert (repo.pulls, repo.list_branches()) == ([], ["main"])
 
 

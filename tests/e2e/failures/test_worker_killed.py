@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pydantic import SecretStr
 
 from bot.recorded.recording import RecordedAnswer
-from bot.settings import Settings, variable_name
+from bot.settings import Settings, variable_fields, variable_name
 from bot.types import Run, RunStatus
 from tests.e2e import shop
 from tests.e2e.conftest import Standing
@@ -35,7 +35,7 @@ def worker(settings: Settings) -> Generator[subprocess.Popen[bytes]]:
         if isinstance(value, SecretStr)
         else str(value)
         for name, value in settings
-        if value is not None
+        if value is not None and name in variable_fields()
     }
     path = {"PATH": os.environ["PATH"]}  # noqa: TID251 - git must be found
     process = subprocess.Popen([sys.executable, "-m", "bot", "worker"], env={**path, **values})
@@ -66,7 +66,7 @@ async def test_a_killed_worker_is_replaced_and_one_call_of_a_sample_is_repeated_
     standing: Standing,
 ) -> None:
     recording = shop.answers(SLOW)
-    async with standing(recording, lease_seconds=6, sweep_seconds=0.5) as bot:
+    async with standing(recording, lease_seconds=6) as bot:
         repo = bot.add_repo()
         issue = await bot.open_issue(repo)
         with worker(bot.settings) as first:

@@ -84,7 +84,7 @@ async def test_a_webhook_after_the_end_of_the_run_that_the_sweep_began_is_answer
 
 
 async def test_a_push_and_a_review_that_no_webhook_told_of_are_seen(crew_up: CrewUp) -> None:
-    async with crew_up(tend_seconds=OFTEN, review_seconds=0) as crew:
+    async with crew_up(follow_up_seconds=OFTEN, review_seconds=0) as crew:
         repo, pull = await opened(crew)
         async with unheard(crew):
             await crew.hub.review(pull, "alice", lines=LINE)

@@ -129,7 +129,7 @@ async def test_a_merged_one_is_let_go_and_its_branch_left_alone(crew: Crew) -> N
 async def test_the_sweep_retires_what_nobody_touched(
     crew_up: CrewUp, days: int, state: str
 ) -> None:
-    async with crew_up(tend_seconds=0.2) as crew:
+    async with crew_up(follow_up_seconds=0.2) as crew:
         repo, pull = await opened(crew)
         pull.updated_at -= timedelta(days=days)
         runs = len(crew.hub.requests)

@@ -31,12 +31,11 @@ async def test_below_the_threshold_no_pull_request_is_opened_but_what_was_learnt
 
 
 async def test_a_reward_model_that_is_dead_costs_no_pull_request(standing: Standing) -> None:
-    files = {**shop.FILES, ".github/capuchin.yml": f"{CONFIG}selection: orm_exec\n"}
     same = shop.edit("    return b + a")
     recording = shop.answers(shop.RecordedAnswer(call="editing/0", turn=0, reply=same))
     nowhere = "openai:orm@http://127.0.0.1:9/v1"
     async with standing(recording, orm_model=nowhere) as bot:
-        repo = bot.add_repo(files=files)
+        repo = bot.add_repo()
         run = await bot.solved(await bot.open_issue(repo))
         assert run.status is RunStatus.OPENED_PULL_REQUEST
         _, body = bot.only_pull_request(repo)

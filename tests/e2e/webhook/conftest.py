@@ -8,7 +8,7 @@ from pydantic import SecretStr
 from redis.asyncio import Redis
 
 from bot.server.app import create_app
-from bot.settings import Settings
+from bot.settings import Settings, Timings
 from bot.storage.runs import Runs
 from tests.e2e.webhook.delivery import SECRET, serving
 from tests.support.redis import RedisServer
@@ -21,7 +21,7 @@ def settings(redis_server: RedisServer, redis_prefix: str) -> Settings:
         redis_url=redis_server.url,
         redis_prefix=redis_prefix,
         lease_seconds=3,
-        sweep_seconds=0.2,
+        timings=Timings(sweep_seconds=0.2),
         stop_seconds=10,
     )
 

@@ -15,7 +15,7 @@ from typing import Final, cast
 from pydantic import BaseModel
 from redis.asyncio import Redis
 
-from bot.settings import Settings
+from bot.settings import Settings, Timings
 from bot.storage.checkpoints import RedisStore
 from bot.storage.client import retry_until_available
 from bot.storage.lease import Lease
@@ -62,5 +62,6 @@ async def give_up(run: Run, lease: Lease) -> Run:
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(name)s %(message)s")
     logging.getLogger("arq").setLevel(logging.WARNING)
-    worker = Worker(Settings.from_env(), handle=stepwise, give_up=give_up)
+    quick = Settings.from_env().model_copy(update={"timings": Timings(sweep_seconds=0.2)})
+    worker = Worker(quick, handle=stepwise, give_up=give_up)
     asyncio.run(worker.run_until_signalled())

@@ -48,7 +48,6 @@ class Bench:
                 "CAPUCHIN_REDIS_URL": self._settings.redis_url,
                 "CAPUCHIN_REDIS_PREFIX": self._prefix,
                 "CAPUCHIN_LEASE_SECONDS": "3",
-                "CAPUCHIN_SWEEP_SECONDS": "0.2",
                 "CAPUCHIN_STOP_SECONDS": str(stop_seconds),
             },
         )

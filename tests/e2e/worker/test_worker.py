@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 
 from bot.errors import LeaseLost, TryLater
 from bot.queue.attempt import HandleRun
-from bot.settings import Settings
+from bot.settings import Settings, Timings
 from bot.storage.checkpoints import RedisStore
 from bot.storage.cursors import Cursors
 from bot.storage.lease import Lease
@@ -139,7 +139,7 @@ async def test_a_run_that_waits_is_left_alone_until_its_time(
     async with asyncio.timeout(60):
         while not (run := await runs.get(run_id)) or run.not_before is None:
             await asyncio.sleep(0.02)
-    await asyncio.sleep(3 * settings.sweep_seconds)
+    await asyncio.sleep(3 * settings.timings.sweep_seconds)
     worker.stop()
     await running
     run = await runs.get(run_id)
@@ -319,7 +319,7 @@ async def test_a_label_whose_webhook_never_came_is_found_once(
         done.append(run.asked_by)
         return run.model_copy(update={"status": RunStatus.NO_FIX})
 
-    often = settings.model_copy(update={"missed_seconds": 0.2})
+    often = settings.model_copy(update={"timings": Timings(missed_seconds=0.2)})
     worker = Worker(often, handle=counted, give_up=told, find_missed=labelled_once)
     running = asyncio.create_task(worker.run())
     async with asyncio.timeout(60):
