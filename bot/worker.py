@@ -12,17 +12,15 @@ from contextlib import suppress
 from typing import Any, Final
 from uuid import uuid4
 
-from redis.asyncio import Redis
-
 from bot.queue.attempt import SILENT_STOP, EndRun, HandleRun, RunAttempt, StopHandler
 from bot.queue.consumer import ExecuteRequest, RequestConsumer, RunQueue
-from bot.queue.inbox import Inbox
 from bot.queue.nudges import NudgeReceiver, Nudges
 from bot.queue.position import Announce
 from bot.queue.sweep import CleanUp, FindMissedEvents, Sweep
 from bot.settings import Settings
-from bot.storage.client import UNREACHABLE, Outage, open_redis
-from bot.storage.runs import Runs
+from bot.storage.client import UNREACHABLE, Outage
+from bot.storage.lease import Lease
+from bot.storage.storage import Storage
 
 logger = logging.getLogger(__name__)
 
@@ -76,11 +74,10 @@ class Worker:
     async def run(self) -> None:
         """Work until `stop`. Cancelled, it stops as well, and takes as long for it."""
         timeout = min(REDIS_SECONDS, self._settings.lease_seconds / 3)
-        async with open_redis(self._settings.redis_url, timeout=timeout) as redis:
-            runs = Runs(redis, self._settings.redis_prefix)
-            nudges = Nudges(redis, runs.keys)
+        async with self._open_storage(timeout) as storage:
+            nudges = Nudges(storage)
             sweep = Sweep(
-                runs,
+                storage,
                 nudges,
                 self._settings,
                 self._find_missed,
@@ -90,13 +87,13 @@ class Worker:
             )
             loops = [
                 asyncio.create_task(self._stopping.wait()),
-                asyncio.create_task(self._receive_nudges(redis, runs)),
+                asyncio.create_task(self._receive_nudges(storage)),
                 asyncio.create_task(sweep.nudge_idle_runs()),
                 asyncio.create_task(sweep.recover_missed()),
                 asyncio.create_task(sweep.remove_leftovers()),
                 asyncio.create_task(sweep.announce_positions()),
                 asyncio.create_task(sweep.follow_up_pulls()),
-                asyncio.create_task(self._consume_requests(redis, runs, nudges)),
+                asyncio.create_task(self._consume_requests(storage, nudges)),
             ]
             try:
                 done, _ = await asyncio.wait(loops, return_when=asyncio.FIRST_COMPLETED)
@@ -134,50 +131,49 @@ class Worker:
                 loop.remove_signal_handler(each)
 
     async def _wait_until_settled(self, running: asyncio.Task[None]) -> None:
-        async with open_redis(self._settings.redis_url, timeout=REDIS_SECONDS) as redis:
-            runs = Runs(redis, self._settings.redis_prefix)
-            inbox = Inbox(redis, runs.keys)
+        async with self._open_storage(REDIS_SECONDS) as storage:
             while not running.done() and (  # noqa: ASYNC110 - a run may end elsewhere
-                await runs.list_active() or self._attempts or await inbox.count()
+                await storage.runs.list_active() or self._attempts or await storage.requests.count()
             ):
                 await asyncio.sleep(SETTLE_POLL_SECONDS)
 
-    async def _receive_nudges(self, redis: Redis, runs: Runs) -> None:
+    def _open_storage(self, timeout: float) -> Storage:
+        return Storage.open(self._settings.redis_url, self._settings.redis_prefix, timeout=timeout)
+
+    async def _receive_nudges(self, storage: Storage) -> None:
         while True:
             seconds = self._settings.lease_seconds
             self._receiver = NudgeReceiver(
-                redis, runs.keys, lambda run_id: self._begin_run(runs, run_id), seconds=seconds
+                storage, lambda run_id: self._begin_run(storage, run_id), seconds=seconds
             )
             self._update_receiver()
             try:
-                await redis.ping()
+                await storage.ping()
                 self._outage.end()
                 await self._receiver.run()
             except UNREACHABLE as error:
                 await self._outage.wait(error)
 
-    async def _consume_requests(self, redis: Redis, runs: Runs, nudges: Nudges) -> None:
+    async def _consume_requests(self, storage: Storage, nudges: Nudges) -> None:
         if self._execute is None:
             await asyncio.Event().wait()
             return
-        inbox = Inbox(redis, runs.keys)
         consumer = RequestConsumer(
-            inbox, RunQueue(runs, nudges), self._execute, self._settings, self._outage
+            RunQueue(storage, nudges), self._execute, self._settings, self._outage
         )
         await consumer.run()
 
-    async def _begin_run(self, runs: Runs, run_id: str) -> None:
+    async def _begin_run(self, storage: Storage, run_id: str) -> None:
         if self._is_full:
             return
         with suppress(*UNREACHABLE):  # the sweep nudges again
-            lease = await runs.acquire(
-                run_id, worker=self.name, seconds=self._settings.lease_seconds
+            lease = await Lease.acquire(
+                storage, run_id, worker=self.name, seconds=self._settings.lease_seconds
             )
             if lease is not None:
                 self._start_attempt(
                     RunAttempt(
                         lease,
-                        runs,
                         handle=self._handle,
                         give_up=self._give_up,
                         patience_seconds=self._settings.patience_seconds,

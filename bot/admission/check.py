@@ -130,7 +130,7 @@ async def _refuse_untrusted(
 async def _refuse(repo: Repository, run: Run, lease: Lease, label: str, text: str) -> None:
     try:
         await lease.require()
-        await refuse(lease, repo, run.issue, run.asked_by, text, request_id=run.id)
+        await refuse(lease.storage.refusals, repo, run.issue, run.asked_by, text, request_id=run.id)
         await lease.require()
         await repo.issues.remove_label(run.issue, LabelSet(label).label_to_remove(run))
     except Forbidden:  # locked or archived: no comment is possible

@@ -10,7 +10,6 @@ from bot.comments import replies
 from bot.errors import RunRefused
 from bot.github.models import CommentFacts, IssueFacts
 from bot.github.repository import Repository
-from bot.storage.checkpoints import RedisStore
 from bot.storage.keys import ISSUE_KEY
 from bot.storage.lease import Lease
 from bot.storage.runs import VERSION_KEY
@@ -34,7 +33,7 @@ async def load_issue(repo: Repository, lease: Lease, admission: Admission) -> Is
             unknown.
         GitHubError, LeaseLost.
     """
-    store, run = RedisStore.for_run(lease), lease.run
+    store, run = lease.checkpoints, lease.run
     saved = await store.load(ISSUE_KEY, Issue)
     if saved is not None:
         return saved

@@ -11,7 +11,8 @@ from typing import Final
 
 from bot.errors import BotError
 from bot.settings import Settings, SettingsError
-from bot.storage.client import UNREACHABLE, open_redis
+from bot.storage.client import UNREACHABLE
+from bot.storage.storage import Storage
 from bot.types import Frozen
 from pipeline.concurrency import gather_all
 from pipeline.models.profiles import PricesInvalid, read_prices
@@ -90,9 +91,10 @@ async def _check_git(_settings: Settings) -> str:
 
 async def _check_redis(settings: Settings) -> str:
     try:
-        async with open_redis(settings.redis_url, timeout=TIMEOUT_SECONDS / 2) as redis:
-            facts = await redis.info("server")
-            return f"{facts['redis_version']}"
+        async with Storage.open(
+            settings.redis_url, settings.redis_prefix, timeout=TIMEOUT_SECONDS / 2
+        ) as storage:
+            return await storage.get_version()
     except (*UNREACHABLE, SettingsError) as error:
         raise CheckFailed(str(error), "Start Redis, or set CAPUCHIN_REDIS_URL.") from None
 

@@ -12,8 +12,7 @@ from shutil import rmtree
 
 from bot.runner.sandbox import FIX_OWNER, SELECT_OWNER, build_engine
 from bot.settings import Settings
-from bot.storage.client import open_redis
-from bot.storage.runs import Runs
+from bot.storage.storage import Storage
 from sandbox.docker.debootstrap import BUILD_FOLDER
 from sandbox.engine import CleanupResult, Engine
 from sandbox.scratch import remove_stale
@@ -41,8 +40,8 @@ async def clean(settings: Settings) -> str:
 
 async def clean_all(settings: Settings, engines: Sequence[Engine]) -> str:
     """Like `clean`, for the given engines."""
-    async with open_redis(settings.redis_url, timeout=5) as redis:
-        active = await Runs(redis, settings.redis_prefix).list_active()
+    async with Storage.open(settings.redis_url, settings.redis_prefix, timeout=5) as storage:
+        active = await storage.runs.list_active()
     gone = CleanupResult()
     for engine in engines:
         gone += await engine.clean(live_runs=active)

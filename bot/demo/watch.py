@@ -8,10 +8,7 @@ from collections.abc import Callable
 
 from bot.demo.environment import DemoEnvironment
 from bot.localhub import Issue
-from bot.storage.checkpoints import RedisStore
-from bot.storage.client import open_redis
-from bot.storage.keys import Keys
-from bot.storage.runs import Runs
+from bot.storage.storage import Storage
 from bot.types import RepoRef, Run
 from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
 from pipeline.solve import OUTCOME_KEY, SolveResult
@@ -29,10 +26,9 @@ async def watch_run(env: DemoEnvironment, issue: Issue, report: Callable[[str], 
         owner=repo.owner.login, name=repo.name, installation=installation.id if installation else 0
     )
     latest = ""
-    async with open_redis(env.settings.redis_url, timeout=_REDIS_SECONDS) as redis:
-        runs = Runs(redis, env.settings.redis_prefix)
+    async with _open_storage(env) as storage:
         while True:
-            run = await runs.get_latest(ref, issue.number)
+            run = await storage.runs.get_latest(ref, issue.number)
             for comment in issue.comments:
                 now = _last_line(comment.body)
                 if now and now != latest:
@@ -47,10 +43,15 @@ async def load_outcome(
     env: DemoEnvironment, run: Run
 ) -> tuple[SolveResult | None, tuple[Account, ...]]:
     """The pipeline's result, or None if it has none, and its spending."""
-    async with open_redis(env.settings.redis_url, timeout=_REDIS_SECONDS) as redis:
-        store = RedisStore(redis, Keys(env.settings.redis_prefix), run.id)
+    async with _open_storage(env) as storage:
+        store = storage.checkpoints(run.id)
         ledger = await store.load(LEDGER_KEY, Ledger)
         return await store.load(OUTCOME_KEY, SolveResult), ledger.accounts if ledger else ()
+
+
+def _open_storage(env: DemoEnvironment) -> Storage:
+    settings = env.settings
+    return Storage.open(settings.redis_url, settings.redis_prefix, timeout=_REDIS_SECONDS)
 
 
 def _last_line(comment: str) -> str:

@@ -7,8 +7,7 @@ from typing import Any
 
 from bot.github.models import IssueFacts, PullRequestFacts
 from bot.runs.context import RunContext
-from bot.storage.client import retry_until_available
-from bot.storage.pulls import PullRecord, PullRecords
+from bot.storage.pulls import PullRecord
 
 
 @dataclass(frozen=True)
@@ -31,18 +30,14 @@ class PullRun(RunContext):
             LeaseLost: nothing was written.
         """
         await self.lease.require()
-        records = PullRecords(self.lease.redis, self.lease.keys)
         old, seconds = self.record, self.settings.timings.follow_up_seconds
-        kept = await retry_until_available(
-            lambda: records.change(old.repo, old.pull, fields, due_in=seconds)
-        )
+        kept = await self.lease.storage.pulls.change(old.repo, old.pull, fields, due_in=seconds)
         return replace(self, record=kept or old.model_copy(update=fields))
 
     async def drop_record(self) -> None:
         """Stop following this pull request up."""
         await self.lease.require()
-        records = PullRecords(self.lease.redis, self.lease.keys)
-        await retry_until_available(lambda: records.drop(self.record.repo, self.record.pull))
+        await self.lease.storage.pulls.drop(self.record.repo, self.record.pull)
 
     async def comment_once(self, marker: str, body: str) -> None:
         """Comment on the pull request, unless a comment there holds `marker` already."""

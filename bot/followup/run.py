@@ -32,10 +32,7 @@ from bot.repo_config.model import RepoConfig
 from bot.runner.runner import PipelineRunner
 from bot.runs.finish import with_spending
 from bot.settings import Settings
-from bot.storage.checkpoints import RedisStore
-from bot.storage.client import retry_until_available
 from bot.storage.lease import Lease
-from bot.storage.pulls import PullRecords
 from bot.triggers.labels import LabelSet
 from bot.types import Failure, Run, RunStatus, StopReason, replace
 
@@ -77,7 +74,7 @@ class FollowUpRun:
         try:
             async with self.github.open_repository(run.repo) as repo:
                 ctx = await self._load_context(repo, run, lease)
-                batch = await RedisStore.for_run(lease).load(BATCH_KEY, FeedbackBatch)
+                batch = await lease.checkpoints.load(BATCH_KEY, FeedbackBatch)
                 if ctx is not None:
                     await complete_stale_check(ctx, run_ended=True)
                 if ctx is not None and run.stop is not None:
@@ -91,8 +88,7 @@ class FollowUpRun:
         except GitHubUnavailable as error:
             raise TryLater(Failure.GITHUB_UNAVAILABLE, error.retry_after or 30) from error
         except GitHubError:  # the repository is gone
-            records = PullRecords(lease.redis, lease.keys)
-            await retry_until_available(lambda: records.drop(run.repo, run.issue))
+            await lease.storage.pulls.drop(run.repo, run.issue)
         return await with_spending(run, lease)
 
     async def _follow_up(self, repo: Repository, run: Run, lease: Lease) -> None:
@@ -115,8 +111,7 @@ class FollowUpRun:
 
     async def _load_context(self, repo: Repository, run: Run, lease: Lease) -> PullRun | None:
         """None when there is nothing to follow up, or we may not."""
-        records = PullRecords(lease.redis, lease.keys)
-        record = await retry_until_available(lambda: records.get(run.repo, run.issue))
+        record = await lease.storage.pulls.get(run.repo, run.issue)
         facts = await repo.get_facts()
         pull = await repo.pulls.get(run.issue)
         config = await load_repo_config(repo)

@@ -8,7 +8,6 @@ from bot.publish.publish import Publication, PublishContext
 from bot.publish.pull_template import find_template
 from bot.runner.types import Outcome
 from bot.settings import github_host
-from bot.storage.checkpoints import RedisStore
 from bot.types import Mode
 from pipeline.codebase.commit import Codebase
 from pipeline.types import Issue, Selection
@@ -44,7 +43,7 @@ async def prepare_publication(
 
 async def _load_commit_style(ctx: PublishContext, codebase: Codebase) -> CommitStyle:
     """The style that the first worker found: after a crash, the next makes the same commits."""
-    store = RedisStore.for_run(ctx.lease)
+    store = ctx.lease.checkpoints
     known = await store.load(COMMIT_STYLE_KEY, CommitStyle)
     if known is None:
         known = await detect_commit_style(ctx.repo, codebase)

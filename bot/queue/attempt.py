@@ -9,9 +9,7 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 from bot.errors import LeaseLost, TryLater
-from bot.storage.client import retry_until_available
 from bot.storage.lease import Lease
-from bot.storage.runs import Runs
 from bot.types import Failure, Run, RunStatus, Stop, StopReason, now, replace
 from pipeline.concurrency import race, shield
 
@@ -67,7 +65,6 @@ class RunAttempt:
     def __init__(
         self,
         lease: Lease,
-        runs: Runs,
         *,
         handle: HandleRun,
         give_up: EndRun,
@@ -76,7 +73,7 @@ class RunAttempt:
         poll_seconds: float = STOP_POLL_SECONDS,
     ) -> None:
         self.lease = lease
-        self._runs = runs
+        self._runs = lease.storage.runs
         self._handle = handle
         self._give_up = give_up
         self._stop_handler = stop_handler
@@ -125,7 +122,7 @@ class RunAttempt:
             await self._finish(ended)
 
     async def _count_start(self, run: Run) -> Run:
-        progress = await retry_until_available(lambda: self._runs.count_checkpoints(run.id))
+        progress = await self._runs.count_checkpoints(run.id)
         moved = progress > run.checkpoints
         return replace(
             run,
@@ -140,10 +137,7 @@ class RunAttempt:
 
     async def _postpone(self, later: TryLater) -> None:
         run = self.lease.run
-        moved = (
-            await retry_until_available(lambda: self._runs.count_checkpoints(run.id))
-            > run.checkpoints
-        )
+        moved = await self._runs.count_checkpoints(run.id) > run.checkpoints
         since = now() if moved or run.waiting_since is None else run.waiting_since
         if now() - since >= self._patience:
             await self._fail(run, later.reason)
@@ -194,7 +188,7 @@ class RunAttempt:
         run = self.lease.run
         if run.end_reported:  # we take the label off ourselves then
             return None
-        stop = await retry_until_available(lambda: self._runs.get_stop(run.id))
+        stop = await self._runs.get_stop(run.id)
         if stop is None or stop.why is StopReason.COMMAND:
             return stop
         try:
@@ -202,7 +196,7 @@ class RunAttempt:
                 return stop
         except TryLater as later:
             return later
-        await retry_until_available(lambda: self._runs.drop_stop(run.id, stop))
+        await self._runs.drop_stop(run.id, stop)
         return None
 
     async def _wait_for_stop(self) -> Stop | TryLater:

@@ -8,16 +8,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from uuid import uuid4
 
 from bot.errors import TryLater
-from bot.queue.inbox import Inbox
 from bot.queue.nudges import Nudges
 from bot.queue.position import Announce, QueueAnnouncer
 from bot.queue.start import request_run
 from bot.settings import Settings
 from bot.storage.client import UNREACHABLE, Outage
 from bot.storage.cursors import Cursors
-from bot.storage.label_events import SWEEP_PREFIX
-from bot.storage.pulls import PullRecords
-from bot.storage.runs import Runs, StartOutcome
+from bot.storage.runs import StartOutcome
+from bot.storage.storage import Storage
+from bot.triggers.label_events import SWEEP_PREFIX
 from bot.triggers.labels import LabelSet, has_label
 from bot.triggers.requests import CommandRequest, ConfigCheckRequest, PullUpdate, RunRequest
 from bot.types import IssueSnapshot, LabeledIssue, Mode, RepoRef, Stop, StopReason
@@ -39,7 +38,7 @@ class Sweep:
 
     def __init__(
         self,
-        runs: Runs,
+        storage: Storage,
         nudges: Nudges,
         settings: Settings,
         find_missed: FindMissedEvents | None,
@@ -47,14 +46,15 @@ class Sweep:
         announce: Announce | None,
         outage: Outage,
     ) -> None:
-        self._runs = runs
+        self._storage = storage
+        self._runs = storage.runs
+        self._requests = storage.requests
         self._nudges = nudges
         self._settings = settings
         self._find_missed = find_missed
         self._clean_up = clean_up
-        self._announcer = None if announce is None else QueueAnnouncer(runs, nudges, announce)
+        self._announcer = None if announce is None else QueueAnnouncer(storage, nudges, announce)
         self._outage = outage
-        self._inbox = Inbox(runs.redis, runs.keys)
 
     async def nudge_idle_runs(self) -> None:
         """Nudge for each active run without a lease: its worker died, or its nudge was lost."""
@@ -72,7 +72,7 @@ class Sweep:
         seconds = self._settings.timings.queue_seconds
         while self._announcer is not None:
             try:
-                if await self._runs.take_turn(seconds, self._runs.keys.queue_turn):
+                if await self._storage.turns.take_queue_turn(seconds):
                     await self._announcer.announce()
             except UNREACHABLE as error:
                 await self._outage.wait(error)
@@ -86,8 +86,8 @@ class Sweep:
             return
         while True:
             try:
-                if await self._runs.take_turn(
-                    self._settings.timings.missed_seconds, self._runs.keys.missed_webhooks_turn
+                if await self._storage.turns.take_missed_webhooks_turn(
+                    self._settings.timings.missed_seconds
                 ):
                     await self._recover_once(self._find_missed)
             except UNREACHABLE as error:
@@ -105,12 +105,12 @@ class Sweep:
 
     async def start_follow_ups(self) -> None:
         """Begin a run on each pull request whose time has come. Raises what Redis raises."""
-        records = PullRecords(self._runs.redis, self._runs.keys)
-        for repo, pull in await records.take_due(again_in=self._settings.timings.follow_up_seconds):
-            await self._start_follow_up(records, repo, pull)
+        due = await self._storage.pulls.take_due(again_in=self._settings.timings.follow_up_seconds)
+        for repo, pull in due:
+            await self._start_follow_up(repo, pull)
 
-    async def _start_follow_up(self, records: PullRecords, repo: RepoRef, pull: int) -> None:
-        record = await records.get(repo, pull)
+    async def _start_follow_up(self, repo: RepoRef, pull: int) -> None:
+        record = await self._storage.pulls.get(repo, pull)
         if record is None or await self._runs.get_current(repo, pull) is not None:
             return
         asked = await self._runs.create(
@@ -151,18 +151,17 @@ class Sweep:
 
     async def recover(self, find_missed: FindMissedEvents) -> None:
         """Deal with what no webhook told us of. Raises TryLater, and what Redis raises."""
-        cursors = Cursors(self._runs.redis, self._runs.keys)
-        async for found in find_missed(cursors):
+        async for found in find_missed(self._storage.cursors):
             match found:
                 case LabeledIssue():
                     await self._start_run(found)
                 case IssueSnapshot():
                     await self._stop_run(found)
                 case PullUpdate():
-                    if await PullRecords(self._runs.redis, self._runs.keys).find_concerned(found):
-                        await self._inbox.put(found)
+                    if await self._storage.pulls.find_concerned(found):
+                        await self._requests.put(found)
                 case CommandRequest() | ConfigCheckRequest():
-                    if await self._inbox.put(found):
+                    if await self._requests.put(found):
                         logger.warning("Command %s: its webhook never came", found.id)
 
     async def _start_run(self, found: LabeledIssue) -> None:
@@ -177,7 +176,7 @@ class Sweep:
             label=found.label,
             found_at=found.at,
         )
-        asked = await request_run(request, self._runs, self._inbox)
+        asked = await request_run(request, self._storage)
         if asked.outcome is StartOutcome.CREATED:
             logger.warning("Run %s: its webhook never came", asked.run_id)
             await self._nudges.send(asked.run_id, 0)

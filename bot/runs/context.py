@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 from bot.git.mirrors import Checkout, Mirrors
 from bot.git.remote import Remote
@@ -16,7 +16,7 @@ from bot.runner.runner import PipelineRunner
 from bot.runner.types import Job
 from bot.runs.status_comment import StatusComment, finish_status
 from bot.settings import Settings
-from bot.storage.checkpoints import EnvironmentStore, RedisStore
+from bot.storage.checkpoints import RedisStore
 from bot.storage.day_budget import DayBudget
 from bot.storage.lease import Lease
 from bot.storage.progress import ProgressStore
@@ -48,7 +48,7 @@ class RunContext:
     @property
     def store(self) -> RedisStore:
         """The run's checkpoints."""
-        return RedisStore.for_run(self.lease)
+        return self.lease.checkpoints
 
     @property
     def remote(self) -> Remote:
@@ -82,7 +82,7 @@ class RunContext:
             shared_budget=await DayBudget.open(self.lease, self.settings, config.budget.day),
             dockerfile=config.dockerfile,
             python=config.python,
-            environment_store=partial(EnvironmentStore.for_image, self.lease),
+            environment_store=self.lease.open_environment,
         )
 
 

@@ -21,7 +21,6 @@ from bot.publish.publish import delete_unused_branch
 from bot.runs.register_pull import register_pull
 from bot.runs.status_comment import StatusComment, finish_status, remove_run_label
 from bot.settings import Settings
-from bot.storage.checkpoints import RedisStore
 from bot.storage.lease import Lease
 from bot.triggers.labels import LabelSet
 from bot.types import Failure, Run, RunStatus, Stop, StopReason, replace
@@ -147,7 +146,7 @@ class RunFinisher:
 
 async def with_spending(run: Run, lease: Lease) -> Run:
     """`run` with the dollars that its ledger shows by now."""
-    spent = await RedisStore.for_run(lease).load(LEDGER_KEY, Ledger)
+    spent = await lease.checkpoints.load(LEDGER_KEY, Ledger)
     return replace(run, dollars=spent.dollars if spent else run.dollars)
 
 

@@ -12,8 +12,6 @@ from bot.errors import LeaseLost
 from bot.github.errors import Forbidden, GitHubError
 from bot.github.repository import Repository
 from bot.settings import Settings
-from bot.storage.client import UNREACHABLE, retry_until_available
-from bot.storage.keys import RECORD_SECONDS
 from bot.storage.lease import Lease
 from bot.storage.progress import Progress
 from bot.triggers.labels import LabelSet
@@ -101,7 +99,7 @@ class StatusComment:
                 async with self._throttle():
                     self._news.clear()
                     progress = self._latest
-                    await self._save_progress(run, progress)
+                    await self._lease.storage.progress.save(run.id, progress)
                     if there and run.comment_id is not None:
                         text = comments.render_progress(run, progress)
                         there = await self._repo.issues.edit_comment(run.comment_id, text)
@@ -110,30 +108,16 @@ class StatusComment:
             except GitHubError:  # the next update follows; the final comment is retried
                 pass
 
-    async def _save_progress(self, run: Run, progress: Progress) -> None:
-        """For the run's page. If Redis loses it, the next update restores it."""
-        keys = self._lease.keys
-        with suppress(*UNREACHABLE):
-            text = progress.model_dump_json()
-            await self._lease.redis.set(keys.progress_report(run.id), text, ex=RECORD_SECONDS)
-
     @asynccontextmanager
     async def _throttle(self) -> AsyncGenerator[None, None]:
         """Begin the write at least `every` seconds after the last one of any worker."""
-        redis, key = self._lease.redis, self._lease.keys.edit_turn(self._lease.run.id)
-        pause = int(self._every * 1000)
-        while pause and not await retry_until_available(
-            lambda: redis.set(key, "1", nx=True, px=pause)
-        ):
-            left = await retry_until_available(lambda: redis.pttl(key))
-            await asyncio.sleep(max(left, 1) / 1000)
+        turns, run_id = self._lease.storage.turns, self._lease.run.id
+        await turns.wait_for_edit(run_id, self._every)
         await self._lease.require()
         try:
             yield
         finally:
-            if pause:  # the pause begins when GitHub has the text
-                with suppress(*UNREACHABLE):
-                    await redis.set(key, "1", px=pause)
+            await turns.mark_edited(run_id, self._every)  # GitHub has the text
 
 
 async def finish_status(

@@ -22,10 +22,8 @@ from bot.runner.types import Outcome
 from bot.runs.context import IssueRun
 from bot.storage.branch_history import BranchHistory, BranchState, rank_candidates
 from bot.storage.checkpoints import RedisStore
-from bot.storage.client import retry_until_available
 from bot.storage.keys import BRANCH_HISTORY_KEY, ISSUE_KEY
-from bot.storage.pulls import PullRecord, PullRecords
-from bot.storage.runs import Runs
+from bot.storage.pulls import PullRecord
 from bot.types import Mode, Run, RunStatus, replace
 from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
 from pipeline.solve import OUTCOME_KEY, SolveResult
@@ -70,10 +68,10 @@ async def use_candidate(ctx: IssueRun) -> Run:
 
 async def _load_source(ctx: IssueRun) -> SourceRun:
     lease, run = ctx.lease, ctx.run
-    source = await Runs(lease.redis, lease.keys.prefix).get_readable(run.published_run)
+    source = await lease.storage.runs.get_readable(run.published_run)
     if source is None or source.pull_request is None:
         raise SwapRefused(replies.run_expired())
-    store = RedisStore(lease.redis, lease.keys, source.id, lease.in_flight)
+    store = lease.storage.checkpoints(source.id, lease.in_flight)
     solved = await store.load(OUTCOME_KEY, SolveResult)
     pull = await ctx.repo.pulls.get(source.pull_request)
     if solved is None or not isinstance(solved.result, Selection):
@@ -130,33 +128,26 @@ async def _head_refusal_reason(ctx: IssueRun, source: SourceRun) -> str:
 
 
 async def _load_record(ctx: IssueRun, number: int) -> PullRecord | None:
-    records = PullRecords(ctx.lease.redis, ctx.lease.keys)
-    return await retry_until_available(lambda: records.get(ctx.run.repo, number))
+    return await ctx.lease.storage.pulls.get(ctx.run.repo, number)
 
 
 async def _update_record(ctx: IssueRun, number: int, **fields: object) -> None:
     """Record in the pull request's follow-up record which pushes are ours."""
-    records = PullRecords(ctx.lease.redis, ctx.lease.keys)
     await ctx.lease.require()
     seconds = ctx.settings.timings.follow_up_seconds
-    await retry_until_available(
-        lambda: records.change(ctx.run.repo, number, fields, due_in=seconds)
-    )
+    await ctx.lease.storage.pulls.change(ctx.run.repo, number, fields, due_in=seconds)
 
 
 async def _schedule_follow_up(ctx: IssueRun, number: int) -> None:
     """Start a run that verifies the evidence on the new head."""
     run = ctx.run
-    runs = Runs(ctx.lease.redis, ctx.lease.keys.prefix)
     await ctx.lease.require()
-    await retry_until_available(
-        lambda: runs.create(
-            run.repo,
-            number,
-            asked_by=run.asked_by,
-            delivery=f"used-{run.id}",
-            mode=Mode.FOLLOW_UP,
-        )
+    await ctx.lease.storage.runs.create(
+        run.repo,
+        number,
+        asked_by=run.asked_by,
+        delivery=f"used-{run.id}",
+        mode=Mode.FOLLOW_UP,
     )
 
 

@@ -16,7 +16,7 @@ from bot.recorded.server import RecordedServer
 from bot.server.app import create_app
 from bot.settings import Settings
 from bot.storage.checkpoints import RedisStore
-from bot.storage.runs import Runs
+from bot.storage.storage import Storage
 from bot.types import RepoRef, Run
 from sandbox.docker.client import connect
 from tests.e2e import shop
@@ -38,7 +38,8 @@ class BotHarness:
         self.hub = hub
         self.llm = llm
         self.settings = settings
-        self.runs = Runs(redis, settings.redis_prefix)
+        self.storage = Storage(redis, settings.redis_prefix)
+        self.runs = self.storage.runs
         self._seen: list[Run] = []
 
     @classmethod
@@ -100,7 +101,7 @@ class BotHarness:
 
     def store_of(self, run: Run) -> RedisStore:
         """Its checkpoints."""
-        return RedisStore(self.runs.redis, self.runs.keys, run.id)
+        return self.storage.checkpoints(run.id)
 
     async def solved(self, issue: Issue) -> Run:
         """Settle; the issue's run as it ended."""
@@ -122,7 +123,7 @@ class BotHarness:
     async def _assert_quiet(self) -> None:
         assert await self.runs.list_active() == []
         for run in self._seen:
-            assert not await self.runs.redis.exists(self.runs.keys.lease(run.id))
+            assert not await self.storage.redis.exists(self.storage.keys.lease(run.id))
         assert self.llm.unexpected == []
         assert find_unreadable(self.hub) == {}
         assert [d for d in self.hub.deliveries if d.status is None or d.status >= 300] == []

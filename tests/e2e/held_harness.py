@@ -20,7 +20,6 @@ from bot.localhub import Comment, Issue, LocalHub, Repo
 from bot.localhub.serve import serve_app
 from bot.localhub.state import Pull
 from bot.queue.attempt import StopHandler
-from bot.queue.inbox import Inbox
 from bot.queue.missed_webhooks import MissedEvent, find_missed_events
 from bot.queue.sweep import FindMissedEvents
 from bot.runner.types import Job, OnProgress, Outcome, PlanOutcome, SolveOutcome
@@ -29,7 +28,7 @@ from bot.settings import Settings
 from bot.solve_issue import SolveIssue
 from bot.storage.cursors import Cursors
 from bot.storage.draining import InFlightWork
-from bot.storage.runs import Runs
+from bot.storage.storage import Storage
 from bot.triggers.decide import BotNames
 from bot.types import RepoRef, Run, now
 from bot.worker import Worker
@@ -108,8 +107,9 @@ class Crew:
         self.hub = hub
         self.settings = settings
         self.redis = redis
-        self.runs = Runs(redis, settings.redis_prefix)
-        self.inbox = Inbox(redis, self.runs.keys)
+        self.storage = Storage(redis, settings.redis_prefix)
+        self.runs = self.storage.runs
+        self.inbox = self.storage.requests
         self.runner = Held(settings)
         self.github = GitHubApp(settings, pause=0.001)
         self.solve = SolveIssue(settings, self.github, Mirrors(data), self.runner)

@@ -21,7 +21,7 @@ from bot.settings import Settings
 from bot.solve_issue import SolveIssue
 from bot.storage.draining import InFlightWork
 from bot.storage.lease import Lease
-from bot.storage.runs import Runs
+from bot.storage.storage import Storage
 from bot.types import Run
 from pipeline.store import Store
 from pipeline.types import NoFix, Selection
@@ -100,7 +100,8 @@ class Office:
     def __init__(self, hub: LocalHub, redis: Redis, prefix: str, data: Path) -> None:
         self.hub = hub
         self.settings = settings_for(hub, data_dir=str(data))
-        self.runs = Runs(redis, prefix)
+        self.storage = Storage(redis, prefix)
+        self.runs = self.storage.runs
         self.runner = Decided(self.settings)
         self.github = GitHubApp(self.settings, pause=0.001)
         self.work = SolveIssue(self.settings, self.github, Mirrors(data), self.runner)
@@ -135,7 +136,7 @@ class Office:
         return await self.taken(asked.run_id)
 
     async def taken(self, run_id: str) -> Lease:
-        lease = await self.runs.acquire(run_id, worker="w", seconds=20)
+        lease = await Lease.acquire(self.storage, run_id, worker="w", seconds=20)
         assert lease is not None
         return lease
 

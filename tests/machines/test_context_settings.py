@@ -54,9 +54,7 @@ async def run(
     return await solver.solve(ISSUE)
 
 
-async def context_of(
-    shop: Shop, config: str = "", *, scout: bool = True, **fields: Any
-) -> Context:
+async def context_of(shop: Shop, config: str = "", *, scout: bool = True, **fields: Any) -> Context:
     result = await run(shop, config, scout=scout, **fields)
     assert isinstance(result, Selection), result
     return result.evidence.context

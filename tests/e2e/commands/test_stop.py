@@ -179,7 +179,7 @@ async def test_a_stop_is_told_once_github_answers_again(crew: Crew) -> None:
         run = await crew.run_of(issue)
         await crew.say(issue, "/capuchin stop")
         await crew.until(lambda: _handed_back(crew, run))
-        await crew.redis.set(crew.runs.keys.run(run.id), await _at_once(crew, run))
+        await crew.redis.set(crew.storage.keys.run(run.id), await _at_once(crew, run))
     assert (await crew.run_of(issue)).status is RunStatus.STOPPED
     assert "I stopped as requested (@alice)" in crew.said(issue)[0]
 

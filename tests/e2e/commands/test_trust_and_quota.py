@@ -67,7 +67,7 @@ async def test_a_comment_and_a_label_at_the_same_moment_are_refused_once(crew: C
     text = replies.refusal("mallory", ("write",))
     async with crew.github.open_repository(ref_of(issue.repo)) as repo:
         await gather_all(
-            refuse(crew.runs, repo, issue.number, "mallory", text, request_id=wish)
+            refuse(crew.storage.refusals, repo, issue.number, "mallory", text, request_id=wish)
             for wish in ("a label", "a comment", "another")
         )
     assert len(crew.said(issue)) == 1

@@ -73,7 +73,7 @@ async def waits(crew: Crew, issue: Issue) -> bool:
 
 async def come_up(crew: Crew) -> bool:
     """What waits to be tried again is due now; whether nothing is left."""
-    key = crew.runs.keys.requests
+    key = crew.storage.keys.requests
     for order in await crew.redis.zrange(key, 0, -1):
         await crew.redis.zadd(key, {order: 0}, xx=True)
     return not await crew.inbox.count()

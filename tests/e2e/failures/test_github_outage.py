@@ -32,7 +32,6 @@ async def attempted(office: Office, lease: Lease) -> Run:
     """One worker's go at a run; the record that it leaves."""
     attempt = RunAttempt(
         lease,
-        office.runs,
         handle=office.work,
         give_up=office.work.give_up,
         patience_seconds=office.settings.patience_seconds,

@@ -6,7 +6,6 @@ import pytest
 
 from bot.comments.followup import CHECK_NAME
 from bot.localhub.state import CheckRun
-from bot.storage.pulls import PullRecords
 from bot.types import now
 from pipeline.types import Patch
 from pipeline.workflows.revise import Revision
@@ -60,7 +59,7 @@ async def test_what_is_over_a_quota_is_told_once_and_followed_the_next_day(
         assert "I will respond to this tomorrow." in said
         ref, day = crew.ref(pull), now().date().isoformat()
         for of in (f"{ref.installation}@alice", ref.full_name):
-            await crew.redis.delete(crew.runs.keys.quota(of, day))  # midnight
+            await crew.redis.delete(crew.storage.keys.quota(of, day))  # midnight
         await crew.hub.review(pull, "alice", lines=[("shop.py", 1, "And here?")])
         await crew.settle()
         (task,) = crew.runner.tasks
@@ -88,7 +87,7 @@ async def test_after_the_days_limit_a_review_waits_for_the_next_day(crew_up: Cre
         assert len(crew.runner.tasks) == 1
         (said,) = crew.said(pull)
         assert said.startswith("The daily spending limit of this bot's operator is reached.")
-        records = PullRecords(crew.redis, crew.runs.keys)
+        records = crew.storage.pulls
         before = {"paused_on": "2020-01-01"}  # the day is over
         await records.change(crew.ref(pull), pull.number, before, due_in=60)
         crew.runner.revised = Revision(patch=None, answer="It is so.")
@@ -139,7 +138,7 @@ async def test_no_check_stays_in_progress(crew_up: CrewUp, how: str) -> None:
 
 async def test_two_runs_that_note_something_at_once_lose_nothing(crew: Crew) -> None:
     _, pull = await opened(crew)
-    ref, records = crew.ref(pull), PullRecords(crew.redis, crew.runs.keys)
+    ref, records = crew.ref(pull), crew.storage.pulls
     await records.change(ref, pull.number, {"handed_over": True}, due_in=60)
     await records.change(ref, pull.number, {"verified": "x"}, due_in=60)
     kept = await records.get(ref, pull.number)

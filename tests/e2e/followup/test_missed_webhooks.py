@@ -11,8 +11,6 @@ from datetime import timedelta
 import pytest
 
 from bot.localhub import Issue
-from bot.storage.cursors import Cursors
-from bot.storage.pulls import PullRecords
 from bot.types import RunStatus
 from tests.e2e.commands.conftest import CrewUp
 from tests.e2e.followup.test_evidence_check import opened
@@ -77,7 +75,7 @@ async def test_a_webhook_after_the_end_of_the_run_that_the_sweep_began_is_answer
         await swept(crew, issue, RunStatus.OPENED_PULL_REQUEST)
         first = await crew.run_of(issue)
         kept = first.model_copy(update={"created_at": first.created_at + timedelta(minutes=10)})
-        await crew.redis.set(crew.runs.keys.run(first.id), kept.model_dump_json())
+        await crew.redis.set(crew.storage.keys.run(first.id), kept.model_dump_json())
         assert (await crew.hub.redeliver(late)).status == 200
         assert (await crew.run_of(issue)).id == first.id
         assert await crew.runs.get_current(ref_of(issue.repo), issue.number) is None
@@ -116,7 +114,7 @@ async def test_a_mistake_in_the_settings_is_told_though_no_webhook_came(crew_up:
 async def _looked(crew: Crew) -> bool:
     """Whether the sweep has seen the repository once: only what changes then is looked at."""
     (repo,) = crew.hub.repos.values()
-    return await Cursors(crew.redis, crew.runs.keys).get(ref_of(repo)) is not None
+    return await crew.storage.cursors.get(ref_of(repo)) is not None
 
 
 async def test_a_label_taken_off_without_a_webhook_stops_the_run(crew_up: CrewUp) -> None:
@@ -174,7 +172,7 @@ async def test_an_issue_closed_without_a_webhook_ends_our_pull_request(crew_up: 
 async def test_a_pull_request_closed_without_a_webhook_is_let_go(crew_up: CrewUp) -> None:
     async with crew_up(missed_seconds=OFTEN) as crew:
         _, pull = await opened(crew)
-        records = PullRecords(crew.redis, crew.runs.keys)
+        records = crew.storage.pulls
 
         async def let_go() -> bool:
             return await records.get(ref_of(pull.repo), pull.number) is None

@@ -11,7 +11,6 @@ from bot.github.models import CheckRunFacts
 from bot.localhub import Repo
 from bot.localhub.ci import report_check, report_status
 from bot.localhub.state import Pull
-from bot.storage.pulls import PullRecords
 from pipeline.types import Patch
 from pipeline.workflows.revise import Revision
 from tests.e2e.commands.conftest import CrewUp
@@ -122,7 +121,7 @@ async def test_a_merged_one_is_let_go_and_its_branch_left_alone(crew: Crew) -> N
     await crew.settle()
     assert pull.head_ref in repo.list_branches()
     assert crew.said(pull) == []
-    assert await PullRecords(crew.redis, crew.runs.keys).list_all(crew.ref(pull)) == []
+    assert await crew.storage.pulls.list_all(crew.ref(pull)) == []
 
 
 @pytest.mark.parametrize(("days", "state"), [(40, "closed"), (20, "open")])

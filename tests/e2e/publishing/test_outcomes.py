@@ -8,7 +8,6 @@ import pytest
 
 from bot.errors import LeaseLost, TryLater
 from bot.localhub import Issue, LocalHub, Repo
-from bot.storage.checkpoints import RedisStore
 from bot.types import Failure, Run, RunStatus
 from pipeline.models.base import ModelMisconfigured, ModelRefused, ModelUnavailable
 from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
@@ -221,7 +220,7 @@ async def test_a_branch_of_an_earlier_run_is_left_alone(office: Office, hub: Loc
 async def test_a_worker_that_lost_its_lease_does_nothing_more(office: Office) -> None:
     repo, issue = await office.prepare()
     lease = await office.lease(repo, issue)
-    await lease.redis.delete(lease.keys.lease(lease.run.id))
+    await lease.storage.redis.delete(lease.storage.keys.lease(lease.run.id))
     with pytest.raises(LeaseLost):
         await office.work(lease.run, lease)
     assert office.effects == []
@@ -297,7 +296,7 @@ async def test_a_branch_that_somebody_went_on_with_is_not_removed(
 async def test_what_a_failed_run_spent_is_told(office: Office) -> None:
     repo, issue = await office.prepare()
     lease = await office.lease(repo, issue)
-    await RedisStore.for_run(lease).save(LEDGER_KEY, Ledger(accounts=ACCOUNTS))
+    await lease.checkpoints.save(LEDGER_KEY, Ledger(accounts=ACCOUNTS))
     office.runner.answer = ModelRefused("no")
     run = await office.do(lease)
     assert run.dollars == pytest.approx(0.0123)

@@ -114,7 +114,9 @@ async def test_while_it_works_the_page_is_told_as_well(office: Office, redis: Re
         async with status.show_updates(run):
             status.update(Progress(doing="Going on.", files=3))
             await edits.next()
-    kept = Progress.model_validate_json(await redis.get(office.runs.keys.progress_report(run.id)))
+    kept = Progress.model_validate_json(
+        await redis.get(office.storage.keys.progress_report(run.id))
+    )
     assert (kept.doing, kept.files) == ("Going on.", 3)
 
 
@@ -134,7 +136,7 @@ async def queue(office: Office, count: int) -> tuple[Repo, list[Issue], list[str
 
 def waiting(office: Office) -> QueueAnnouncer:
     announce = build_announcer(office.github, office.settings)
-    return QueueAnnouncer(office.runs, Nudges(office.runs.redis, office.runs.keys), announce)
+    return QueueAnnouncer(office.storage, Nudges(office.storage), announce)
 
 
 async def test_those_who_wait_are_told_their_place_and_when_it_is_their_turn(
@@ -147,7 +149,7 @@ async def test_those_who_wait_are_told_their_place_and_when_it_is_their_turn(
         "I will look into this, as @alice asked. The run is next in the queue.",
         "I will look into this, as @alice asked. The run is queued behind 1 other run.",
     ]
-    await office.runs.redis.lpush(office.runs.keys.durations, 600, 1200, 90_000)  # pyright: ignore[reportGeneralTypeIssues] - typed as maybe sync
+    await office.storage.redis.lpush(office.storage.keys.durations, 600, 1200, 90_000)  # pyright: ignore[reportGeneralTypeIssues] - typed as maybe sync
     first = next(n for n, body in enumerate(bodies) if "next in the queue" in body)
     lease = await office.taken(ids[first])
     await office.do(lease)

@@ -12,8 +12,6 @@ from redis.asyncio import Redis
 from bot.localhub import Issue, LocalHub, Repo
 from bot.runner.types import Job, OnProgress
 from bot.solve_issue import SolveIssue
-from bot.storage.checkpoints import RedisStore
-from bot.storage.pulls import PullRecords
 from bot.types import Mode, RunStatus
 from pipeline.solve import OUTCOME_KEY, SolveResult
 from sandbox.base import Execution, Sandbox
@@ -55,7 +53,7 @@ async def opened(office: Office) -> tuple[Repo, Issue, str]:
     lease = await office.lease(repo, issue)
     run = await office.do(lease)
     assert run.status is RunStatus.OPENED_PULL_REQUEST
-    store = RedisStore(office.runs.redis, office.runs.keys, run.id)
+    store = office.storage.checkpoints(run.id)
     await store.save(OUTCOME_KEY, SolveResult(result=a_selection()))
     return repo, issue, run.id
 
@@ -86,7 +84,7 @@ async def test_a_worker_that_dies_leaves_one_swap(office: Office, effect: int) -
     two = [commit.message.split("\n")[0] for commit in repo.git.log(pull.head_sha, without=before)]
     assert two == ["Make total() add", "Undo the edit, as @alice asked"]
     assert (len(repo.pulls), len(repo.list_branches())) == (1, 2)
-    records = PullRecords(office.runs.redis, office.runs.keys)
+    records = office.storage.pulls
     record = await records.get(ref_of(repo), pull.number)
     assert record is not None
     assert (record.head, record.pending_head) == (pull.head_sha, "")

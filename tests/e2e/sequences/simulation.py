@@ -26,7 +26,6 @@ from bot.localhub.faults import Faults, RateLimit
 from bot.localhub.state import Pull
 from bot.localhub.webhooks import Delivery
 from bot.queue.consumer import RequestConsumer, RunQueue
-from bot.queue.inbox import Inbox, QueuedRequest
 from bot.queue.missed_webhooks import find_missed_events
 from bot.queue.nudges import Nudges
 from bot.queue.sweep import Sweep
@@ -34,8 +33,8 @@ from bot.server.app import create_app
 from bot.settings import Settings
 from bot.storage.client import Outage
 from bot.storage.cursors import Cursors
-from bot.storage.pulls import PullRecords
-from bot.storage.runs import Runs
+from bot.storage.requests import QueuedRequest
+from bot.storage.storage import Storage
 from bot.triggers.decide import BotNames
 from bot.types import Run, now
 from pipeline.types import NoFix
@@ -63,23 +62,24 @@ class World:
         self.hub = hub
         self.settings = settings
         self.redis = redis
-        self.runs = Runs(redis, settings.redis_prefix)
-        self.inbox = Inbox(redis, self.runs.keys)
+        self.storage = Storage(redis, settings.redis_prefix)
+        self.runs = self.storage.runs
+        self.inbox = self.storage.requests
         self.runner = Gated(settings)
         self.github = NearApp(settings, hub)
         self.mirrors = KeptMirrors(data)
         self.bugs = Bugs()
         self.death = Death()
         self.workers = Workers(
-            settings, self.runs, self.github, self.mirrors, self.runner, self.death
+            settings, self.storage, self.github, self.mirrors, self.runner, self.death
         )
-        nudges = Nudges(redis, self.runs.keys)
-        self.office = RunQueue(self.runs, nudges)
+        nudges = Nudges(self.storage)
+        self.office = RunQueue(self.storage, nudges)
         outage = Outage()
         desk = CommandDispatcher(settings, self.github, VERBS)
-        self.clerk = RequestConsumer(self.inbox, self.office, desk, settings, outage)
-        self._sweep = Sweep(self.runs, nudges, settings, None, None, None, outage)
-        self.records = PullRecords(redis, self.runs.keys)
+        self.clerk = RequestConsumer(self.office, desk, settings, outage)
+        self._sweep = Sweep(self.storage, nudges, settings, None, None, None, outage)
+        self.records = self.storage.pulls
         self.repos = [self._shop(name) for name in REPOS]
         self._seeds = [repo.git.list_refs()["heads/main"] for repo in self.repos]
         self.issues: list[Issue] = []
@@ -155,7 +155,7 @@ class World:
 
     async def _forgotten(self) -> None:
         """Of the sequence before: its pull requests, its merges, who has the App."""
-        keys = self.runs.keys
+        keys = self.storage.keys
         await self.redis.delete(keys.ended, keys.pulls_due)
         for repo, seed in zip(self.repos, self._seeds, strict=True):
             if repo.installation is None:
@@ -174,7 +174,7 @@ class World:
         """What was asked for while the App was away is none of the next sequence's."""
         since = now().replace(microsecond=0)
         seen = Cursor(since=since, comments_since=since, lines_since=since)
-        await Cursors(self.redis, self.runs.keys).set(ref_of(repo), seen)
+        await self.storage.cursors.set(ref_of(repo), seen)
 
     @property
     def pulls(self) -> list[Pull]:
@@ -217,8 +217,8 @@ class World:
 
     async def command(self, dies_after: int | None = None) -> None:
         """Carry out the command whose turn it is, as far as its clerk lives."""
-        for order in await self.redis.zrange(self.runs.keys.requests, 0, -1):
-            await self.redis.zadd(self.runs.keys.requests, {order: 0}, xx=True)
+        for order in await self.redis.zrange(self.storage.keys.requests, 0, -1):
+            await self.redis.zadd(self.storage.keys.requests, {order: 0}, xx=True)
         item = await self.inbox.take()
         if item is not None:
             await self._carried_out(item, dies_after)
@@ -232,8 +232,8 @@ class World:
 
     async def look_after(self) -> None:
         """The time has come for all our pull requests to be looked after."""
-        for member in await self.redis.zrange(self.runs.keys.pulls_due, 0, -1):
-            await self.redis.zadd(self.runs.keys.pulls_due, {member: 0})
+        for member in await self.redis.zrange(self.storage.keys.pulls_due, 0, -1):
+            await self.redis.zadd(self.storage.keys.pulls_due, {member: 0})
         await self._sweep.start_follow_ups()
 
     async def _carried_out(self, item: QueuedRequest, dies_after: int | None) -> None:
@@ -246,7 +246,7 @@ class World:
 
     async def ended(self) -> list[Run]:
         """The runs of this sequence that are over, by when they were asked for."""
-        ids = await self.redis.zrange(self.runs.keys.ended, 0, -1)
+        ids = await self.redis.zrange(self.storage.keys.ended, 0, -1)
         runs = [await self.runs.get(run_id.decode()) for run_id in ids]
         numbers = {(issue.repo.full_name, issue.number) for issue in self.issues}
         found = [r for r in runs if r is not None and (r.repo.full_name, r.issue) in numbers]

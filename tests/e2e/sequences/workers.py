@@ -13,7 +13,7 @@ from bot.queue.attempt import RunAttempt, StopHandler
 from bot.settings import Settings
 from bot.solve_issue import SolveIssue
 from bot.storage.lease import Lease
-from bot.storage.runs import Runs
+from bot.storage.storage import Storage
 from bot.types import Run
 from tests.e2e.sequences.deaths import Death
 from tests.e2e.sequences.gated_runner import Gated
@@ -42,7 +42,7 @@ class Workers:
     def __init__(
         self,
         settings: Settings,
-        runs: Runs,
+        storage: Storage,
         github: GitHubApp,
         mirrors: Mirrors,
         runner: Gated,
@@ -52,7 +52,8 @@ class Workers:
         self.faults: list[str] = []
         """What was seen on the way and must not be."""
         self._settings = settings
-        self._runs = runs
+        self._storage = storage
+        self._runs = storage.runs
         self._runner = runner
         self._death = death
         solve = SolveIssue(settings, github, mirrors, runner)
@@ -113,7 +114,7 @@ class Workers:
                 await self._ended(run_id)
 
     async def _taken_up(self, run: Run) -> AtWork | None:
-        lease = await self._runs.acquire(run.id, worker=uuid4().hex, seconds=LONG)
+        lease = await Lease.acquire(self._storage, run.id, worker=uuid4().hex, seconds=LONG)
         if lease is None:
             return None
         others = [each.lease.run for each in self.at_work.values()]
@@ -121,7 +122,6 @@ class Workers:
             self.faults.append(f"two runs of #{run.issue} at once")
         attempt = RunAttempt(
             lease,
-            self._runs,
             handle=self._work,
             give_up=self._give_up,
             patience_seconds=self._settings.patience_seconds,
@@ -148,4 +148,4 @@ class Workers:
             raise error
 
     async def _lease_runs_out(self, run_id: str) -> None:
-        await self._runs.redis.delete(self._runs.keys.lease(run_id))
+        await self._storage.redis.delete(self._storage.keys.lease(run_id))

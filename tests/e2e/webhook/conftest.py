@@ -10,6 +10,7 @@ from redis.asyncio import Redis
 from bot.server.app import create_app
 from bot.settings import Settings, Timings
 from bot.storage.runs import Runs
+from bot.storage.storage import Storage
 from tests.e2e.webhook.delivery import SECRET, serving
 from tests.support.redis import RedisServer
 
@@ -27,8 +28,13 @@ def settings(redis_server: RedisServer, redis_prefix: str) -> Settings:
 
 
 @pytest.fixture
-def runs(redis: Redis, redis_prefix: str) -> Runs:
-    return Runs(redis, redis_prefix)
+def storage(redis: Redis, redis_prefix: str) -> Storage:
+    return Storage(redis, redis_prefix)
+
+
+@pytest.fixture
+def runs(storage: Storage) -> Runs:
+    return storage.runs
 
 
 @pytest.fixture
