@@ -1,7 +1,6 @@
 """One issue, from its label to the pull request or the reason why there is none.
 
-A worker may die at any line. The next one starts again at the top: everything that has an effect
-outside renews the lease first, and finds what an earlier start did instead of doing it twice.
+A worker may die at any line; the next one starts at the top and finds what is done already.
 """
 
 from __future__ import annotations
