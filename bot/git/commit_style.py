@@ -1,4 +1,4 @@
-"""Detects a repository's commit conventions: sign-off and conventional titles.
+"""The form of commits that a repository wants: sign-off, and conventional titles.
 
 https://developercertificate.org, https://www.conventionalcommits.org
 """
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from pipeline.codebase.commit import Codebase
 
 HABIT_SHARE: Final = 0.5
-"""More than this share of the latest commits makes a habit."""
+"""More than this share of the latest commits make a habit."""
 MIN_COMMITS: Final = 4
-"""Fewer commits than this are not enough to detect a habit."""
+"""Fewer commits than this show no habit."""
 DCO_FILES: Final = (".github/dco.yml", "dco", "dco.txt", ".dco")
 GUIDES: Final = ("contributing.md", ".github/contributing.md", "docs/contributing.md",
                  "contributing.rst", "contributing.txt", "contributing")  # fmt: skip
@@ -33,13 +33,13 @@ _MERGE_COMMIT = re.compile(r"Merge (pull request|branch|remote-tracking|tag|comm
 
 
 class CommitStyle(Frozen):
-    """The conventions that our commits follow."""
+    """How our commits follow those of the repository."""
 
     signed_off: bool = False
     conventional: bool = False
 
     def format_title(self, kind: str, title: str) -> str:
-        """`title`, or `kind: title` if that is the convention; a prefix by the model is kept."""
+        """`title`, or `kind: title` where titles are conventional; a model's own prefix stays."""
         if not self.conventional or _CONVENTIONAL.match(title):
             return title
         return (
@@ -59,32 +59,26 @@ class CommitStyle(Frozen):
         return "\n\n".join(part for part in parts if part) + "\n"
 
 
-async def detect_commit_style(repo: Repository, codebase: Codebase) -> CommitStyle:
-    """Detect the conventions from the repository's files and its latest commit messages.
+async def detect_commit_style(repo: Repository, codebase: Codebase | None = None) -> CommitStyle:
+    """The style by the repository's files and its latest commits.
+
+    Without a `codebase` it looks for one file only, which it asks GitHub for.
 
     Raises:
-        GitHubError: GitHub is unavailable or refuses the request.
+        GitHubError: from reading the repository.
     """
     messages = [
         message for message in await repo.list_recent_messages() if not _MERGE_COMMIT.match(message)
     ]
-    return CommitStyle(
-        signed_off=await _demands_sign_off(codebase)
-        or _is_habit(messages, _SIGN_OFF_TRAILER.search),
-        conventional=_is_habit(messages, _CONVENTIONAL.match),
-    )
-
-
-async def detect_commit_style_from_history(repo: Repository) -> CommitStyle:
-    """Like `detect_commit_style`, for callers without a checkout."""
-    messages = [
-        message for message in await repo.list_recent_messages() if not _MERGE_COMMIT.match(message)
-    ]
-    demanded = await repo.read_file(*DCO_FILES[0].split("/")) is not None
+    demanded = await (_has_dco_file(repo) if codebase is None else _demands_sign_off(codebase))
     return CommitStyle(
         signed_off=demanded or _is_habit(messages, _SIGN_OFF_TRAILER.search),
         conventional=_is_habit(messages, _CONVENTIONAL.match),
     )
+
+
+async def _has_dco_file(repo: Repository) -> bool:
+    return await repo.read_file(*DCO_FILES[0].split("/")) is not None
 
 
 async def _demands_sign_off(codebase: Codebase) -> bool:
@@ -104,6 +98,6 @@ def _is_habit(messages: Sequence[str], does: Callable[[str], object]) -> bool:
 
 
 def _starts_with_plain_word(title: str) -> bool:
-    """Whether the first word is not a name or acronym, so that it may start in lower case."""
+    """Whether the first word is neither a name nor an acronym: it may begin in lower case."""
     word = title.split(" ", 1)[0]
     return word.isalpha() and word[1:].islower()

@@ -45,6 +45,13 @@ class Remote:
     """Contains no credential."""
     token: Callable[[], Awaitable[str]] | None = None
 
+    @classmethod
+    def on_github(
+        cls, github_url: str, full_name: str, token: Callable[[], Awaitable[str]] | None
+    ) -> Remote:
+        """The repository `owner/name` of the GitHub at `github_url`."""
+        return cls(f"{github_url.rstrip('/')}/{full_name}.git", token)
+
     async def git(self, git_dir: Path, *args: str) -> bytes:
         """Run a git command that connects to this remote.
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bot.errors import BotError
 
-class GitHubError(Exception):
-    """A call to GitHub failed. `str(error)` has the call and the status, never a body or token.
+
+class GitHubError(BotError):
+    """A call to GitHub failed. `str(error)` names the call and the status: never a body or token.
 
     GitHubError
     ├── GitHubUnavailable    temporary: 5xx, no network, rate limit

@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect
 from structlog.contextvars import bound_contextvars
 
 from bot import events
+from bot.errors import BotError
 from bot.events import Ignored, InvalidSignature, MalformedPayload
 from bot.queue.nudges import Nudges
 from bot.queue.start import request_run
@@ -39,7 +40,7 @@ logger = logging.getLogger(__name__)
 REDIS_SECONDS: Final = 2.0  # GitHub waits ten for an answer
 
 
-class BodyTooLarge(Exception):
+class BodyTooLarge(BotError):
     """The body is larger than any that GitHub sends."""
 
 

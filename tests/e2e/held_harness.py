@@ -22,7 +22,7 @@ from bot.localhub.state import Pull
 from bot.queue.attempt import StopHandler
 from bot.queue.missed_webhooks import MissedEvent, find_missed_events
 from bot.queue.sweep import FindMissedEvents
-from bot.runner.types import Job, OnProgress, Outcome, PlanOutcome
+from bot.runner.types import Job, OnProgress, Outcome, PlanOutcome, SolveOutcome
 from bot.server.app import create_app
 from bot.settings import Settings
 from bot.solve_issue import SolveIssue
@@ -68,7 +68,7 @@ class Held(Decided):
 
     async def solve(
         self, job: Job, store: Store, *, in_flight: InFlightWork, on_progress: OnProgress
-    ) -> Outcome:
+    ) -> SolveOutcome:
         await self._held(job, store)
         outcome = await super().solve(job, store, in_flight=in_flight, on_progress=on_progress)
         await store.save(OUTCOME_KEY, SolveResult(result=outcome.result))
@@ -82,10 +82,10 @@ class Held(Decided):
 
     async def plan(
         self, job: Job, store: Store, *, in_flight: InFlightWork, on_progress: OnProgress
-    ) -> PlanOutcome | Outcome:
+    ) -> PlanOutcome:
         self.jobs.append(job)
         await self._held(job, store)
-        return PlanOutcome(PLAN, ACCOUNTS)
+        return Outcome(PLAN, ACCOUNTS)
 
     async def _held(self, job: Job, store: Store) -> None:
         meter = await Meter.open(store, job.options.dollars)

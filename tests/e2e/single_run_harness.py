@@ -16,7 +16,7 @@ from bot.localhub import Exchange, Issue, LocalHub, Repo
 from bot.queue.attempt import HandleRun
 from bot.runner.runner import PipelineRunner
 from bot.runner.sandbox import build_engine
-from bot.runner.types import Job, OnProgress, Outcome, VerificationRequest
+from bot.runner.types import Job, OnProgress, Outcome, SolveOutcome, VerificationRequest
 from bot.settings import Settings
 from bot.solve_issue import SolveIssue
 from bot.storage.draining import InFlightWork
@@ -52,7 +52,7 @@ class Decided(PipelineRunner):
 
     async def solve(
         self, job: Job, store: Store, *, in_flight: InFlightWork, on_progress: OnProgress
-    ) -> Outcome:
+    ) -> SolveOutcome:
         self.jobs.append(job)
         on_progress("Looking through 3 files.")
         if isinstance(self.answer, Exception):

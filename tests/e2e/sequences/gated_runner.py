@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from bot.runner.types import Job, OnProgress, Outcome, PlanOutcome
+from bot.runner.types import Job, OnProgress, Outcome, PlanOutcome, SolveOutcome
 from bot.settings import Settings
 from bot.storage.draining import InFlightWork
 from pipeline.store import Store
@@ -24,16 +24,16 @@ class Gated(Decided):
 
     async def solve(
         self, job: Job, store: Store, *, in_flight: InFlightWork, on_progress: OnProgress
-    ) -> Outcome:
+    ) -> SolveOutcome:
         await self._passed(job)
         assert isinstance(self.answer, Selection | NoFix)
         return Outcome(self.answer, ACCOUNTS)
 
     async def plan(
         self, job: Job, store: Store, *, in_flight: InFlightWork, on_progress: OnProgress
-    ) -> PlanOutcome | Outcome:
+    ) -> PlanOutcome:
         await self._passed(job)
-        return PlanOutcome(PLAN, ACCOUNTS)
+        return Outcome(PLAN, ACCOUNTS)
 
     async def _passed(self, job: Job) -> None:
         gate = self.gates[job.run_id] = asyncio.Event()

@@ -10,7 +10,7 @@ from bot.comments.code_destinations import destinations_note
 from bot.comments.status import NO_FIX_REASONS
 from bot.git.commit_style import CommitStyle
 from bot.github.repository import Identity
-from bot.runner.types import SelectionOutcome
+from bot.runner.types import Outcome
 from bot.runs import judge
 from bot.types import Mode, SkippedComments, replace
 from pipeline.select import Choice
@@ -84,7 +84,7 @@ NONE = replace(TAKEN, chosen=None, reason="edits break tests", suite=None)
 def judged(
     verdict: Verdict, no: NoFix | None = None, *, table: VoteTable = TABLE, written: int = 0
 ) -> str:
-    chosen = SelectionOutcome(Choice(Judgement(table, verdict), no, written), ACCOUNTS, "image")
+    chosen = Outcome(Choice(Judgement(table, verdict), no, written), ACCOUNTS, "image")
     return verdict_text.render_pull_verdict(RUN, chosen)
 
 
