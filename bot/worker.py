@@ -12,6 +12,8 @@ from contextlib import suppress
 from typing import Any, Final
 from uuid import uuid4
 
+from structlog.contextvars import bound_contextvars
+
 from bot.queue.attempt import SILENT_STOP, EndRun, HandleRun, RunAttempt, StopHandler
 from bot.queue.consumer import ExecuteRequest, RequestConsumer, RunQueue
 from bot.queue.nudges import NudgeReceiver, Nudges
@@ -182,7 +184,11 @@ class Worker:
                 )
 
     def _start_attempt(self, attempt: RunAttempt) -> None:
-        task = asyncio.create_task(attempt.run())
+        run = attempt.lease.run
+        with bound_contextvars(
+            run=run.id, repository=run.repo.full_name, issue=run.issue, delivery=run.delivery
+        ):
+            task = asyncio.create_task(attempt.run())
         self._attempts[task] = attempt
         task.add_done_callback(self._on_attempt_end)
         self._update_receiver()

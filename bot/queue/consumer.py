@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Final, NamedTuple
 
+from structlog.contextvars import bound_contextvars
+
 from bot.errors import TryLater
 from bot.queue.nudges import Nudges
 from bot.settings import Settings
@@ -90,7 +92,9 @@ class RequestConsumer:
                 await asyncio.wait(self._under_way)
 
     async def _start(self, item: QueuedRequest) -> None:
-        task = asyncio.create_task(self.handle(item))
+        request = item.request
+        with bound_contextvars(delivery=request.delivery, repository=request.repo.full_name):
+            task = asyncio.create_task(self.handle(item))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
         while len(self._under_way) >= MAX_CONCURRENT:

@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from structlog.contextvars import bind_contextvars, bound_contextvars
+
 from bot.errors import TryLater
 from bot.runner.models import ModelContext, ModelFactory
 from bot.runner.types import (
@@ -86,7 +88,8 @@ class PipelineRunner:
         async def call(solver: Solver) -> Selection | NoFix:
             return await solver.solve(job.issue)
 
-        done = await self._run_solver(job, store, in_flight, on_progress, call)
+        with bound_contextvars(stage="environment"):
+            done = await self._run_solver(job, store, in_flight, on_progress, call)
         return done.outcome(done.result)
 
     async def plan(
@@ -97,7 +100,8 @@ class PipelineRunner:
         async def call(solver: Solver) -> Plan | NoFix:
             return await solver.plan(job.issue)
 
-        done = await self._run_solver(job, store, in_flight, on_progress, call)
+        with bound_contextvars(stage="environment"):
+            done = await self._run_solver(job, store, in_flight, on_progress, call)
         if isinstance(done.result, Plan):
             return PlanOutcome(done.result, done.accounts)
         return done.outcome(done.result)
@@ -112,7 +116,8 @@ class PipelineRunner:
     ) -> _SolverResult[T | NoFix]:
         """What `call` gets from a solver with all that it needs."""
 
-        async def progress(stage: str, detail: str) -> None:  # noqa: ARG001 - the detail says it
+        async def progress(stage: str, detail: str) -> None:
+            bind_contextvars(stage=stage)
             on_progress(detail[:1].upper() + detail[1:] + ".")
 
         meter = await Meter.open(store, job.options.dollars, job.shared_budget)

@@ -67,7 +67,7 @@ class ProgressReports:
 
 
 class ProgressStore:
-    """A store that counts what goes through it, found or saved, and tells of every change."""
+    """A store that counts what goes through it, found or saved, and reports every change."""
 
     def __init__(self, store: Store, on_change: Callable[[Progress], None]) -> None:
         self._store = store
@@ -76,7 +76,7 @@ class ProgressStore:
         self._progress = Progress()
 
     def report(self, doing: str) -> None:
-        """Tell what is being done now."""
+        """Report what the run does now."""
         self._change(doing=doing)
 
     async def load(self, key: str, kind: type[M]) -> M | None:

@@ -17,7 +17,7 @@ from pipeline.types import Issue
 
 
 class PullRecord(Frozen):
-    """One pull request of ours. Plain data, written by whoever has the lease of a run on it."""
+    """One pull request of ours. Only the holder of the lease of a run on it writes it."""
 
     repo: RepoRef
     pull: int
@@ -35,7 +35,7 @@ class PullRecord(Frozen):
     head: str
     """Full SHA that we last pushed to the branch; another one there is a person's."""
     pending_head: str = ""
-    """Full SHA that a worker was about to push when it was last heard of."""
+    """Full SHA that a worker was about to push; empty when the push is done."""
     test_path: str
     """The reproduction test's."""
     command: tuple[str, ...]
@@ -74,7 +74,7 @@ MAX_DUE: Final = 20
 class PullRecords:
     """All records under one Redis prefix. Every method raises redis-py's errors.
 
-    `put` and `drop` are for whoever has just renewed the lease of a run on the pull request.
+    Renew the lease of a run on the pull request before `put` and `drop`.
     """
 
     def __init__(self, redis: Redis, keys: Keys) -> None:

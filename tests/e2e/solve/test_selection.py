@@ -32,7 +32,11 @@ async def test_below_the_threshold_no_pull_request_is_opened_but_what_was_learnt
 
 async def test_a_reward_model_that_is_dead_costs_no_pull_request(standing: Standing) -> None:
     same = shop.edit("    return b + a")
-    recording = shop.answers(shop.RecordedAnswer(call="editing/0", turn=0, reply=same))
+    recording = shop.answers(
+        shop.RecordedAnswer(call="editing/0", turn=0, reply=same),
+        shop.RecordedAnswer(call="selecting", turn=0, reply=shop.SCRIPT),
+        shop.RecordedAnswer(call="selecting", reply="<choice>1</choice>"),
+    )
     nowhere = "openai:orm@http://127.0.0.1:9/v1"
     async with standing(recording, orm_model=nowhere) as bot:
         repo = bot.add_repo()
