@@ -12,9 +12,10 @@ from pipeline.models.base import ModelProfile, Price
 from pipeline.models.wrappers.metered import Meter, MeteredModel
 from pipeline.options import Options
 from pipeline.selection.voting import is_good_enough
-from pipeline.solve import EFFECTIVE_KEY, EffectiveSetup, Models, Solver
+from pipeline.solve import Models, Solver
 from pipeline.store import DirStore
 from pipeline.types import NoFix, Selection
+from pipeline.workflows.setup import EFFECTIVE_KEY, EffectiveSetup
 from sandbox.frozen import replace
 from tests.support.data.solver_shop import (
     ABSOLUTE_EDIT,
