@@ -7,16 +7,15 @@ sees no secret, except those that the operator gives to builds.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import tarfile
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import docker
 
@@ -29,9 +28,9 @@ from sandbox.docker.build.steps import (
     BUILD_LIMITS,
     CLEAN_UP,
     FINISH,
+    LAYOUT,
     MEASURE,
     SEARCH_SECRETS,
-    LAYOUT,
     UNINSTALL,
     UNPACK,
     build_problem,
@@ -52,8 +51,7 @@ from sandbox.execution.cancellation import Stopped
 from sandbox.execution.job import Job
 from sandbox.execution.stream import DeadlinePassed
 from sandbox.frozen import replace
-from sandbox.layout import CHECKOUT, LABEL_KIND, LABEL_OWNER, TREE, UID
-from sandbox.limits import Limits
+from sandbox.layout import CHECKOUT, LABEL_KIND, LABEL_OWNER, UID
 from sandbox.output import Output
 from sandbox.tree import Tree
 
