@@ -125,7 +125,7 @@ class EnvironmentBuild:
         return self.image
 
     def _ensure_root(self) -> str:
-        """The image to install dependencies on: the base, or that of the repository's Dockerfile."""
+        """The image to install dependencies on: the base, or the repository's Dockerfile's."""
         if self._checked is None:
             return self._ensure_tools()
         root, image = self._dockerfile_images
