@@ -34,26 +34,25 @@ from bot.storage.keys import ISSUE_KEY
 from bot.storage.lease import Lease
 from bot.storage.progress import ProgressStore
 from bot.storage.runs import VERSION_KEY
-from bot.types import IssueVersion, Mode, Run, RunStatus, replace
+from bot.types import IssueVersion, Mode, Run, RunStatus, Stop, replace
 from pipeline.codebase.git import GitFailed
 from pipeline.types import Issue, NoFix, Selection
 
 
 @dataclass(frozen=True)
 class SolveIssue:
-    """The worker's work. Every effect asks for the lease, and finds what an earlier start did."""
+    """The `RunHandler` of issues.
+
+    Every effect asks for the lease, and finds what an earlier start did.
+    """
 
     settings: Settings
     github: GitHubApp
     mirrors: Mirrors
     runner: PipelineRunner
 
-    async def __call__(self, run: Run, lease: Lease) -> Run:
-        """The run as it ended, its maintainer told.
-
-        Raises:
-            TryLater: what it needs does not answer. LeaseLost: another worker goes on.
-        """
+    async def handle(self, run: Run, lease: Lease) -> Run:
+        """See `RunHandler.handle`."""
         try:
             with translate_errors():
                 async with self.github.open_repository(run.repo) as repo:
@@ -68,11 +67,19 @@ class SolveIssue:
             return await self.finisher.report_refusal(lease.run, lease, refused)
         except RunFailed as ended:
             failed = replace(lease.run, failure=ended.failure, detail=ended.detail)
-            return await self.give_up(failed, lease)
+            return await self.fail(failed, lease)
 
-    async def give_up(self, run: Run, lease: Lease) -> Run:
+    async def fail(self, run: Run, lease: Lease) -> Run:
         """See `RunFinisher.report_failure`."""
         return await self.finisher.report_failure(run, lease)
+
+    async def stop(self, run: Run, lease: Lease) -> Run:
+        """See `RunFinisher.report_stop`."""
+        return await self.finisher.report_stop(run, lease)
+
+    async def is_still_valid(self, run: Run, stop: Stop) -> bool:
+        """See `RunFinisher.is_still_valid`."""
+        return await self.finisher.is_still_valid(run, stop)
 
     @property
     def finisher(self) -> RunFinisher:

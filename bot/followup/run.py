@@ -1,4 +1,4 @@
-"""Looks at a pull request of ours as it is now, and does what is due: the worker's other work."""
+"""Looks at a pull request of ours as it is now, and does what is due."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from bot.git.mirrors import Checkout, Mirrors
 from bot.github.app import GitHubApp
 from bot.github.errors import GitHubError, GitHubUnavailable
 from bot.github.repository import Repository
-from bot.queue.attempt import HandleRun
 from bot.repo_config.model import RepoConfig
 from bot.runner.runner import PipelineRunner
+from bot.runs.finish import RunFinisher
 from bot.settings import Settings
 from bot.storage.checkpoints import RedisStore
 from bot.storage.client import retry_until_available
 from bot.storage.lease import Lease
 from bot.storage.pulls import PullRecords
 from bot.triggers.labels import OPT_OUT
-from bot.types import Failure, Run, RunStatus, StopReason, replace
+from bot.types import Failure, Run, RunStatus, Stop, StopReason, replace
 from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
 
 logger = logging.getLogger(__name__)
@@ -45,33 +45,40 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class FollowUpRun:
-    """Every effect asks for the lease, and finds what an earlier start did."""
+    """The `RunHandler` of our pull requests.
+
+    Every effect asks for the lease, and finds what an earlier start did.
+    """
 
     settings: Settings
     github: GitHubApp
     mirrors: Mirrors
     runner: PipelineRunner
 
-    async def __call__(self, run: Run, lease: Lease) -> Run:
-        """The run as it ended.
-
-        Raises:
-            TryLater: what it needs does not answer. LeaseLost: another worker goes on.
-        """
+    async def handle(self, run: Run, lease: Lease) -> Run:
+        """See `RunHandler.handle`."""
         try:
             with translate_errors():
                 async with self.github.open_repository(run.repo) as repo:
                     await self._follow_up(repo, run, lease)
         except RunFailed as ended:
             failed = replace(lease.run, failure=ended.failure, detail=ended.detail)
-            return await self.give_up(failed, lease)
+            return await self.fail(failed, lease)
         return await _with_spending(lease, replace(lease.run, status=RunStatus.FOLLOWED_UP))
 
-    async def give_up(self, run: Run, lease: Lease) -> Run:
-        """Tell those who wait for an answer; nobody else is disturbed. Raises as `EndRun`.
+    async def fail(self, run: Run, lease: Lease) -> Run:
+        """Report the end to those who wait for an answer; nobody else is disturbed."""
+        return await self._report_end(run, lease)
 
-        Of a run that somebody stopped, too: what was said until then is not followed any more.
-        """
+    async def stop(self, run: Run, lease: Lease) -> Run:
+        """As `fail`. The bot never answers reviews that came before the stop."""
+        return await self._report_end(run, lease)
+
+    async def is_still_valid(self, run: Run, stop: Stop) -> bool:
+        """See `RunFinisher.is_still_valid`."""
+        return await RunFinisher(self.settings, self.github).is_still_valid(run, stop)
+
+    async def _report_end(self, run: Run, lease: Lease) -> Run:
         run = replace(run, status=RunStatus.STOPPED if run.stop else RunStatus.FAILED)
         try:
             async with self.github.open_repository(run.repo) as repo:
@@ -158,12 +165,3 @@ async def _revise(ctx: PullContext, tip: Checkout) -> PullContext:
 async def _with_spending(lease: Lease, run: Run) -> Run:
     spent = await RedisStore.for_run(lease).load(LEDGER_KEY, Ledger)
     return replace(run, dollars=spent.dollars if spent else run.dollars)
-
-
-def dispatch_by_mode(of_issues: HandleRun, of_pulls: HandleRun) -> HandleRun:
-    """Issues are solved, pull requests of ours looked after."""
-
-    async def work(run: Run, lease: Lease) -> Run:
-        return await (of_pulls if run.mode.is_follow_up else of_issues)(run, lease)
-
-    return work

@@ -36,7 +36,7 @@ class LocalHub(Registry):
 
     `root` is a folder of its own, empty or not there yet: git repositories are made in it.
     `requests` is every REST and git request in order; `unexpected` names those the hub does not
-    know, which a test should find empty; `on_exchange` hears of each request as it is answered.
+    know, which a test should find empty.
     """
 
     def __init__(self, root: Path, webhook_secret: str, app: AppIdentity) -> None:
@@ -51,7 +51,7 @@ class LocalHub(Registry):
         self.unexpected: list[str] = []
         self.private_mode = True
         """As of an Enterprise Server: nothing is read without a token. False: as github.com."""
-        self.on_exchange: Callable[[Exchange], None] | None = None
+        self._listeners: list[Callable[[Exchange], None]] = []
         self._pull_facts: dict[tuple[int, str, str], PullFacts] = {}
 
     @asynccontextmanager
@@ -271,13 +271,17 @@ class LocalHub(Registry):
         """After `requests` more REST calls, 403 (secondary: 429) for `reset_in` seconds."""
         self.limit.allow(requests, reset_in, secondary=secondary)
 
+    def listen(self, listener: Callable[[Exchange], None]) -> None:
+        """Call `listener` with each request from now on, as soon as the hub has answered it."""
+        self._listeners.append(listener)
+
     # For the doors
 
     def record(self, exchange: Exchange) -> None:
         """Notes a request that was answered."""
         self.requests.append(exchange)
-        if self.on_exchange is not None:
-            self.on_exchange(exchange)
+        for listener in self._listeners:
+            listener(exchange)
 
     def pull_facts(self, pull: Pull) -> PullFacts:
         """What git says of the pull request, kept for each pair of commits."""

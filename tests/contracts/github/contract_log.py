@@ -1,7 +1,7 @@
 """A checker to hang on a hub: every exchange and webhook of a test is held against the contracts.
 
 log = ContractLog()
-hub.on_exchange = log
+hub.listen(log)
 ...
 log.check(hub.deliveries)
 assert log.problems == []

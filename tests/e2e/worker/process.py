@@ -21,6 +21,7 @@ from bot.storage.client import retry_until_available
 from bot.storage.lease import Lease
 from bot.types import Run, RunStatus
 from bot.worker import Worker
+from tests.support.handlers import handlers_of
 
 STEPS: Final = 3
 
@@ -62,5 +63,5 @@ async def give_up(run: Run, lease: Lease) -> Run:
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(name)s %(message)s")
     logging.getLogger("arq").setLevel(logging.WARNING)
-    worker = Worker(Settings.from_env(), handle=stepwise, give_up=give_up)
+    worker = Worker(Settings.from_env(), handlers_of(stepwise, give_up))
     asyncio.run(worker.run_until_signalled())
