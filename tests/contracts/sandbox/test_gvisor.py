@@ -13,9 +13,8 @@ from sandbox.base import Ending, SandboxUnavailable
 from sandbox.docker.address import DockerAddress
 from sandbox.docker.engine import DockerEngine, SandboxSession
 from sandbox.limits import Limits
-from tests.contracts.sandbox.test_execution import *  # noqa: F403 - the same tests again
-from tests.safety.test_processes import MANY_PROCESSES
-from tests.safety.test_resources import MEMORY_BOMBS
+from tests.contracts.sandbox.execution_contract import *  # noqa: F403 - the same tests again
+from tests.support.attack_scripts import MANY_PROCESSES, MEMORY_BOMBS
 from tests.support.docker import OWNER, any_engine
 from tests.support.own_docker_daemon import OwnDaemon, can_run_own_daemon
 

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipeline.selection.methods import rank_candidates, shortlist
@@ -10,47 +7,7 @@ from pipeline.selection.scoring.standings import Standings, build_standings
 from pipeline.selection.voting import reproducing_tests, vote
 from pipeline.store import DirStore
 from pipeline.types import Candidate, Patch, TestScript, VoteTable
-from sandbox.base import NO_ENV, Execution
-
-Asked = list[tuple[str, tuple[str, ...]]]
-
-
-@dataclass
-class TableSandbox:
-    """Looks exit codes up by script and edit."""
-
-    codes: dict[tuple[str, str], int]
-    asked: Asked = field(default_factory=Asked)
-    output: str = ""
-    running: int = 0
-    most_running: int = 0
-
-    async def run_script(
-        self,
-        script: str,
-        *,
-        diffs: Sequence[str] = (),
-        seconds: float | None = None,
-        env: Mapping[str, str] = NO_ENV,
-    ) -> Execution:
-        self.asked.append((script, tuple(diffs)))
-        self.running += 1
-        self.most_running = max(self.most_running, self.running)
-        await asyncio.sleep(0)
-        self.running -= 1
-        code = self.codes.get((script, "".join(diffs)), 1)
-        return Execution(exit_code=code, output=self.output, seconds=0)
-
-    async def run_command(
-        self,
-        argv: Sequence[str],
-        *,
-        diffs: Sequence[str] = (),
-        seconds: float | None = None,
-        output_bytes: int | None = None,
-        env: Mapping[str, str] = NO_ENV,
-    ) -> Execution:
-        raise AssertionError("no command is run for votes")
+from tests.support.sandboxes import TableSandbox
 
 
 def candidate(sample: int, diff: str, test: str | None) -> Candidate:
