@@ -1,5 +1,5 @@
 # The targets a person needs; `make demo` and `make test` install what they need by themselves.
-.PHONY: help demo test check lint fix bench prepare test-vllm sequences walls safety-gvisor
+.PHONY: help demo test test-fast check lint fix bench prepare test-vllm sequences walls safety-gvisor
 .DEFAULT_GOAL := help
 
 # Where it is set (many containers), every start of a program compiles its packages again.
@@ -8,6 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 ARGS ?=
 ONLY ?=
+WORKERS ?= 2
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -18,8 +19,11 @@ prepare: ## install what is missing: packages, Redis, Docker, the sandbox's base
 demo: prepare ## fix a real bug of a real package, from the signed webhook to the pull request (ARGS=--keep)
 	@$(BIN)/capuchin demo $(ARGS)
 
-test: prepare ## every test, with real Redis, Docker and git (ARGS="-k name")
-	@$(BIN)/pytest $(ARGS)
+test: prepare ## every test, with real Redis, Docker and git (ARGS="-k name", WORKERS=2)
+	@$(BIN)/pytest -n $(WORKERS) $(ARGS)
+
+test-fast: prepare ## unit tests and state machines, without the slow ones: under a minute
+	@$(BIN)/pytest -n $(WORKERS) -q -m "not slow" tests/unit tests/machines $(ARGS)
 
 check: lint test ## what CI asks of a change: lint, types, arrows, tests
 
@@ -51,5 +55,5 @@ walls: prepare ## take down each wall of the sandbox in turn; some attack must n
 safety-gvisor: prepare ## the attacks on the sandbox again, under gVisor (needs runsc and root)
 	@$(BIN)/pytest tests/safety --gvisor $(ARGS)
 
-bench: prepare ## measure against named baselines (ONLY=name); writes build/bench.json
+bench: prepare ## measure against named baselines (ONLY=name,name); writes build/bench.json
 	@$(BIN)/python -m tests.benchmarks $(if $(ONLY),--only $(ONLY))

@@ -62,7 +62,7 @@ class Bot:
     def find_missed(self, cursors: Cursors) -> AsyncIterator[MissedEvent]:
         """See `find_missed_events`. One look takes a small part of the time between two."""
         names = BotNames.of(self.settings)
-        pause = self.settings.missed_seconds / 1000
+        pause = self.settings.timings.missed_seconds / 1000
         return find_missed_events(self.github, names, cursors, pause=pause)
 
     @property

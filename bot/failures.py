@@ -17,7 +17,7 @@ from bot.github.errors import Forbidden, GitHubMisconfigured, GitHubUnavailable,
 from bot.types import Failure
 from pipeline.codebase.git import GitFailed
 from pipeline.models.base import ModelMisconfigured, ModelRefused, ModelUnavailable
-from sandbox.base import EnvironmentFailed, SandboxUnavailable
+from sandbox.errors import EnvironmentFailed, SandboxUnavailable
 
 _LOG_CHARACTERS = 2000
 DEFAULT_RETRY_SECONDS = 30.0

@@ -1,4 +1,4 @@
-"""The address of a run's page, which opens it to whoever was given the address."""
+"""The address of a run's page. Anybody with the address can open the page."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Final
 from bot.settings import Settings
 
 KEY_CHARACTERS: Final = 32
-"""128 bits: nobody guesses one."""
+"""128 bits: too many to guess."""
 
 
 def page_key(settings: Settings, run_id: str) -> str:
-    """What opens the page of this one run; empty where there is no secret to make it from."""
+    """The key to one run's page; empty without a webhook secret to derive it from."""
     secret = settings.webhook_secret.get_secret_value()
     if not secret:
         return ""

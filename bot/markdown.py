@@ -1,4 +1,4 @@
-"""Untrusted text made safe to stand in what we post: it can notify, link, hide or close nothing."""
+"""Makes untrusted text safe to post: it cannot notify, link, hide or close anything."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import unicodedata
 _BREAK = "\u200b"
 """A zero-width space: splits `@name`, `#1` and `://` where GitHub would act on them."""
 MARKER_PREFIX = "<!-- capuchin:"
-"""How every mark in what we post begins; nobody sees it."""
+"""Every marker in our comments and pull requests starts with this; markers are invisible."""
 _COMMENT = re.compile(r"<!--.*?(-->|\Z)", re.S)
 _CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _ANSI = re.compile(r"\x1b(\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[@-Z\\-_])")
@@ -28,20 +28,20 @@ _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co"})
 
 
 def line(text: str, limit: int = 200) -> str:
-    """One line of plain text: for titles and commit messages, where no Markdown is read."""
+    """One line of plain text, for titles and commit messages, which are not Markdown."""
     joined = _SKIP_CI.sub(r"(\1)", " ".join(plain_text(text, limit * 4).split()))
     return _defuse(joined if len(joined) <= limit else joined[: limit - 1].rstrip() + "…")
 
 
 def prose(text: str, limit: int = 4000) -> str:
-    """Paragraphs that show as they were written; `code` stays code, all other markup is text."""
+    """Paragraphs that look as they were written; `code` stays code, all other markup is escaped."""
     parts = _CODE.split(plain_text(text, limit).strip())
-    # Odd entries are the insides of code spans.
+    # Odd entries are the contents of code spans.
     return "".join(f"`{part}`" if place % 2 else _escape(part) for place, part in enumerate(parts))
 
 
 def code(text: str, limit: int = 200) -> str:
-    """A code span on one line, whatever backticks are in it."""
+    """A code span on one line, even if `text` contains backticks."""
     inside = " ".join(plain_text(text, limit).split()).replace("|", "¦")
     ticks = "`" * (_longest_run(inside) + 1)
     pad = " " if inside.startswith("`") or inside.endswith("`") or not inside else ""
@@ -49,19 +49,19 @@ def code(text: str, limit: int = 200) -> str:
 
 
 def block(text: str, limit: int, language: str = "text") -> str:
-    """A fenced block; when `text` is longer than `limit`, its middle is left out and counted."""
+    """A fenced block; the middle of a `text` longer than `limit` is replaced by a note."""
     shown = truncate_middle(_make_visible(text), limit).rstrip("\n")
     fence = "`" * max(3, _longest_run(shown) + 1)
     return f"{fence}{language}\n{shown}\n{fence}"
 
 
 def details(summary: str, body: str) -> str:
-    """Folded; `summary` is ours. The empty lines make GitHub read the body as Markdown."""
+    """A folded section; `summary` must be trusted. The empty lines make GitHub read Markdown."""
     return f"<details>\n<summary>{summary}</summary>\n\n{body}\n\n</details>"
 
 
 def truncate_middle(text: str, limit: int) -> str:
-    """Head and tail of a text that is too long, with what was left out counted between them."""
+    """The head and tail of a text that is too long, with a note between them."""
     if len(text) <= limit:
         return text
     head = limit // 3
@@ -71,7 +71,7 @@ def truncate_middle(text: str, limit: int) -> str:
 
 
 def _make_visible(text: str) -> str:
-    """And unable to pass for a mark of ours, by which our comments and pull requests are found."""
+    """Shows invisible characters, and breaks what looks like one of our markers."""
     text = _ANSI.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
     text = "".join(
         c if c in "\n\t" or unicodedata.category(c) not in _INVISIBLE else "\ufffd" for c in text

@@ -1,4 +1,4 @@
-"""Everything from the environment, read once; no other module reads it."""
+"""Everything that the environment sets, read once; no other module reads the environment."""
 
 from __future__ import annotations
 
@@ -6,169 +6,202 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
+_ONE_GOOD_VALUE: Final = "it has one good value now. Delete the line."
+REMOVED: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        (
+            "CAPUCHIN_EMBEDDING_FILES",
+            "CAPUCHIN_QUEUE_SECONDS",
+            "CAPUCHIN_MISSED_SECONDS",
+            "CAPUCHIN_STATUS_SECONDS",
+            "CAPUCHIN_SWEEP_SECONDS",
+            "CAPUCHIN_REVERIFY_SECONDS",
+            "CAPUCHIN_TEND_SECONDS",
+        ),
+        _ONE_GOOD_VALUE,
+    ),
+    "CAPUCHIN_DOCKER_SSH_CONFIG": "put its options into the ~/.ssh/config of the user that runs "
+    "Capuchin.",
+    "CAPUCHIN_KUBERNETES_NAMESPACE": "sandboxes run in the namespace capuchin-sandboxes, which "
+    "deploy/kubernetes creates. Delete the line.",
+    "CAPUCHIN_KUBERNETES_RUNTIME_CLASS": "set CAPUCHIN_SANDBOX_RUNTIME to the RuntimeClass.",
+    "CAPUCHIN_KUBERNETES_PULL_SECRET": "add the secret to the imagePullSecrets of the service "
+    "account `default` in the namespace capuchin-sandboxes.",
+}
+"""Variables of earlier versions, and what to do instead. Ignoring one silently could, for example,
+run sandboxes without gVisor."""
+
 
 class SettingsError(Exception):
-    """The environment is not one that Capuchin can start in; `str(error)` says what to set."""
+    """Capuchin cannot start in this environment; `str(error)` says what to set."""
+
+
+class Timings(BaseModel):
+    """Intervals in seconds. No variable sets them: each has one good value; tests need others."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    sweep_seconds: float = Field(default=5, ge=0.2)
+    """How often each worker looks for runs without a worker and for pull requests that are due; a
+    run whose worker died waits no longer than this after its lease has ended."""
+    missed_seconds: float = Field(default=600, ge=0.2)
+    """How often GitHub is asked for events whose webhook was lost: rarely enough to leave most of
+    an installation's 5,000 calls an hour to the runs."""
+    queue_seconds: float = Field(default=30, ge=0.2)
+    """How often a waiting run's place in the queue is updated for people to see."""
+    status_seconds: float = Field(default=5, ge=0)
+    """The least time between two edits of a status comment; GitHub allows 80 writes a minute."""
+    reverify_seconds: float = Field(default=600, ge=0)
+    """The least time between two verifications of a pull request whose base branch moves: a busy
+    branch moves every few minutes, and each verification occupies a sandbox."""
+    follow_up_seconds: float = Field(default=3600, ge=0.2)
+    """How often an open pull request is checked without an event; webhooks are seldom lost."""
 
 
 class Settings(BaseModel):
-    """Each field is `CAPUCHIN_<NAME>`, except the two that are Anthropic's own."""
+    """Each field is `CAPUCHIN_<NAME>`, except Anthropic's own two and `timings`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     webhook_secret: SecretStr = Field(default=SecretStr(""))
-    """The secret set for the App's webhook. `serve` does not start without it."""
+    """The secret of the App's webhook. `serve` does not start without it."""
     github_url: str = "https://github.com"
-    """Where GitHub is; an Enterprise Server's address for one."""
+    """GitHub's address, or that of an Enterprise Server."""
     github_app_id: str = ""
-    """The App's id or client id."""
+    """The App's ID or client ID."""
     github_private_key: SecretStr = Field(default=SecretStr(""))
-    """The App's private key in PEM form, or the path of a file that holds it."""
+    """The App's private key (PEM), or the path of a file that holds it."""
     redis_url: str = "redis://127.0.0.1:6379/0"
-    """Redis keeps the runs and their checkpoints; give it a disk (`appendonly yes`)."""
+    """Redis stores the runs and their checkpoints; turn on persistence (`appendonly yes`)."""
     redis_prefix: str = "capuchin:"
-    """Put before every key, so that several Capuchins can share a Redis."""
+    """Prefix of every Redis key, so that several bots can share one Redis."""
     data_dir: Path = Path(".capuchin")
-    """Mirrors of repositories; everything in it can be rebuilt."""
+    """Folder for mirrors of repositories; everything in it can be rebuilt."""
     label: str = "capuchin"
-    """The label that asks for a fix; with `:auto` without asking back, with `:dry-run` a plan. With
-    `:disabled` it keeps us away from an issue or from our pull request."""
+    """The label that requests a fix. `LABEL:auto` opens the pull request ready for review,
+    `LABEL:dry-run` only posts a plan, `LABEL:disabled` keeps the bot away."""
     app_name: str = Field(default="capuchin", pattern=r"^[A-Za-z0-9][A-Za-z0-9-]{0,38}$")
-    """The App's name (slug), by which comments command it: `/NAME fix` or `@NAME fix`."""
+    """The App's name (slug). Comments command it by `/NAME fix` or `@NAME fix`."""
     assignee: str = Field(default="", pattern=r"^([A-Za-z0-9][A-Za-z0-9_-]{0,38})?$")
-    """An account that issues are assigned to, to ask for a fix; empty: none. Apps cannot be."""
+    """A user account (no App); assigning an issue to it requests a fix. Empty: off."""
     quota_person: int = Field(default=20, ge=0)
-    """Runs that one person may ask for in a day and an installation; 0: any number."""
+    """Runs that one person may request per day and installation; 0: unlimited."""
     quota_repository: int = Field(default=50, ge=0)
-    """Runs of one repository in a day; 0: any number."""
+    """Runs per repository and day; 0: unlimited."""
     quota_installation: int = Field(default=200, ge=0)
-    """Runs of one installation, which is all repositories of one owner, in a day; 0: any number."""
+    """Runs per installation (all repositories of one owner) and day; 0: unlimited."""
     solver_model: str = "anthropic:claude-sonnet-4-6"
-    """Ranks, tests, edits and selects: `anthropic:NAME` or `openai:NAME@http://host:port/v1`.
-    Several, separated by commas: the next one answers while those before it are down."""
+    """The model that writes and selects edits: `anthropic:NAME` or
+    `openai:NAME@http://host:port/v1`. A comma-separated list is tried in order during outages."""
     scout_model: str = ""
-    """Reads every file; cheap. Empty: files are shortlisted by words instead."""
+    """A cheap model that reads every file. Empty: files are shortlisted by shared words."""
     orm_model: str = ""
-    """Scores edits that tests leave equal: `openai:NAME@http://host:port/v1` with `logprobs`, as
-    vLLM's. Empty: none does."""
+    """A reward model that ranks edits which tests cannot tell apart:
+    `openai:NAME@http://host:port/v1` with `logprobs`, such as vLLM. Empty: off."""
     orm_reference: str = ""
-    """The model that `CAPUCHIN_ORM_MODEL` was trained from by DPO; the score is then its implicit
-    reward, by `prompt_logprobs`. Empty: the score is that of a verdict, + against -."""
+    """The base model from which DPO trained `CAPUCHIN_ORM_MODEL`; the score is then the implicit
+    reward. Empty: the score is the probability of the verdict +."""
     embedding_model: str = ""
-    """Joins its say with that of shared words: `openai:NAME@http://host:port/v1`. Empty: none."""
-    embedding_files: int = Field(default=3_000, ge=1)
-    """Files of a repository that are put before the embedding model, by words the first."""
+    """An embedding model that helps shortlist files: `openai:NAME@http://host:port/v1`.
+    Empty: shared words alone decide."""
     model_api_key: SecretStr = Field(default=SecretStr(""))
-    """Key for OpenAI-compatible servers that ask for one."""
+    """API key for OpenAI-compatible servers that require one."""
     anthropic_api_key: SecretStr = Field(default=SecretStr(""))
-    """Key for Anthropic's service."""
+    """API key for Anthropic."""
     anthropic_base_url: str = "https://api.anthropic.com"
-    """Address of Anthropic's service, or of one that speaks its protocol."""
+    """Address of Anthropic's API or of a compatible one."""
     own_hosts: str = ""
-    """Hosts that are yours, as `vllm,redis,.lan`, beside loopback and private addresses. When code
-    was sent to no others, pull requests say so; `kubernetes` stands for the sandboxes' cluster."""
+    """Your own hosts, such as `vllm,redis,.lan`, beside loopback and private addresses. A pull
+    request whose code reached no other host says so. `kubernetes` names the sandbox cluster."""
     model_concurrency: int = Field(default=8, ge=1)
-    """Calls of the solver in flight per worker."""
+    """Concurrent solver calls per worker."""
     scout_concurrency: int = Field(default=64, ge=1, le=256)
-    """Most calls of the scout in flight per worker; fewer while its server is overloaded."""
+    """Most concurrent scout calls per worker; fewer while its server is overloaded."""
     prices_file: Path | None = None
-    """JSON with prices and sizes of models, in place of those shipped; see `prices.json`."""
+    """JSON file with prices and sizes of models that replaces the shipped `prices.json`."""
     budget_day: float = Field(default=0, ge=0)
-    """US dollars for all runs of all repositories in one day (UTC); 0: no such ceiling."""
+    """US dollars per day (UTC) for all runs; 0: unlimited."""
     budget_repository_day: float = Field(default=0, ge=0)
-    """US dollars for all runs of any one repository in one day (UTC); 0: no such ceiling."""
+    """US dollars per day (UTC) for the runs of any one repository; 0: unlimited."""
     docker_url: str = ""
-    """Docker's address: `unix://`, `tcp://` or `ssh://USER@HOST`; empty means the local socket."""
+    """Docker's address: `unix://`, `tcp://` or `ssh://USER@HOST`. Empty: the local socket."""
     docker_tls_dir: Path | None = None
     """Folder with `ca.pem`, `cert.pem` and `key.pem` for a `tcp://` address with TLS."""
-    docker_ssh_config: Path | None = None
-    """Configuration file of ssh for an `ssh://` address; empty: the user's own."""
     sandbox: Literal["docker", "kubernetes"] = "docker"
-    """Where executions run: `docker`, or `kubernetes`, as pods; Docker then only builds images."""
+    """Where code runs: `docker`, or `kubernetes` (pods; Docker then only builds images)."""
     sandbox_base: str = ""
-    """Image that the sandbox's own is built on, say one with more Pythons in `/usr/local/bin`; give
-    a changed one another tag. Empty: `python:3.11-slim-bookworm`, or Debian without a registry."""
+    """Base image of the sandbox, for example one with more Pythons in `/usr/local/bin`; give each
+    version its own tag. Empty: `python:3.11-slim-bookworm`, or Debian without a registry."""
     sandbox_runtime: str = "auto"
-    """Docker's runtime for sandboxes: `auto` takes gVisor (`runsc`) where Docker knows it."""
+    """Docker runtime of sandboxes, or RuntimeClass of pods. `auto`: gVisor (`runsc`) if Docker has
+    it, or the cluster's default."""
     sandbox_registry: str = ""
-    """Where environment images are pushed for pods, as `registry.example.org/capuchin`."""
+    """Registry for the images of pods, such as `registry.example.org/capuchin`."""
     kubeconfig: Path | None = None
-    """How to reach the cluster; empty: as a pod of the cluster itself."""
-    kubernetes_namespace: str = "capuchin-sandboxes"
-    """The namespace of the sandboxes' pods."""
-    kubernetes_runtime_class: str = ""
-    """RuntimeClass of the sandboxes' pods, say `gvisor`; empty means the cluster's default."""
-    kubernetes_pull_secret: str = ""
-    """Name of the secret with which nodes pull from the registry."""
+    """Configuration file for the cluster. Empty: the service account of the bot's own pod."""
     sandbox_parallel: int = Field(default=2, ge=1)
-    """Executions at a time per worker."""
+    """Concurrent executions per worker."""
     sandbox_memory_mb: int = Field(default=2048, ge=64)
     """Memory of one execution."""
     sandbox_images_mb: int = Field(default=20_000, ge=0)
-    """Disk for the images of installed repositories; the least recently used go first."""
+    """Disk for the images of repositories; the least recently used are removed first."""
     build_ca_bundle: Path | None = None
-    """CA certificates for installing repositories; empty: those that this machine trusts."""
+    """CA certificates for builds. Empty: those that this machine trusts."""
     build_index_url: str = ""
-    """Package index for installing repositories; empty means PyPI."""
+    """Python package index for builds. Empty: PyPI."""
     build_npm_registry: str = ""
-    """npm registry for installing repositories; empty means npm's own."""
+    """npm registry for builds. Empty: npm's own."""
     build_python_mirror: str = ""
-    """Where uv fetches Pythons that the base image does not have; empty means GitHub."""
+    """Where uv downloads Pythons that the base image lacks. Empty: GitHub."""
     build_secrets: dict[str, SecretStr] = Field(default_factory=dict[str, SecretStr])
-    """JSON: variables for the steps of builds alone, such as `PIP_INDEX_URL`; repositories can read
-    them."""
+    """JSON object of environment variables for build steps, such as `PIP_INDEX_URL`. Code of the
+    repository can read them."""
     build_disk_mb: int = Field(default=12_000, ge=1)
-    """What installing a repository may write to Docker's disk; looked at every few seconds. A
-    single file that gets larger is stopped at once, but in a Dockerfile."""
+    """Disk that one build may use, checked every few seconds. A single larger file stops the build
+    at once, except in a Dockerfile."""
     build_network: str = "bridge"
-    """Docker network of installations. Cloud metadata addresses cannot be reached from it."""
+    """Docker network of builds. Cloud metadata addresses are blocked in any network."""
     worker_runs: int = Field(default=2, ge=1)
-    """Runs at a time per worker."""
+    """Concurrent runs per worker."""
     lease_seconds: float = Field(default=20, ge=1)
-    """A worker silent for this long has lost its run to another."""
-    sweep_seconds: float = Field(default=5, ge=0.2)
-    """How often workers look for runs that nobody works on."""
+    """After this many seconds of silence, another worker takes over a worker's runs."""
     stop_seconds: float = Field(default=25, ge=0)
-    """How long a worker told to stop lets steps under way end; then it hands its runs over."""
+    """How long a stopping worker lets current steps finish before it hands its runs over."""
     patience_seconds: float = Field(default=6 * 3600, ge=0)
-    """How long a run waits for a model, Docker or GitHub that does not answer, before it fails."""
-    missed_seconds: float = Field(default=600, ge=0.2)
-    """How often GitHub is asked for labelled issues whose webhook never came."""
-    queue_seconds: float = Field(default=30, ge=0.2)
-    """How often runs that wait for a worker are told their place in the queue."""
+    """How long a run waits for an unavailable model, Docker or GitHub before it fails."""
     review_seconds: float = Field(default=60, ge=0)
-    """After a review comment, how long more of them are waited for before all are followed."""
-    reverify_seconds: float = Field(default=600, ge=0)
-    """When the base branch moves, evidence is gathered anew at most this often a pull request."""
-    tend_seconds: float = Field(default=3600, ge=0.2)
-    """How often each open pull request of ours is looked after when nothing is heard of it."""
-    status_seconds: float = Field(default=5, ge=0)
-    """A status comment is edited at most this often: GitHub limits how much an App may write."""
+    """How long to wait for more review comments before addressing them together."""
     public_url: str = ""
-    """Where `serve` is reached from outside; with it a status comment links to its run's page."""
+    """Public address of `serve`; status comments then link to the run's page."""
     dashboard_token: SecretStr = Field(default=SecretStr(""))
-    """Opens the list of runs and every run's page, as Bearer token or as password."""
+    """Bearer token or password for the list of runs and every run's page."""
     host: str = "127.0.0.1"
     """Address that `serve` listens on."""
     port: int = Field(default=8000, ge=0, le=65535)
     """Port that `serve` listens on."""
+    log_format: Literal["text", "json"] = "text"
+    """Log format of `serve` and `worker`: `text` lines, or one `json` object per line."""
+    timings: Timings = Timings()
+    """Intervals that no variable sets."""
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> Settings:
         """Read the process environment (or `environ`).
 
         Raises:
-            SettingsError: a value is of the wrong kind; names the variable.
+            SettingsError: a variable is invalid or was removed; the text names it.
         """
         env: Mapping[str, str] = os.environ if environ is None else environ  # noqa: TID251
+        if gone := next((name for name in env if name in REMOVED and env[name]), None):
+            raise SettingsError(f"{gone} was removed: {REMOVED[gone]}")
         values: dict[str, Any] = {
             name: env[variable_name(name)]
-            for name in cls.model_fields
+            for name in variable_fields()
             if env.get(variable_name(name), "") != ""
         }
         secrets = values.get("build_secrets")
@@ -201,6 +234,11 @@ class Settings(BaseModel):
             raise SettingsError(
                 "CAPUCHIN_GITHUB_PRIVATE_KEY is neither a PEM key nor a file that can be read."
             ) from None
+
+
+def variable_fields() -> list[str]:
+    """The fields of `Settings` that a variable sets."""
+    return [name for name in Settings.model_fields if name != "timings"]
 
 
 def variable_name(field: str) -> str:

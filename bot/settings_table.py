@@ -1,57 +1,113 @@
-"""The tables of settings in README.md, made from the models: `python -m bot.settings_table`."""
+"""The tables of settings and keys in the documents: `python -m bot.settings_table FILE ...`.
+
+A file gets the tables whose marks it has. `docs/settings.md` has whole tables, README.md those of
+the settings and keys that most people set.
+"""
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pydantic import SecretStr
 
-from bot.repo_config import schema
-from bot.settings import Settings, variable_name
+from bot.markdown import code
+from bot.repo_config.layers import EffectiveConfig, list_settings
+from bot.repo_config.model import RepoConfig
+from bot.repo_config.schema import json_schema, key_description
+from bot.settings import Settings, variable_fields, variable_name
 
-BEGIN = "<!-- settings: made by `python -m bot.settings_table README.md`; a test compares -->"
-END = "<!-- /settings -->"
-KEYS_BEGIN = "<!-- keys: made by `python -m bot.settings_table README.md`; a test compares -->"
-KEYS_END = "<!-- /keys -->"
+COMMON_SETTINGS: Final = (
+    "webhook_secret",
+    "github_url",
+    "github_app_id",
+    "github_private_key",
+    "redis_url",
+    "solver_model",
+    "scout_model",
+    "anthropic_api_key",
+    "budget_day",
+    "quota_repository",
+    "worker_runs",
+    "public_url",
+)
+"""The fields of `Settings` that most operators set."""
+COMMON_KEYS: Final = (
+    "trust",
+    "draft",
+    "labels",
+    "samples",
+    "confidence",
+    "never_touch",
+    "budget.run",
+    "budget.day",
+    "setup",
+    "python",
+    "test",
+)
+"""The keys that most maintainers set."""
+_MARKS: Final = re.compile(
+    r"(?P<begin><!-- (?P<name>(?:common )?(?:settings|keys)): [^\n]*-->\n)"
+    r".*?(?P<end>\n<!-- /(?P=name) -->)",
+    re.DOTALL,
+)
 
 
-def render_table() -> str:
-    """Markdown, one row a setting."""
+def render_settings(names: Collection[str]) -> str:
+    """Markdown, one row per setting."""
     rows = ["| Variable | Default | What it sets |", "|---|---|---|"]
-    for name, field in Settings.model_fields.items():
+    for name in names:
+        field = Settings.model_fields[name]
         default: Any = field.get_default(call_default_factory=True)
         if isinstance(default, SecretStr):
             default = default.get_secret_value()
         shown = f"`{default}`" if default not in ("", None, {}) else ""
-        description = (field.description or "").replace("|", "\\|")
-        rows.append(f"| `{variable_name(name)}` | {shown} | {' '.join(description.split())} |")
+        rows.append(f"| `{variable_name(name)}` | {shown} | {_to_cell(field.description or '')} |")
     return "\n".join(rows)
 
 
-def fill_tables(text: str) -> str:
-    """`text` with the two tables between their marks.
-
-    Raises:
-        ValueError: a mark is missing.
-    """
-    return _replace_between(
-        _replace_between(text, BEGIN, render_table(), END),
-        KEYS_BEGIN,
-        schema.render_table(),
-        KEYS_END,
+def render_keys(names: Collection[str] | None = None) -> str:
+    """Markdown, one row per key of the repository's file; `None`: all."""
+    root = json_schema()
+    rows = {
+        key: f"| `{key}` | {code(value)} | {_to_cell(key_description(root, key))} |"
+        for key, value, _ in list_settings(EffectiveConfig(RepoConfig(), {}))
+    }
+    chosen = rows if names is None else names
+    return "\n".join(
+        ["| Key | Default | What it sets |", "|---|---|---|", *(rows[name] for name in chosen)]
     )
 
 
-def _replace_between(text: str, begin: str, inside: str, end: str) -> str:
-    head, _, rest = text.partition(begin)
-    _, found, tail = rest.partition(end)
-    if not found:
-        raise ValueError("The marks of the table are missing.")
-    return f"{head}{begin}\n{inside}\n{end}{tail}"
+_TABLES: Final[Mapping[str, Callable[[], str]]] = {
+    "settings": lambda: render_settings(variable_fields()),
+    "common settings": lambda: render_settings(COMMON_SETTINGS),
+    "keys": render_keys,
+    "common keys": lambda: render_keys(COMMON_KEYS),
+}
+
+
+def fill_tables(text: str) -> str:
+    """`text` with a current table between each pair of marks.
+
+    Raises:
+        ValueError: there are no marks.
+    """
+    filled, count = _MARKS.subn(
+        lambda found: f"{found['begin']}{_TABLES[found['name']]()}{found['end']}", text
+    )
+    if not count:
+        raise ValueError("The marks of the tables are missing.")
+    return filled
+
+
+def _to_cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
 
 
 if __name__ == "__main__":
-    place = Path(sys.argv[1])
-    place.write_text(fill_tables(place.read_text(encoding="utf-8")), encoding="utf-8")
+    for place in map(Path, sys.argv[1:]):
+        place.write_text(fill_tables(place.read_text(encoding="utf-8")), encoding="utf-8")

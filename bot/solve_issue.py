@@ -29,7 +29,6 @@ from bot.runs.register_pull import prepare_record, register_pull
 from bot.runs.status_comment import StatusComment, clean_up_issue
 from bot.runs.use_candidate import use_candidate
 from bot.settings import Settings
-from bot.storage.checkpoints import RedisStore
 from bot.storage.keys import ISSUE_KEY
 from bot.storage.lease import Lease
 from bot.storage.progress import ProgressStore
@@ -92,7 +91,7 @@ class SolveIssue:
                 repo, run, lease, draft=pull is not None and pull.draft
             )
         may = await check_admission(repo, run, lease, self.settings)
-        status = StatusComment(repo, lease, every=self.settings.status_seconds)
+        status = StatusComment(repo, lease, every=self.settings.timings.status_seconds)
         run = replace(run, page_url=run_page_url(self.settings, run.id), queue_position=0)
         run = await self._begin(repo, run, lease, status)
         remote = Remote(
@@ -149,7 +148,7 @@ class SolveIssue:
         Raises:
             Refused: what whoever asked has read is not known, and may be another text.
         """
-        store = RedisStore.for_run(lease)
+        store = lease.checkpoints
         issue = await store.load(ISSUE_KEY, Issue)
         if issue is None:
             asked = await store.load(VERSION_KEY, IssueVersion)
@@ -169,7 +168,7 @@ class SolveIssue:
         lease, run, status = ctx.lease, ctx.lease.run, ctx.status
         job = await ctx.build_job(issue)
         work = self.runner.plan if run.mode is Mode.PLAN else self.runner.solve
-        watched = ProgressStore(RedisStore.for_run(lease), status.update)
+        watched = ProgressStore(lease.checkpoints, status.update)
         async with status.show_updates(run):
             return await work(
                 job,

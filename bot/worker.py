@@ -12,18 +12,15 @@ from contextlib import suppress
 from typing import Any, Final
 from uuid import uuid4
 
-from redis.asyncio import Redis
-
 from bot.queue.attempt import STOP_POLL_SECONDS, RunAttempt
 from bot.queue.consumer import ExecuteRequest, RequestConsumer, RunQueue
 from bot.queue.handler import RunHandlers
-from bot.queue.inbox import Inbox
 from bot.queue.nudges import NudgeReceiver, Nudges
 from bot.queue.sweep import Sweep, SweepActions
 from bot.settings import Settings
-from bot.storage.client import UNREACHABLE, Outage, open_redis
+from bot.storage.client import UNREACHABLE, Outage
 from bot.storage.lease import Lease
-from bot.storage.runs import Runs
+from bot.storage.storage import Storage
 
 logger = logging.getLogger(__name__)
 
@@ -63,19 +60,18 @@ class Worker:
     async def run(self) -> None:
         """Work until `stop`. Cancelled, it stops as well, and takes as long for it."""
         timeout = min(REDIS_SECONDS, self._settings.lease_seconds / 3)
-        async with open_redis(self._settings.redis_url, timeout=timeout) as redis:
-            runs = Runs(redis, self._settings.redis_prefix)
-            nudges = Nudges(redis, runs.keys)
-            sweep = self.build_sweep(runs, nudges)
+        async with self._open_storage(timeout) as storage:
+            nudges = Nudges(storage)
+            sweep = self.build_sweep(storage, nudges)
             loops = [
                 asyncio.create_task(self._stopping.wait()),
-                asyncio.create_task(self._receive_nudges(redis, runs)),
+                asyncio.create_task(self._receive_nudges(storage)),
                 asyncio.create_task(sweep.nudge_idle_runs()),
                 asyncio.create_task(sweep.recover_missed()),
                 asyncio.create_task(sweep.remove_leftovers()),
                 asyncio.create_task(sweep.announce_positions()),
                 asyncio.create_task(sweep.follow_up_pulls()),
-                asyncio.create_task(self._consume_requests(redis, runs, nudges)),
+                asyncio.create_task(self._consume_requests(storage, nudges)),
             ]
             try:
                 done, _ = await asyncio.wait(loops, return_when=asyncio.FIRST_COMPLETED)
@@ -101,26 +97,25 @@ class Worker:
             await running
 
     def build_attempt(
-        self, lease: Lease, runs: Runs, *, poll_seconds: float = STOP_POLL_SECONDS
+        self, lease: Lease, *, poll_seconds: float = STOP_POLL_SECONDS
     ) -> RunAttempt:
         """This worker's attempt at the run whose lease it has just taken."""
         return RunAttempt(
             lease,
-            runs,
             self._handlers[lease.run.mode],
             patience_seconds=self._settings.patience_seconds,
             poll_seconds=poll_seconds,
         )
 
-    def build_sweep(self, runs: Runs, nudges: Nudges) -> Sweep:
+    def build_sweep(self, storage: Storage, nudges: Nudges) -> Sweep:
         """The loops that find lost work."""
-        return Sweep(runs, nudges, self._settings, self._sweep_actions, self._outage)
+        return Sweep(storage, nudges, self._settings, self._sweep_actions, self._outage)
 
-    def build_consumer(self, inbox: Inbox, run_queue: RunQueue) -> RequestConsumer | None:
+    def build_consumer(self, run_queue: RunQueue) -> RequestConsumer | None:
         """What carries out commands; None if this worker carries out none."""
         if self._execute is None:
             return None
-        return RequestConsumer(inbox, run_queue, self._execute, self._settings, self._outage)
+        return RequestConsumer(run_queue, self._execute, self._settings, self._outage)
 
     async def run_until_signalled(self) -> None:
         """`run`, and `stop` on SIGTERM or SIGINT. For a process of its own."""
@@ -135,41 +130,42 @@ class Worker:
                 loop.remove_signal_handler(each)
 
     async def _wait_until_settled(self, running: asyncio.Task[None]) -> None:
-        async with open_redis(self._settings.redis_url, timeout=REDIS_SECONDS) as redis:
-            runs = Runs(redis, self._settings.redis_prefix)
-            inbox = Inbox(redis, runs.keys)
+        async with self._open_storage(REDIS_SECONDS) as storage:
             while not running.done() and (  # noqa: ASYNC110 - a run may end elsewhere
-                await runs.list_active() or self._attempts or await inbox.count()
+                await storage.runs.list_active() or self._attempts or await storage.requests.count()
             ):
                 await asyncio.sleep(SETTLE_POLL_SECONDS)
 
-    async def _receive_nudges(self, redis: Redis, runs: Runs) -> None:
+    def _open_storage(self, timeout: float) -> Storage:
+        return Storage.open(self._settings.redis_url, self._settings.redis_prefix, timeout=timeout)
+
+    async def _receive_nudges(self, storage: Storage) -> None:
         while True:
             seconds = self._settings.lease_seconds
             self._receiver = NudgeReceiver(
-                redis, runs.keys, lambda run_id: self._begin_run(runs, run_id), seconds=seconds
+                storage, lambda run_id: self._begin_run(storage, run_id), seconds=seconds
             )
             self._update_receiver()
             try:
-                await redis.ping()
+                await storage.ping()
                 self._outage.end()
                 await self._receiver.run()
             except UNREACHABLE as error:
                 await self._outage.wait(error)
 
-    async def _consume_requests(self, redis: Redis, runs: Runs, nudges: Nudges) -> None:
-        consumer = self.build_consumer(Inbox(redis, runs.keys), RunQueue(runs, nudges))
+    async def _consume_requests(self, storage: Storage, nudges: Nudges) -> None:
+        consumer = self.build_consumer(RunQueue(storage, nudges))
         await (asyncio.Event().wait() if consumer is None else consumer.run())
 
-    async def _begin_run(self, runs: Runs, run_id: str) -> None:
+    async def _begin_run(self, storage: Storage, run_id: str) -> None:
         if self._is_full:
             return
         with suppress(*UNREACHABLE):  # the sweep nudges again
-            lease = await runs.acquire(
-                run_id, worker=self.name, seconds=self._settings.lease_seconds
+            lease = await Lease.acquire(
+                storage, run_id, worker=self.name, seconds=self._settings.lease_seconds
             )
             if lease is not None:
-                self._start_attempt(self.build_attempt(lease, runs))
+                self._start_attempt(self.build_attempt(lease))
 
     def _start_attempt(self, attempt: RunAttempt) -> None:
         task = asyncio.create_task(attempt.run())

@@ -5,8 +5,8 @@
                        ├──new work──▶ EXECUTING ──▶ ASKING (with a report), or APPROVED
                        └──approval──▶ APPROVED
 
-A machine is data (`StatusState`, saved after every step) and four answers: what to ask first, how to read
-a reply, what to run, how to report the run. The loop owns the rest: attempts, limits, checkpoints.
+A machine is data (`State`, saved after every step) and four answers: what to ask first, how to
+read a reply, what to run, how to report the run. The loop owns attempts, limits and checkpoints.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field
 
 from pipeline import reasons
 from pipeline.errors import BudgetSpent, Ceiling
-from pipeline.models.base import ContextTooLong, Message, Model, ModelRefused
+from pipeline.models.base import ContextTooLong, Message, Model, ModelRefused, ModelRequest
 from pipeline.replies import Malformed
 from pipeline.store import Store
 from pipeline.types import Usage
@@ -125,10 +125,10 @@ class Machine(ABC, Generic[S]):
         if len(state.attempts) >= self.attempts:
             state.phase = Phase.OUT_OF_ATTEMPTS
             return
-        asked = [*state.messages, Message(role="user", text=state.pending)]
+        asked = (*state.messages, Message(role="user", text=state.pending))
         try:
             reply = await self.model.complete(
-                self.system, asked, call=self.call, temperature=self.temperature
+                ModelRequest(self.system, asked, self.call, temperature=self.temperature)
             )
         except ContextTooLong:
             state.phase = Phase.OUT_OF_CONTEXT

@@ -1,4 +1,4 @@
-"""What can be set about one run of the pipeline."""
+"""The options of one run of the pipeline."""
 
 from __future__ import annotations
 
@@ -9,85 +9,99 @@ from pydantic import BaseModel, ConfigDict, Field
 SelectionMethod = Literal[
     "evidence", "voting", "model", "top3", "machine", "exec", "orm_exec", "ast_voting", "dev_search"
 ]
-"""The ways of choosing among edits; `pipeline.selection.methods` says what each is."""
+"""The ways of choosing among edits; `pipeline.selection.methods` describes each."""
 
 
-class Options(BaseModel):
-    """Defaults are the paper's (CodeMonkeys, Table 4) unless said otherwise."""
+class SharedOptions(BaseModel):
+    """The options that a repository's file sets under the same names; descriptions are its prose.
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    Defaults are the paper's (CodeMonkeys, Table 4) unless a comment says otherwise.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     samples: int = Field(default=10, ge=1, le=100)
-    """Independent testing and editing machines."""
+    """How many independent edits are tried."""
+    # The paper always tries all samples.
     adaptive: bool = True
-    """Start samples in waves and stop when they agree; False: all of them, as the paper does."""
+    """Start edits in waves and stop when independent edits agree; false: always try all."""
+    attempts: int = Field(default=8, ge=1, le=50)
+    """How many model replies each edit and each test may take; malformed replies count."""
+    # The paper's model did not think.
+    thinking_tokens: int = Field(default=0, ge=0, le=64_000)
+    """Tokens that the model may think before each reply; 0: off. Only Anthropic's models and vLLM
+    with `--reasoning-parser` support it."""
+    batch: bool = False
+    """Use the provider's batch API where it has one: about half the price, but runs take hours."""
+    context_tokens: int = Field(default=60_000, ge=1_000, le=1_000_000)
+    """Token budget for the source files that the model is shown."""
+    include: tuple[str, ...] = ()
+    """Glob patterns of the only files to read, vendored ones included. Empty: all sources."""
+    exclude: tuple[str, ...] = ()
+    """Glob patterns of files not to read, beside those that `.gitattributes` marks."""
+    execution_seconds: float = Field(default=100, gt=0, le=3600)
+    """Time limit of one reproduction script."""
+    suite_seconds: float = Field(default=900, gt=0, le=6 * 3600)
+    """Time limit of one run of the repository's test suite; of a longer suite, the tests most
+    relevant to an edit are run."""
+    # The paper runs no tests of the repository before the choice.
+    nearby_seconds: float = Field(default=60, ge=0, le=3600)
+    """Time limit for the few tests about the edited files, run after each edit; 0: off."""
+    # The paper always proposes. The default holds back what is wrong more often than four in five.
+    confidence: float = Field(default=0.2, ge=0, le=1)
+    """Least estimated probability of a correct fix for opening a pull request; 0: always open."""
+    never_touch: tuple[str, ...] = ()
+    """Glob patterns of paths that no edit may change."""
+    allow_lock_files: bool = False
+    """Allow edits to package managers' lock files, such as `poetry.lock`."""
+
+
+class Options(SharedOptions):
+    """All options of a run; those declared here have one good value outside experiments.
+
+    Defaults are the paper's unless said otherwise.
+    """
+
     first_wave: int = Field(default=4, ge=1, le=100)
     """Samples in each wave when `adaptive`."""
     agreement: int = Field(default=3, ge=2, le=100)
     """Independent samples that must agree before no more are started, when `adaptive`."""
     approaches: bool = True
-    """Draw different approaches from the issue alone, one a sample. The paper draws none."""
+    """Draw a different approach for each sample from the issue alone. The paper draws none."""
     informed: float = Field(default=0.3, ge=0, le=1)
-    """The share of samples, rounded down, that see what finished ones tried and must differ. The
+    """The share of samples, rounded down, that see what finished samples tried and must differ. The
     paper has none."""
-    attempts: int = Field(default=8, ge=1, le=50)
-    """Model replies per testing or editing machine; malformed ones count."""
     selection_attempts: int = Field(default=10, ge=1, le=50)
+    """Model replies of the selection machine."""
     finalists: int = Field(default=3, ge=1, le=20)
+    """Edits among which the selection machine chooses."""
     selection: SelectionMethod = "evidence"
-    """How one of several edits is chosen. The paper's best is `machine`."""
+    """How one edit is selected. The paper's best method is `machine`."""
     all_tests_vote: bool = False
-    """Whether tests vote that do not fail on the unedited code. The paper counts them."""
+    """Whether tests that pass on the unedited code vote as well, as in the paper."""
     repeat_tests: int = Field(default=1, ge=0, le=10)
-    """How often each voting test is run again on the unedited code and on one edit that passes it,
-    to find flaky ones; 0: none is looked for. The paper looks for none."""
-    confidence: float = Field(default=0.2, ge=0, le=1)
-    """The least probability of being right with which an edit is proposed; 0: any. The default
-    keeps back what is wrong more often than four times in five. The paper proposes always."""
-    execution_seconds: float = Field(default=100, gt=0, le=3600)
-    """Wall clock for one reproduction script."""
-    suite_seconds: float = Field(default=900, gt=0, le=6 * 3600)
-    """Wall clock for the repository's own tests, once on the unedited code and on each finalist; of
-    a suite that takes longer, the tests that matter most for an edit are run."""
-    nearby_seconds: float = Field(default=60, ge=0, le=3600)
-    """Wall clock for the few tests of the repository that are about the files an edit changes, run
-    after each edit; 0: they are not run before the choice. The paper has none."""
+    """How often each voting test is re-run on the unedited code and on one edit that passes it, to
+    detect flaky tests; 0: never, as in the paper."""
     scout_threshold: float = Field(default=0, ge=0, lt=1)
-    """Above 0 the scout first gives one word on each file, and a summary only of those that are
+    """Above 0, the scout first judges each file in one word, and summarises only files that are
     relevant with at least this probability. The paper asks for both at once."""
     rankings: int = Field(default=3, ge=1, le=9)
-    """How many orders of the relevant files are asked for and merged."""
-    context_tokens: int = Field(default=60_000, ge=1_000)
-    """What the solver is asked to keep to when it orders the files for the editing machines."""
+    """How many rankings of the relevant files are requested and merged."""
     context_cap: int = Field(default=128_000, ge=1_000)
-    """What it ordered is shown up to this many tokens."""
+    """Hard limit in tokens for the files shown; the model may exceed `context_tokens` up to it."""
     all_revisions: bool = False
-    """Whether every test is run on the earlier edits of each machine, too. Nothing is decided by
-    it: evaluation shows with it how scores grow with revisions (the paper's Figure 5)."""
+    """Whether every test also runs on the earlier edits of each machine. This decides nothing: it
+    measures how scores grow with revisions (the paper's Figure 5)."""
     temperature: float = Field(default=0.5, ge=0, le=2)
     """Sampling temperature of testing and editing, where the model takes one."""
-    thinking_tokens: int = Field(default=0, ge=0, le=64_000)
-    """What the solver may think in tokens before each reply, where it can be told so (Anthropic's
-    models, vLLM with a reasoning parser); 0: it is not told. The paper's model did not."""
-    batch: bool = False
-    """Ask what opens a conversation in batches, at half the price and hours later, where the
-    provider offers that."""
     dollars: float = Field(default=10.0, gt=0, allow_inf_nan=False)
     """Ceiling for the whole run at list prices, checked before every call. The paper has none."""
     test_command: tuple[str, ...] = ()
-    """The repository's own test command; empty means detect it."""
-    never_touch: tuple[str, ...] = ()
-    """Glob patterns of paths that an edit may not change, beside those that none ever may."""
-    allow_lock_files: bool = False
-    """Whether an edit may change lock files of package managers."""
-    include: tuple[str, ...] = ()
-    """Glob patterns of the only files that are read to find what matters; empty: all."""
-    exclude: tuple[str, ...] = ()
-    """Glob patterns of files that are not read to find what matters."""
+    """The repository's test command; empty: detected."""
     prefilter: Literal["auto", "always", "never"] = "auto"
-    """Whether only those files are read that share most words with the issue; `auto`: in
-    repositories with more than `prefilter_above`. The paper reads every file."""
+    """Whether only the files that share most words with the issue are read. `auto`: in repositories
+    with more than `prefilter_above` source files. The paper reads every file."""
     prefilter_above: int = Field(default=5_000, ge=0)
-    """Source files."""
+    """The number of source files above which `auto` reads only some of them."""
     prefilter_keep: int = Field(default=2_000, ge=1)
-    """How many files are read then."""
+    """How many files are then read."""

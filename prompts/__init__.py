@@ -1,4 +1,4 @@
-"""What we say to models: Jinja2 files by stage, and `render(name, **values)`; nothing else."""
+"""The prompts: Jinja2 templates by stage, and `render(name, **values)`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ FOLDER = Path(__file__).parent
 
 
 def render(name: str, **values: object) -> str:
-    """The template `name` (as in `testing/write`) with `values`.
+    """Render the template `name` (such as `testing/write`) with `values`.
 
-    Values are only ever values: text of an issue, a file or a model is never part of a template.
+    Values are never parsed as templates, whether from an issue, a file or a model.
 
     Raises:
-        jinja2.UndefinedError: the template uses a value that was not given.
-        jinja2.TemplateNotFound: there is no such template.
+        jinja2.UndefinedError: the template uses a missing value.
+        jinja2.TemplateNotFound: the template does not exist.
     """
     return _environment().get_template(f"{name}.j2").render(values).strip("\n") + "\n"
 
@@ -45,23 +45,23 @@ def _environment() -> Environment:
 
 
 def _escape_tag(text: str, tag: str) -> str:
-    """`text` unable to close the `tag` around it: its own closing tags get a backslash."""
+    """Escape closing `tag`s in `text` with a backslash, so that it cannot end its element."""
     return re.sub(rf"<(\s*/\s*{re.escape(tag)})\b", r"<\\\1", text, flags=re.IGNORECASE)
 
 
 def _block(text: str, tag: str) -> str:
-    """As `_escape_tag`, and ending with a line break, so that the closing tag gets its own line."""
+    """Escape closing `tag`s and end with a line break, for a closing tag on its own line."""
     text = _escape_tag(text, tag)
     return text if not text or text.endswith("\n") else f"{text}\n"
 
 
 def _escape_attribute(text: str) -> str:
-    """`text` unable to end a quoted attribute or its tag."""
+    """Replace characters that could end a quoted attribute or its tag."""
     return re.sub(r'["<>\r\n]', "_", text)
 
 
 def shorten(text: str, characters: int) -> str:
-    """`text` with its middle left out, and saying so, when it is longer than `characters`."""
+    """Replace the middle of a `text` longer than `characters` by a note."""
     if len(text) <= characters:
         return text
     half = characters // 2

@@ -1,4 +1,4 @@
-"""What an engine can do, wherever its sandboxes are."""
+"""What an engine can do, wherever its sandboxes run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,27 @@ from sandbox.execution.session import SandboxSession
 from sandbox.tree import Tree
 
 UNOWNED_SECONDS = 3600
-"""Containers that work for no run are left alone this long."""
+"""Containers that belong to no run stay this long."""
+
+OnProgress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class EnvironmentRequest:
+    """A checkout to install, and what is known about how to install it."""
+
+    tree: Tree
+    setup: Sequence[str] = ()
+    """Shell lines for the build container, in place of what the tree's own files suggest."""
+    dockerfile: str = ""
+    """The path of a Dockerfile in `tree`; the steps of the installation run in its image."""
+    python: str = ""
+    """The Python version that the maintainers want, `3.N`."""
+    scope: str = ""
+    """Images are shared only within one scope, such as a repository: the code of one repository
+    could otherwise tamper with the environment of another."""
+    run_id: str = ""
+    """The run that the build's containers belong to."""
 
 
 class Engine(Protocol):
@@ -20,15 +40,7 @@ class Engine(Protocol):
     async def check(self) -> str: ...
 
     async def prepare(
-        self,
-        tree: Tree,
-        *,
-        setup: Sequence[str] = (),
-        dockerfile: str = "",
-        python: str = "",
-        scope: str = "",
-        run_id: str = "",
-        on_progress: Callable[[str], None] | None = None,
+        self, request: EnvironmentRequest, *, on_progress: OnProgress | None = None
     ) -> str: ...
 
     def open(self, image: str, *, run_id: str) -> AbstractAsyncContextManager[SandboxSession]: ...
@@ -44,7 +56,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True)
 class CleanupResult:
-    """What is gone."""
+    """How much a cleanup removed."""
 
     containers: int = 0
     """Or pods."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+
+from tests.support.parallel import FileScheduling, order_by_duration
 
 pytest_plugins = ("tests.support.redis", "tests.support.hub", "tests.support.no_paid_services")
 
@@ -11,3 +15,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("sequences", "generated sequences of webhooks (tests/e2e/sequences)")
     group.addoption("--sequences", type=int, default=100, help="how many are played")
     group.addoption("--sequences-from", type=int, default=0, help="the seed of the first")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    order_by_duration(items)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileScheduling:
+    return FileScheduling(config, log)

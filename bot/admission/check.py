@@ -19,7 +19,7 @@ from bot.repo_config.load import read_config
 from bot.repo_config.model import RepoConfig
 from bot.settings import Settings
 from bot.storage.lease import Lease
-from bot.triggers.labels import OPT_OUT, label_to_remove
+from bot.triggers.labels import LabelSet
 from bot.types import Failure, Mode, Run, RunStatus
 
 
@@ -54,7 +54,7 @@ async def check_admission(
         raise RunFailed(Failure.ISSUE_CLOSED)
     if isinstance(found, RunFailed):
         raise found
-    _check_switches(run, issue, found, settings.label + OPT_OUT)
+    _check_switches(run, issue, found, LabelSet(settings.label).opt_out)
     if not is_announced(run):
         await _check_first_start(repo, run, lease, settings, issue, found)
     return Admission(facts, issue, found)
@@ -120,8 +120,8 @@ async def _refuse_untrusted(
 async def _refuse(repo: Repository, run: Run, lease: Lease, label: str, text: str) -> None:
     try:
         await lease.require()
-        await refuse(lease, repo, run.issue, run.asked_by, text, request_id=run.id)
+        await refuse(lease.storage.refusals, repo, run.issue, run.asked_by, text, request_id=run.id)
         await lease.require()
-        await repo.issues.remove_label(run.issue, label_to_remove(run, label))
+        await repo.issues.remove_label(run.issue, LabelSet(label).label_to_remove(run))
     except Forbidden:  # locked or archived: nobody can be told there
         return

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from bot.repo_config.model import Quota
 from bot.settings import Settings
-from bot.storage.client import run_script
-from bot.storage.keys import DAY
 from bot.storage.lease import Lease
-from bot.storage.quota import COUNT_SCRIPT
 from bot.types import QuotaLimit, Run, now
 
 
@@ -23,10 +20,9 @@ async def claim_quota(
         QuotaLimit("installation", settings.quota_installation),
     ]
     counted = [f"{installation}@{run.asked_by}", run.repo.full_name, str(installation)]
-    keys = [lease.keys.quota(of, day) for of in counted]
-    args = [run.id, 2 * DAY, *(limit.runs for limit in limits)]
-    over = int(await run_script(lease.redis, COUNT_SCRIPT, keys, args))
-    return limits[over - 1] if over else None
+    ceilings = [limit.runs for limit in limits]
+    reached = await lease.storage.quota.claim(run.id, day, counted, ceilings)
+    return None if reached is None else limits[reached]
 
 
 def _stricter(one: int, other: int) -> int:

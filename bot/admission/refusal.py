@@ -3,45 +3,31 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Final, Protocol
-
-from redis.asyncio import Redis
+from typing import Final
 
 from bot.comments import replies
 from bot.github.errors import Forbidden, NotFound
 from bot.github.repository import Repository
-from bot.storage.client import retry_until_available
-from bot.storage.keys import DAY, Keys
+from bot.storage.keys import DAY
+from bot.storage.quota import Refusals
 from bot.types import now
 
 _REPEAT_AFTER: Final = timedelta(seconds=DAY)
 
 
-class RefusalStore(Protocol):
-    """Where it is kept who was refused: a lease, or the runs."""
-
-    @property
-    def redis(self) -> Redis: ...
-    @property
-    def keys(self) -> Keys: ...
-
-
 async def refuse(
-    store: RefusalStore, repo: Repository, issue: int, login: str, text: str, *, request_id: str
+    refusals: Refusals, repo: Repository, issue: int, login: str, text: str, *, request_id: str
 ) -> None:
     """Say `text`, which holds the person's marker, unless they heard such a thing today.
 
     `request_id` names what is refused. Two at the same moment are answered once, by whoever came first;
     for that one, done again after a crash, nothing changes. Raises as `GitHubClient.send`.
     """
-    key = store.keys.last_refusal(repo.ref, login)
-    if not await retry_until_available(lambda: store.redis.set(key, request_id, nx=True, ex=DAY)):
-        answered = await retry_until_available(lambda: store.redis.get(key))
-        if answered is not None and answered != request_id.encode():
-            return
+    if not await refusals.claim(repo.ref, login, request_id):
+        return
     marker = replies.refusal_marker(login)
     try:
         await repo.issues.comment_once(issue, marker, text, since=now() - _REPEAT_AFTER)
     except (Forbidden, NotFound):  # locked or gone: they may hear it elsewhere
-        await retry_until_available(lambda: store.redis.delete(key))
+        await refusals.release(repo.ref, login)
         raise

@@ -1,4 +1,4 @@
-"""The command line. Each command is a module with `register(subparsers)`, imported when asked for.
+"""The command line. Each command is a module with `register(subparsers)`, imported on use.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no fix, 4 out of budget.
 """
@@ -27,10 +27,10 @@ COMMANDS: Final[Mapping[str, str]] = {
     "setup": "bot.cli.setup.command",
     "doctor": "bot.cli.doctor",
 }
-"""Command to the module that registers it. In the order of `capuchin --help`."""
+"""Maps a command to the module that registers it, in the order of `capuchin --help`."""
 
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # pyright: ignore[reportPrivateUsage] - argparse names its type so
-"""What a command registers itself with."""
+"""Where a command registers itself."""
 
 MAX_PORT: Final = 65535
 FAILED: Final = 1
@@ -38,9 +38,9 @@ USAGE: Final = 2
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code; what goes wrong is one sentence on stderr.
+    """Run one command and return its exit code; print an error as one sentence on stderr.
 
-    A command's `run(args) -> int` is set by `register` as the parser's default.
+    `register` sets a command's `run(args) -> int` as the parser's default.
 
     Raises:
         SystemExit: from argparse, on wrong usage (2) or after printing help (0).
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _flush(int(args.run(args)))
     except SettingsError as error:
         return _print_error(str(error), USAGE)
-    except BrokenPipeError:  # whoever read our output has enough, as `head` has
+    except BrokenPipeError:  # the reader of our output has closed it, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except KeyboardInterrupt:
@@ -59,13 +59,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parse_port(text: str) -> int:
-    """A port, for `argparse`.
+    """Parse a port, for `argparse`.
 
     Raises:
-        ArgumentTypeError: it is none.
+        ArgumentTypeError: `text` is not a port.
     """
     if not text.isascii() or not text.isdigit() or int(text) > MAX_PORT:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port: they are from 0 to {MAX_PORT}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port: expected 0 to {MAX_PORT}")
     return int(text)
 
 
@@ -75,9 +75,9 @@ def _flush(code: int) -> int:
 
 
 def _build_parser(command: str) -> argparse.ArgumentParser:
-    """Knows `command` alone, so that the server never imports what a worker needs."""
+    """Register only `command`, so that the server never imports what a worker needs."""
     parser = argparse.ArgumentParser(
-        prog="capuchin", description="Fixes GitHub issues, with the evidence."
+        prog="capuchin", description="Fixes GitHub issues and shows the evidence."
     )
     parser.add_argument(
         "--version", action="version", version=f"capuchin {version('capuchin-bot')}"

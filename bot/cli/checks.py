@@ -1,4 +1,4 @@
-"""Is everything here that Capuchin needs, and does it work? One check a line, with the mend."""
+"""The checks of `capuchin doctor`: does everything that Capuchin needs exist and work?"""
 
 from __future__ import annotations
 
@@ -10,29 +10,30 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from bot.settings import Settings, SettingsError
-from bot.storage.client import UNREACHABLE, open_redis
+from bot.storage.client import UNREACHABLE
+from bot.storage.storage import Storage
 from bot.types import Frozen
 from pipeline.concurrency import gather_all
 from pipeline.models.profiles import PricesInvalid, read_prices
 from pipeline.models.spec import ModelSpec, parse_specs
-from sandbox.base import SandboxUnavailable
+from sandbox.errors import SandboxUnavailable
 
 TIMEOUT_SECONDS: Final = 10
 MIN_PYTHON: Final = (3, 11)
 
 
 class HealthCheck(Frozen):
-    """What was looked at, and what was found."""
+    """One check and its result."""
 
     name: str
     works: bool
     found: str
     mend: str = ""
-    """What to do; empty where it works."""
+    """What to do; empty if the check passed."""
 
 
 class CheckFailed(Exception):
-    """What was found, and the mend."""
+    """What was found, and what to do."""
 
     def __init__(self, found: str, mend: str) -> None:
         super().__init__(found)
@@ -41,7 +42,7 @@ class CheckFailed(Exception):
 
 
 async def run_checks(settings: Settings) -> list[HealthCheck]:
-    """Every check; none stops the others, and none costs money."""
+    """Run all checks; a failing check does not stop the others, and no check costs money."""
 
     async def one(name: str, look: Callable[[Settings], Awaitable[str]]) -> HealthCheck:
         try:
@@ -54,7 +55,7 @@ async def run_checks(settings: Settings) -> list[HealthCheck]:
                 name=name,
                 works=False,
                 found=f"no answer in {TIMEOUT_SECONDS} s",
-                mend="Is it reachable?",
+                mend="Check that it is reachable.",
             )
 
     checks = {
@@ -89,9 +90,10 @@ async def _check_git(_settings: Settings) -> str:
 
 async def _check_redis(settings: Settings) -> str:
     try:
-        async with open_redis(settings.redis_url, timeout=TIMEOUT_SECONDS / 2) as redis:
-            facts = await redis.info("server")
-            return f"{facts['redis_version']}"
+        async with Storage.open(
+            settings.redis_url, settings.redis_prefix, timeout=TIMEOUT_SECONDS / 2
+        ) as storage:
+            return await storage.get_version()
     except (*UNREACHABLE, SettingsError) as error:
         raise CheckFailed(str(error), "Start Redis, or set CAPUCHIN_REDIS_URL.") from None
 
@@ -128,11 +130,11 @@ async def _check_base_image(settings: Settings) -> str:
     try:
         there = await asyncio.to_thread(look)
     except SandboxUnavailable:
-        raise CheckFailed("unknown without Docker", "See Docker.") from None
+        raise CheckFailed("unknown without Docker", "Correct Docker first.") from None
     if not there:
         given = f" --root {settings.sandbox_base}" if settings.sandbox_base else ""
-        mend = f"The first run makes it; or run: python -m sandbox.docker.base_image{given}"
-        raise CheckFailed("not made yet", mend)
+        mend = f"The first run builds it; or run: python -m sandbox.docker.base_image{given}"
+        raise CheckFailed("not built yet", mend)
     return reference
 
 
@@ -155,7 +157,7 @@ async def _check_github_app(settings: Settings) -> str:
             return f"installed on {repo.full_name}"
     except (SettingsError, GitHubError) as error:
         raise CheckFailed(str(error), mend) from None
-    return "known to GitHub, installed nowhere"
+    return "known to GitHub, not installed on any repository"
 
 
 async def _check_model(settings: Settings) -> str:
@@ -167,17 +169,19 @@ async def _check_model(settings: Settings) -> str:
         try:
             await asyncio.to_thread(read_prices, settings.prices_file)
         except PricesInvalid as error:
-            raise CheckFailed(str(error), "Mend the file, or unset CAPUCHIN_PRICES_FILE.") from None
+            raise CheckFailed(
+                str(error), "Correct the file, or unset CAPUCHIN_PRICES_FILE."
+            ) from None
     for spec in specs:
         status = await asyncio.to_thread(_list_models, spec, settings)
         if status in (401, 403):
             name = "ANTHROPIC" if spec.provider == "anthropic" else "CAPUCHIN_MODEL"
-            raise CheckFailed(f"{spec}: the key is refused", f"Set {name}_API_KEY.")
+            raise CheckFailed(f"{spec}: the service rejects the key", f"Set {name}_API_KEY.")
     return ", then ".join(map(str, specs))
 
 
 def _list_models(spec: ModelSpec, settings: Settings) -> int:
-    """The HTTP status of listing the service's models, which every service offers for nothing."""
+    """The HTTP status of listing the service's models, which is free at every service."""
     if spec.provider == "anthropic":
         url = f"{(spec.base_url or settings.anthropic_base_url).rstrip('/')}/v1/models"
         key = settings.anthropic_api_key.get_secret_value()
@@ -195,5 +199,5 @@ def _list_models(spec: ModelSpec, settings: Settings) -> int:
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
         raise CheckFailed(
-            f"{spec}: {reason}", "Is the service up, and its address right?"
+            f"{spec}: {reason}", "Check that the service is running and its address is correct."
         ) from None

@@ -1,4 +1,4 @@
-"""Everything that was left on this machine and its Docker, removed: `capuchin doctor --clean`."""
+"""`capuchin doctor --clean`: removes leftovers on this machine and in its Docker."""
 
 from __future__ import annotations
 
@@ -12,25 +12,24 @@ from shutil import rmtree
 
 from bot.runner.sandbox import FIX_OWNER, SELECT_OWNER, build_engine
 from bot.settings import Settings
-from bot.storage.client import open_redis
-from bot.storage.runs import Runs
+from bot.storage.storage import Storage
 from sandbox.docker.debootstrap import BUILD_FOLDER
 from sandbox.engine import CleanupResult, Engine
 from sandbox.scratch import remove_stale
 
 MIRROR_SECONDS = 3600
-"""A mirror that is being made or thrown away for longer was left by a dead process."""
+"""A mirror in creation or deletion for longer was left behind by a dead process."""
 
 
 async def clean(settings: Settings) -> str:
-    """Remove what is left of workers and of `fix` and `select`; what was done, in a sentence.
+    """Remove leftovers of workers, `fix` and `select`; return a sentence on what was removed.
 
-    The containers of active runs stay, and images in use. A `fix` or `select` under way loses its
-    container, and goes on when started again. The next runs build their environments anew.
+    Containers of active runs and images in use stay. An active `fix` or `select` loses its
+    container, and continues when it is started again. The next runs rebuild their environments.
 
     Raises:
-        SandboxUnavailable: Docker does not answer.
-        redis.exceptions.RedisError: which runs are active is not known; nothing was removed.
+        SandboxUnavailable: Docker does not respond.
+        redis.exceptions.RedisError: the active runs are unknown; nothing was removed.
     """
     async with AsyncExitStack() as stack:
         engines = [build_engine(settings, owner=owner) for owner in ("", FIX_OWNER, SELECT_OWNER)]
@@ -40,15 +39,15 @@ async def clean(settings: Settings) -> str:
 
 
 async def clean_all(settings: Settings, engines: Sequence[Engine]) -> str:
-    """As `clean`, of these engines; the active runs are the first's."""
-    async with open_redis(settings.redis_url, timeout=5) as redis:
-        active = await Runs(redis, settings.redis_prefix).list_active()
+    """Like `clean`, for the given engines."""
+    async with Storage.open(settings.redis_url, settings.redis_prefix, timeout=5) as storage:
+        active = await storage.runs.list_active()
     gone = CleanupResult()
     for engine in engines:
         gone += await engine.clean(live_runs=active)
     folders = await asyncio.to_thread(_remove_folders, settings.data_dir)
     return (
-        f"{gone.containers} containers removed, {gone.image_bytes / 1e6:.0f} MB of images, "
+        f"Removed {gone.containers} containers, {gone.image_bytes / 1e6:.0f} MB of images and "
         f"{folders} temporary folders."
     )
 
@@ -62,7 +61,7 @@ def _remove_folders(data: Path) -> int:
 
 
 def _find_stale_mirrors(data: Path) -> Iterator[Path]:
-    """Mirrors that were being made or thrown away when their process died."""
+    """Mirrors whose process died while creating or deleting them."""
     for name in (".new-*", ".old-*"):
         for folder in data.glob(f"mirrors/*/*/{name}"):
             if time.time() - folder.lstat().st_mtime > MIRROR_SECONDS:

@@ -1,4 +1,4 @@
-"""`capuchin config`: the repository's settings file, checked, shown and described."""
+"""`capuchin config`: checks, prints and describes a repository's settings file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ USAGE: Final = 2
 
 
 def register(subparsers: Subparsers) -> None:
-    """Adds the command to `capuchin`."""
+    """Add the command to `capuchin`."""
     config = subparsers.add_parser("config", help="a repository's settings file")
     actions = config.add_subparsers(metavar="ACTION", required=True)
     where = " or ".join(CONFIG_PATHS)
@@ -95,7 +95,7 @@ def _print_schema(args: argparse.Namespace) -> int:
 
 
 def _read_file(file: Path | None) -> tuple[str, str | None]:
-    """The file's name and text; no name when there is none, no text when it cannot be read."""
+    """The file's name and text; an empty name without a file, `None` if it cannot be read."""
     path = file or next((Path(name) for name in CONFIG_PATHS if Path(name).exists()), None)
     if path is None:
         return "", ""

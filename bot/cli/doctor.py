@@ -1,4 +1,4 @@
-"""`capuchin doctor`: is everything here that is needed, and does it work?"""
+"""`capuchin doctor`: checks that everything Capuchin needs exists and works."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def register(subparsers: Subparsers) -> None:
-    """Adds the command to `capuchin`."""
-    parser = subparsers.add_parser("doctor", help="check what Capuchin needs, and say the mend")
-    parser.add_argument("--json", action="store_true", help="one JSON document")
+    """Add the command to `capuchin`."""
+    parser = subparsers.add_parser("doctor", help="check the requirements and suggest corrections")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument(
         "--clean",
         action="store_true",
-        help="first remove what was left: containers of dead runs, images, temporary folders",
+        help="first remove leftovers: containers of dead runs, images, temporary folders",
     )
     parser.set_defaults(run=_run)
 
@@ -45,7 +45,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def render_checks(checks: Sequence[HealthCheck]) -> str:
-    """One line a check, with the mend."""
+    """One line for each check, with what to do."""
     lines = (
         f"{'ok  ' if check.works else 'FAIL'} {check.name}: {check.found}"
         f"{f' -> {check.mend}' if check.mend else ''}\n"
@@ -55,10 +55,10 @@ def render_checks(checks: Sequence[HealthCheck]) -> str:
 
 
 async def _clean(settings: Settings) -> bool:
-    """Whether it could be done."""
+    """Return whether it succeeded."""
     from bot.cli.clean import clean
     from bot.storage.client import UNREACHABLE
-    from sandbox.base import SandboxUnavailable
+    from sandbox.errors import SandboxUnavailable
 
     try:
         sys.stderr.write(await clean(settings) + "\n")

@@ -1,4 +1,4 @@
-"""`capuchin evaluate`: how well edits are chosen, or what is to be edited is found."""
+"""`capuchin evaluate`: measures how well edits are chosen, or relevant files are found."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ USAGE: Final = 2
 
 
 def register(subparsers: Subparsers) -> None:
-    """Adds the command to `capuchin`."""
+    """Add the command to `capuchin`."""
     parser = subparsers.add_parser(
         "evaluate",
-        help="score ways of choosing among edits",
-        description="Random, oracle, the best member and every way of choosing, with intervals. "
-        "Asks no model (but with --trees the scout) and runs nothing. "
+        help="score the methods that choose among edits",
+        description="Reports random, oracle, the best member and every selection method, with "
+        "intervals. Calls no model (except the scout model with --trees) and runs no tests. "
         "Exit codes: 0 done, 1 failed, 2 wrong usage.",
     )
     parser.add_argument(
@@ -55,19 +55,23 @@ def register(subparsers: Subparsers) -> None:
     source.add_argument(
         "--trees", type=Path, metavar="DIR",
         help="a folder of bare clones (owner+name/repo, owner__name.git, ...): measures how often "
-        "the context holds all that the instance's own edit changes; asks the scout that is set",
+        "the context contains every file that the instance's own edit changes; calls the "
+        "configured scout model",
     )  # fmt: skip
     parser.add_argument(
         "--labels", type=Path, metavar="FILE",
-        help="JSON: member to resolved instances; with --runs, instance to the numbers of samples "
-        "that resolve it, from 0, or to each one's revisions that do (default: labels.json in its "
-        "folder)",
+        help="JSON: maps a member to its resolved instances; with --runs, maps an instance to the "
+        "numbers (from 0) of the samples that resolve it, or to the resolving revisions of each "
+        "sample (default: labels.json in the folder of runs)",
     )  # fmt: skip
     parser.add_argument(
-        "--ensemble", metavar="FILE:NAME", help="the members that a file of named lists names"
+        "--ensemble", metavar="FILE:NAME", help="only the members in list NAME of FILE"
     )
     parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="for report, figures and chosen edits"
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="where to write the report, figures and chosen edits",
     )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.set_defaults(run=run_command)
@@ -86,7 +90,7 @@ def run_command(args: argparse.Namespace) -> int:
         try:
             write_report(args.out, found.report, found.chosen)
         except OSError as error:
-            sys.stderr.write(f"capuchin: {args.out} cannot be written: {error.strerror}.\n")
+            sys.stderr.write(f"capuchin: cannot write {args.out}: {error.strerror}.\n")
             return FAILED
         sys.stderr.write(f"See {args.out}/report.md.\n")
     if args.json:
@@ -112,7 +116,9 @@ def _measure_recall(args: argparse.Namespace) -> int:
 
 def _evaluate_predictions(args: argparse.Namespace) -> Evaluation:
     if args.labels is None:
-        raise BadData("--predictions needs --labels: which edits resolve their instances.")
+        raise BadData(
+            "--predictions needs --labels, which lists the edits that resolve their instances."
+        )
     data = read_dataset(args.instances, args.predictions, args.labels, args.ensemble)
     sys.stderr.write("Normalising and comparing the edits …\n")
     return evaluate(data)
@@ -120,12 +126,14 @@ def _evaluate_predictions(args: argparse.Namespace) -> Evaluation:
 
 def _evaluate_runs(args: argparse.Namespace) -> Evaluation:
     if args.ensemble:
-        raise BadData("--ensemble names members of --predictions; runs have none.")
+        raise BadData("--ensemble selects members of --predictions and cannot be used with --runs.")
     known = {instance.instance_id: instance.repo for instance in read_instances(args.instances)}
     labels = read_samples(args.labels or args.runs / "labels.json")
     runs = asyncio.run(read_runs(args.runs))
     for run in runs:
         if run.instance not in known:
-            raise BadData(f"{args.instances} has no instance {run.instance}, which a run is named.")
+            raise BadData(
+                f"{args.instances} has no instance {run.instance}, but a run has this name."
+            )
     references = read_references(args.instances)
     return evaluate_runs(runs, labels, repositories=known, references=references)

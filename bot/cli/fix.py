@@ -1,6 +1,6 @@
-"""`capuchin fix URL`, or `fix --repo DIR --issue FILE`: one run whose result is files.
+"""`capuchin fix URL`, or `fix --repo DIR --issue FILE`: one run that writes its results to files.
 
-Of GitHub it reads the issue and its repository, if one is named; it writes nothing there.
+With a URL it reads the issue and its repository from GitHub; it never writes to GitHub.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from pipeline.types import Issue, Selection
 
 @dataclass(frozen=True)
 class FixInput:
-    """What is to be done, and from which commit."""
+    """The issue, the commit to start from, and the command line's options."""
 
     issue: Issue
     start: Start
@@ -59,18 +59,18 @@ class FixInput:
     out: Path
     json: bool
     overrides: Mapping[str, object]
-    """Of the pipeline's options; see `overridden`."""
+    """Overrides of the pipeline's options; see `with_overrides`."""
 
 
 def register(subparsers: Subparsers) -> None:
-    """Adds the command to `capuchin`."""
+    """Add the command to `capuchin`."""
     parser = subparsers.add_parser(
         "fix",
-        help="fix an issue, and write the edit to files",
-        description="Works on the last commit of the default branch of an issue's repository, or "
-        "of a local one. Opens nothing. Started again with the same --out, it goes on "
-        "where it stopped. Exit codes: 0 a fix was chosen, 3 no fix, 4 out of budget, 1 failed, "
-        "2 wrong usage.",
+        help="fix an issue and write the result to files",
+        description="Works on the last commit of the default branch of the issue's repository, or "
+        "of a local repository. Does not write to GitHub. Run it again with the same --out to "
+        "continue where it stopped. Exit codes: 0 a fix was chosen, 3 no fix, 4 out of budget, "
+        "1 failed, 2 wrong usage.",
     )
     parser.add_argument(
         "url", nargs="?", metavar="URL", help="an issue on GitHub, instead of --repo and --issue"
@@ -78,13 +78,13 @@ def register(subparsers: Subparsers) -> None:
     add_input_options(parser, required=False)
     parser.add_argument(
         "--out", type=Path, default=Path("capuchin-run"), metavar="DIR",
-        help="for the results (default: %(default)s)",
+        help="where to write the results (default: %(default)s)",
     )  # fmt: skip
-    parser.add_argument("--samples", type=int, metavar="N", help="how many edits are tried")
+    parser.add_argument("--samples", type=int, metavar="N", help="how many edits to try")
     add_selection_options(parser)
     parser.add_argument(
         "--all-revisions", action="store_true",
-        help="run every test on earlier edits, too; `capuchin evaluate --runs` shows what they do",
+        help="also run every test on earlier revisions; `capuchin evaluate --runs` compares them",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print report.json on standard output")
     parser.set_defaults(run=_run)
@@ -104,7 +104,7 @@ async def _read_input(
 ) -> FixInput:
     with_overrides(Options(), options_from_args(args))
     if bool(args.url) == bool(args.repo or args.issue) or bool(args.repo) != bool(args.issue):
-        raise WrongUsage("Give either the URL of an issue, or --repo DIR with --issue FILE.")
+        raise WrongUsage("Give either the URL of an issue, or --repo DIR and --issue FILE.")
     if args.url:
         issue, start, checkout = await load_or_fetch_issue(args.url, settings, out, store)
     else:
@@ -149,7 +149,7 @@ async def _build_job(task: FixInput) -> Job:
 
 
 def _write_results(task: FixInput, outcome: Outcome, settings: Settings) -> int:
-    """Write the results and say how it ended; the exit code."""
+    """Write the results, print the outcome, and return the exit code."""
     base = task.start.base_commit
     hosts = external_hosts(outcome.sent_to, settings, by_app=False)
     report = build_report(outcome, base, hosts)

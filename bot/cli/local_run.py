@@ -1,4 +1,4 @@
-"""What commands on a local repository share: their input, their start, their output."""
+"""Input, start and output of the commands that work on a local repository."""
 
 from __future__ import annotations
 
@@ -25,63 +25,63 @@ from pipeline.types import Issue
 
 FIXED, FAILED, USAGE, NO_FIX, OUT_OF_BUDGET = 0, 1, 2, 3, 4
 EXIT_CODES: Final = {"fix": FIXED, "no fix": NO_FIX, "out of budget": OUT_OF_BUDGET}
-"""By the outcome that `report.json` tells."""
+"""Maps the outcome in `report.json` to the exit code."""
 MAX_ISSUE_BYTES = 1024 * 1024
 UTF16_BOMS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-"""What text in UTF-16 begins with, as some shells write it."""
+"""The first bytes of UTF-16 text, which some shells write."""
 _RANGE_MESSAGES: Final = {
-    "samples": "--samples is from 1 to 100",
-    "dollars": "--budget is more than 0",
-    "confidence": "--confidence is from 0 to 1",
+    "samples": "--samples must be from 1 to 100",
+    "dollars": "--budget must be more than 0",
+    "confidence": "--confidence must be from 0 to 1",
 }
 _FIX_FILES: Final = ("patch.diff", "reproduction_test.py")
-"""What only a run with a fix leaves."""
+"""Files that only a run with a fix writes."""
 
 
 class WrongUsage(Exception):
-    """The command cannot begin; `str(error)` says what to change."""
+    """The command cannot start; `str(error)` says what to change."""
 
 
 class Start(BaseModel):
-    """What a run began from. Started again with the same `--out`, it goes on from there."""
+    """The start of a run, saved so that the same `--out` continues it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     repository: str
     issue: str
-    """SHA-256 of what was asked: the issue file, and the edits where some are given."""
+    """SHA-256 of the input: the issue file, and the edits if there are any."""
     base_commit: str
 
     @property
     def run_id(self) -> str:
-        """The same whenever it goes on."""
+        """The same every time the run is continued."""
         return f"cli-{hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]}"
 
 
 def print_progress(sentence: str) -> None:
-    """Progress and prose go to standard error; standard output is for `--json`."""
+    """Print progress to standard error; standard output is for `--json`."""
     sentence = printable(sentence)
     drawn = render_progress_bar(sentence)
     if drawn is None:
         sys.stderr.write(sentence + "\n")
     elif sys.stderr.isatty():
         sys.stderr.write(f"\r{drawn.bar} {sentence}" + ("\n" if drawn.done else ""))
-    elif drawn.at_tenth:  # a log need not hold each hundredth
+    elif drawn.at_tenth:  # a log does not need every percent
         sys.stderr.write(sentence + "\n")
     sys.stderr.flush()
 
 
 def _resolve_directory(folder: Path) -> Path:
     if not folder.is_dir():
-        raise WrongUsage(f"{folder} is no directory.")
+        raise WrongUsage(f"{folder} is not a directory.")
     return folder.resolve()
 
 
 async def find_repository(folder: Path) -> Path:
-    """The repository that `--repo` is in, as an absolute path: its top, or itself if it is bare.
+    """The absolute path of the repository around `folder`: its top level, or the bare repository.
 
     Raises:
-        WrongUsage: it is no directory, or in no repository.
+        WrongUsage: `folder` is not a directory, or not in a repository.
     """
     repo = await asyncio.to_thread(_resolve_directory, folder)
     try:
@@ -98,10 +98,10 @@ async def find_repository(folder: Path) -> Path:
 
 
 def read_issue(path: Path, repo: Path) -> tuple[Issue, str]:
-    """`--issue`, whose first line is the title, and the file's SHA-256.
+    """Read the issue file, whose first line is the title; return the issue and the file's SHA-256.
 
     Raises:
-        WrongUsage: it cannot be read, is too large, is no text, or is empty.
+        WrongUsage: the file is unreadable, too large, not text, or empty.
     """
     try:
         with path.open("rb") as file:
@@ -109,30 +109,28 @@ def read_issue(path: Path, repo: Path) -> tuple[Issue, str]:
     except OSError as error:
         raise WrongUsage(f"{path}: {error.strerror}.") from None
     if len(data) > MAX_ISSUE_BYTES:
-        raise WrongUsage(
-            f"{path} is larger than {MAX_ISSUE_BYTES // 1024} KiB: leave out its logs."
-        )
+        raise WrongUsage(f"{path} is larger than {MAX_ISSUE_BYTES // 1024} KiB: shorten its logs.")
     try:
         text = data.decode("utf-16" if data[:2] in UTF16_BOMS else "utf-8-sig")
     except UnicodeDecodeError:
         raise WrongUsage(f"{path} is not text in UTF-8 or UTF-16.") from None
     title, _, body = visible_text(text).partition("\n")
     if not title:
-        raise WrongUsage(f"{path} is empty: its first line is the issue's title.")
+        raise WrongUsage(f"{path} is empty: its first line must be the issue's title.")
     issue = Issue(repository=repo.name, title=title.strip(), body=body.strip())
     return issue, sha256_hex(data)
 
 
 def sha256_hex(data: bytes) -> str:
-    """What was asked for, so that another run's folder is known as such."""
+    """A digest of a run's input, which identifies the folder of another run."""
     return hashlib.sha256(data).hexdigest()
 
 
 async def load_or_create_start(repo: Path, digest: str, out: Path, store: Store) -> Start:
-    """The start kept in `--out`, or a new one at the repository's last commit.
+    """The start saved in `out`, or a new one at the repository's last commit.
 
     Raises:
-        WrongUsage: `out` holds another run or cannot be written, or the repository has no commit.
+        WrongUsage: `out` contains another run or is not writable, or the repository has no commits.
     """
     if out == repo:
         raise WrongUsage(f"{out} is the repository itself: choose another --out.")
@@ -142,54 +140,58 @@ async def load_or_create_start(repo: Path, digest: str, out: Path, store: Store)
     try:
         head = await git(None, "rev-parse", "--verify", "HEAD^{commit}", cwd=repo)
     except GitFailed:
-        raise WrongUsage(f"{repo} has no commit yet: commit its files first.") from None
+        raise WrongUsage(f"{repo} has no commits yet: commit its files first.") from None
     bare = await git(None, "rev-parse", "--is-bare-repository", cwd=repo)
     if bare.strip() != b"true" and await git(None, "status", "--porcelain", cwd=repo):
-        print_progress("Changes that are not committed are left out.")
+        print_progress("Uncommitted changes are ignored.")
     start = Start(repository=str(repo), issue=digest, base_commit=head.decode().strip())
     await save_start(store, out, start)
     return start
 
 
 async def load_start(store: Store, out: Path, repository: str, digest: str) -> Start | None:
-    """The start that `out` holds; None where it holds none.
+    """The start saved in `out`; None if there is none.
 
     Raises:
-        WrongUsage: it is another run's, or cannot be read.
+        WrongUsage: it belongs to another run, or cannot be read.
     """
     try:
         start = await store.load("start", Start)
     except OSError as error:
-        raise WrongUsage(f"{out} cannot be read: {error.strerror}.") from None
+        raise WrongUsage(f"Cannot read {out}: {error.strerror}.") from None
     if start is None:
         return None
     if (start.repository, start.issue) != (repository, digest):
-        raise WrongUsage(f"{out} holds another run: choose another --out.")
-    print_progress(f"Going on with the run in {out}.")
+        raise WrongUsage(f"{out} contains another run: choose another --out.")
+    print_progress(f"Continuing the run in {out}.")
     return start
 
 
 async def save_start(store: Store, out: Path, start: Start) -> None:
-    """Raises WrongUsage where `out` cannot be written."""
+    """Save `start` in `out`.
+
+    Raises:
+        WrongUsage: `out` is not writable.
+    """
     try:
         await asyncio.to_thread(create_folder, out)
         await store.save("start", start)
     except OSError as error:
-        raise WrongUsage(f"{out} cannot be written: {error.strerror}.") from None
+        raise WrongUsage(f"Cannot write {out}: {error.strerror}.") from None
 
 
 def create_folder(out: Path) -> None:
-    """Git does not see the results, where `out` is made within a repository."""
+    """Create `out` with a `.gitignore`, so that git ignores the results inside a repository."""
     if not out.exists():
         out.mkdir(parents=True)
         (out / ".gitignore").write_text("*\n", encoding="ascii")
 
 
 async def load_config(codebase: Codebase) -> RepoConfig:
-    """The settings file of the commit.
+    """The commit's settings file, or the defaults.
 
     Raises:
-        WrongUsage: it is not valid.
+        WrongUsage: the file is not valid.
     """
     for path in CONFIG_PATHS:
         text = await codebase.read_text(path) if path in codebase.files else None
@@ -203,10 +205,10 @@ async def load_config(codebase: Codebase) -> RepoConfig:
 
 
 def with_overrides(options: Options, overrides: Mapping[str, object]) -> Options:
-    """The repository's options with those that the command line gives; None gives none.
+    """The repository's options, replaced by the command line's where those are not None.
 
     Raises:
-        WrongUsage: one is out of its range.
+        WrongUsage: an option is out of range.
     """
     update = {name: value for name, value in overrides.items() if value is not None}
     try:
@@ -224,7 +226,7 @@ def _first_line(words: str) -> str:
 def write_results(
     out: Path, files: Mapping[str, bytes], *, facts: Mapping[str, object], issue: Issue
 ) -> None:
-    """Write the results into `out`, and the bundle of the run whose store is `out/run`."""
+    """Write the results and the run's bundle into `out`; the run's store is `out/run`."""
     for name in _FIX_FILES:
         (out / name).unlink(missing_ok=True)
     for name, data in files.items():

@@ -1,4 +1,4 @@
-"""Options that `capuchin fix` and `capuchin select` share, and how both end when they fail."""
+"""Options and error reports that `capuchin fix` and `capuchin select` share."""
 
 from __future__ import annotations
 
@@ -14,36 +14,41 @@ from bot.settings import SettingsError
 from pipeline.codebase.git import GitFailed
 from pipeline.models.base import ModelError
 from pipeline.options import SelectionMethod
-from sandbox.base import EnvironmentFailed, SandboxError
+from sandbox.errors import EnvironmentFailed, SandboxError
 
 
 def add_input_options(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """What is to be worked on."""
+    """Add the options that name the repository and the issue."""
     parser.add_argument(
         "--repo", required=required, type=Path, metavar="DIR", help="a git repository"
     )
     parser.add_argument(
         "--issue", required=required, type=Path, metavar="FILE",
-        help="text: the first line is the title",
+        help="a text file whose first line is the issue's title",
     )  # fmt: skip
 
 
 def add_selection_options(parser: argparse.ArgumentParser) -> None:
-    """How one edit is chosen, and what that may cost."""
-    parser.add_argument("--budget", type=float, metavar="DOLLARS", help="ceiling at list prices")
-    add_method_option(parser, "how one edit is chosen of several")
+    """Add the options on how to choose an edit and what to spend."""
     parser.add_argument(
-        "--confidence", type=float, metavar="P", help="least probability of being right, 0 to 1"
+        "--budget", type=float, metavar="DOLLARS", help="spending limit at list prices"
+    )
+    add_method_option(parser, "the method that chooses one of several edits")
+    parser.add_argument(
+        "--confidence",
+        type=float,
+        metavar="P",
+        help="the least probability of being correct, from 0 to 1",
     )
 
 
 def add_method_option(parser: argparse.ArgumentParser, help_text: str) -> None:
-    """`--selection`, one of the ways."""
+    """Add `--selection`, which names a method."""
     parser.add_argument("--selection", choices=get_args(SelectionMethod), help=help_text)
 
 
 def options_from_args(args: argparse.Namespace) -> dict[str, object]:
-    """What the command line says of the pipeline's options, None where it says nothing."""
+    """The pipeline's options that the command line sets; None for those it does not set."""
     return {
         "samples": getattr(args, "samples", None),
         "dollars": args.budget,
@@ -54,7 +59,7 @@ def options_from_args(args: argparse.Namespace) -> dict[str, object]:
 
 
 async def run_and_report(work: Awaitable[int], args: argparse.Namespace) -> int:
-    """The exit code of `work`; what goes wrong is a sentence on standard error."""
+    """Await `work` and return its exit code; print an error as a sentence on standard error."""
     try:
         return await work
     except (WrongUsage, SettingsError) as error:
@@ -62,15 +67,15 @@ async def run_and_report(work: Awaitable[int], args: argparse.Namespace) -> int:
         return USAGE
     except (RepositoryGone, RepositoryEmpty) as error:
         print_progress(
-            f"{args.repo or args.url} no longer has the commit that the run began from: {error}."
+            f"{args.repo or args.url} no longer has the commit that the run started from: {error}."
         )
         return FAILED
     except (ModelError, SandboxError, GitFailed, GitHubError) as error:
         print_progress(f"{type(error).__name__}: {error}")
         if isinstance(error, EnvironmentFailed):
-            print_progress(f"The command was: {error.command}\n{error.log.rstrip()}")
+            print_progress(f"Failed command: {error.command}\n{error.log.rstrip()}")
     except OSError as error:
         print_progress(f"{error.filename or args.out}: {error.strerror or error}.")
     if args.out:
-        print_progress("What was done is kept: start again with the same --out to go on.")
+        print_progress("Progress is saved: run it again with the same --out to continue.")
     return FAILED

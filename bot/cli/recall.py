@@ -1,4 +1,4 @@
-"""`capuchin evaluate INSTANCES --trees DIR`: does the context hold what must be edited?"""
+"""`capuchin evaluate INSTANCES --trees DIR`: does the context contain the files to edit?"""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ from sandbox.scratch import scratch_folder
 async def measure_recall(
     instances: Path, trees: Path, out: Path | None, settings: Settings
 ) -> Recall:
-    """The recall over `instances` whose trees are in `trees`, told on standard error as it goes.
+    """Measure the recall over `instances` whose trees are in `trees`; print progress on stderr.
 
-    With the scout of the settings, its verdicts are kept in `out`: started again, it goes on.
+    The scout model's verdicts are saved in `out`, so that a second call continues.
 
     Raises:
-        BadData: the instances cannot be read, or no tree is there at all.
+        BadData: the instances cannot be read, or no instance has a tree.
+        ModelError: the scout model failed.
     """
     rows = await asyncio.to_thread(_read_instances, instances, trees)
     cases: list[RecallCase] = []
@@ -56,18 +57,22 @@ async def measure_recall(
                 missing[row.instance_id] = str(why)
     if not cases:
         first = next(iter(missing.values()))
-        raise BadData(f"None of {len(rows)} instances can be measured. The first: {first}")
+        raise BadData(f"None of the {len(rows)} instances can be measured. The first one: {first}")
     return compute_recall(cases, missing)
 
 
 def _read_instances(instances: Path, trees: Path) -> tuple[LocatedInstance, ...]:
     if not trees.is_dir():
-        raise BadData(f"{trees} is no directory: give a folder of bare clones.")
+        raise BadData(f"{trees} is not a directory: give a folder of bare clones.")
     return read_located(instances)
 
 
 def write_recall(found: Recall, out: Path | None, *, as_json: bool) -> None:
-    """recall.json, recall.md and recall.svg in `out`; raises OSError."""
+    """Write recall.json, recall.md and recall.svg into `out`.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
     text = json.dumps(found.model_dump(mode="json"), indent=1) + "\n"
     if out:
         out.mkdir(parents=True, exist_ok=True)
@@ -90,7 +95,7 @@ def _build_ranker(settings: Settings, stack: AsyncExitStack) -> EmbeddingRanker 
 
 def _build_scout(settings: Settings, stack: AsyncExitStack) -> Model | None:
     if not settings.scout_model:
-        sys.stderr.write("CAPUCHIN_SCOUT_MODEL is not set: only the words are measured.\n")
+        sys.stderr.write("CAPUCHIN_SCOUT_MODEL is not set: measuring only the keyword search.\n")
         return None
     try:
         spec = parse_spec(settings.scout_model)

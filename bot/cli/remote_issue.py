@@ -1,7 +1,7 @@
-"""An issue on GitHub and its repository, for `capuchin fix URL`: both are read, nothing is written.
+"""Reads an issue and its repository from GitHub for `capuchin fix URL`; writes nothing there.
 
-Where our App is installed its token reads; elsewhere nobody's does, which is enough for public
-repositories.
+It uses the App's token where the App is installed, and no token elsewhere, which is enough for
+public repositories.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pipeline.types import Issue
 
 REMOTE_ISSUE_KEY = "asked"
 TRUSTED_ASSOCIATIONS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
-"""Whose comments a model may read, beside the reporter's, by GitHub's `author_association`."""
+"""Values of GitHub's `author_association` whose comments a model may read."""
 COMMENT_PAGES = 5
 _ISSUE_PATH = re.compile(
     r"/(?P<owner>[\w.-]+)/(?P<name>[\w.-]+)/issues/(?P<number>\d{1,9})/?", re.A
@@ -40,13 +40,14 @@ async def load_or_fetch_issue(
     """The issue as it was first read, and the commit that the run works on.
 
     Raises:
-        WrongUsage: `url` names no issue that we can read, or `out` holds another run.
-        Others as `GitHubClient.send` and `Mirrors.checkout`.
+        WrongUsage: `url` is not a readable issue, or `out` contains another run.
+        GitHubError: GitHub is unavailable or rejects the request.
+        RepositoryGone, RepositoryEmpty: the repository cannot be cloned.
     """
     root = settings.github_url.rstrip("/")
     place = _ISSUE_PATH.fullmatch(url.partition("#")[0].partition("?")[0].removeprefix(root))
     if not url.startswith(f"{root}/") or place is None:
-        raise WrongUsage(f"{url} is no issue: give {root}/OWNER/NAME/issues/NUMBER.")
+        raise WrongUsage(f"{url} is not an issue: give {root}/OWNER/NAME/issues/NUMBER.")
     owner, name, number = place["owner"], place["name"], int(place["number"])
     where = f"{root}/{owner}/{name}/issues/{number}"
     digest = sha256_hex(where.encode())
@@ -67,7 +68,7 @@ async def load_or_fetch_issue(
             repository, issue = await reader.read(number)
         except (NotFound, Forbidden):
             raise WrongUsage(
-                f"{where} cannot be read: there is no such issue, or the repository is private and "
+                f"Cannot read {where}: the issue does not exist, or the repository is private and "
                 "the App of CAPUCHIN_GITHUB_APP_ID is not installed on it."
             ) from None
     found = await mirrors.checkout(remote, repository.full_name, repository.default_branch)
@@ -87,7 +88,11 @@ async def _find_credential(
 
 
 class _IssueReader:
-    """Raises as `GitHubClient.send`."""
+    """Reads one issue and its comments.
+
+    Raises:
+        GitHubError: GitHub is unavailable or rejects the request (all methods).
+    """
 
     def __init__(
         self,
@@ -116,9 +121,7 @@ class _IssueReader:
             else:
                 strangers += 1
         if strangers:
-            print_progress(
-                f"Comments by people who are not of the repository are left out: {strangers}."
-            )
+            print_progress(f"Ignored comments by people outside the repository: {strangers}.")
         return repository, build_issue(repository.full_name, facts, readable, own_login="")
 
     async def _read_comments(self, number: int) -> AsyncIterator[tuple[CommentFacts, str]]:

@@ -1,4 +1,4 @@
-"""`capuchin replay BUNDLE`: votes and selection again from a run's bundle, without any model."""
+"""`capuchin replay BUNDLE`: repeats the votes and the selection of a run without a model."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from pipeline.bundle.replay import NotInBundle, Replay, replay
 
 
 class ReplayReport(BaseModel):
-    """What `--json` prints."""
+    """The document that `--json` prints."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     method: str
     chosen: str | None
-    """The edit's name; null when none may be proposed, for `reason`."""
+    """The edit's name; null if no edit is proposed, because of `reason`."""
     reason: str
     decided_by: str
     confidence: float
     order: tuple[str, ...]
     equal: bool | None
-    """Whether it is the verdict that the bundle holds; null where it holds none by this method."""
+    """Whether the verdict equals the recorded one; null if the bundle has none by this method."""
     recorded: str | None
     """The edit that the run chose by this method."""
     capuchin: str
@@ -39,15 +39,15 @@ class ReplayReport(BaseModel):
 
 
 def register(subparsers: Subparsers) -> None:
-    """Adds the command to `capuchin`."""
+    """Add the command to `capuchin`."""
     parser = subparsers.add_parser(
         "replay",
-        help="vote and choose again from a run's bundle",
-        description="Asks no model and runs nothing. Exit codes: 0 an edit is chosen, 3 none, "
-        "1 the verdict is not the recorded one or cannot be made again, 2 no bundle.",
+        help="repeat the votes and the selection of a run",
+        description="Calls no model and runs no tests. Exit codes: 0 an edit was chosen, 3 none, "
+        "1 the verdict differs from the recorded one or cannot be repeated, 2 not a bundle.",
     )
     parser.add_argument("bundle", type=Path, metavar="BUNDLE", help="run.tar.zst")
-    add_method_option(parser, "choose in this way instead")
+    add_method_option(parser, "choose by this method instead")
     parser.add_argument("--json", action="store_true", help="print the verdict as JSON")
     parser.set_defaults(run=_run)
 
@@ -66,7 +66,7 @@ async def run_command(args: argparse.Namespace) -> int:
         return USAGE
     except NotInBundle as missing:
         print_progress(
-            f"{args.bundle} does not hold {missing}: this verdict cannot be made again from it."
+            f"{args.bundle} does not contain {missing}, so the verdict cannot be repeated."
         )
         return FAILED
     report = _build_report(found, str(bundle.manifest.get("capuchin", "")))
@@ -103,8 +103,6 @@ def _build_report(found: Replay, version: str) -> ReplayReport:
 def _verdict_sentence(report: ReplayReport) -> str:
     what = f"{report.method}: {report.chosen or f'none ({report.reason})'}."
     if report.equal is None:
-        return f"{what} The run did not choose in this way."
-    same = (
-        "The recorded verdict is the same." if report.equal else "The recorded verdict is another."
-    )
+        return f"{what} The run did not use this method."
+    same = "The recorded verdict is the same." if report.equal else "The recorded verdict differs."
     return f"{what} {same}"

@@ -1,4 +1,4 @@
-"""What one run from the command line came to: as data for programs, as text for people."""
+"""The result of a run from the command line: `report.json` and `report.md`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from sandbox.base import Execution
 
 LOG_CHARACTERS = 20_000
 NO_EDIT = NoFix(reason="no edit")
-START_AGAIN = "start again with another `--out`"
+START_AGAIN = "run it again with another `--out`"
 
 
 class ReportPart(BaseModel):
@@ -45,19 +45,19 @@ class ExecutionSummary(ReportPart):
 
 
 class TableRow(ReportPart):
-    """One edit, or the unedited code, against every test: True where it passes."""
+    """The results of every test on one edit or on the unedited code: True if it passes."""
 
     name: str
     chosen: bool
     passes: int
     results: tuple[bool, ...]
     support: int | None = None
-    """How many edits are equal to it after normalisation, itself included."""
+    """How many edits are equal to it after normalisation, including itself."""
     broken: tuple[str, ...] | None = None
-    """The repository's own tests that it breaks; null where they were not run with it."""
+    """The repository's own tests that it breaks; null if they did not run with it."""
     reward: float | None = None
     score: float | None = None
-    """In log-odds; only differences within the table mean anything."""
+    """In log-odds; only differences within the table are meaningful."""
 
 
 class ReproductionSummary(ReportPart):
@@ -77,26 +77,26 @@ class SuiteSummary(ReportPart):
     failed_after: int
     broken: tuple[str, ...]
     flaky: tuple[str, ...]
-    """Left out of all counts: they do not always pass without the edit."""
+    """Excluded from all counts: they do not always pass without the edit."""
     whole: int
-    """How many tests pass without the edit; `passed_before` counts those run with it, too."""
+    """How many tests pass without the edit; `passed_before` counts those also run with it."""
     chosen: str
-    """Which tests were run, in words; empty when all were."""
+    """Which tests ran, in words; empty if all did."""
 
 
 class Report(ReportPart):
-    """`report.json`. Fields that a run did not get to are null or empty."""
+    """`report.json`. Fields of stages that the run did not reach are null or empty."""
 
     format: Literal[1] = 1
     capuchin: str
     outcome: Literal["fix", "no fix", "out of budget"]
     reason: str = ""
-    """Why there is no fix: one of the pipeline's closed list."""
+    """Why there is no fix: a `NoFixReason`."""
     learnt: tuple[str, ...] = ()
     suspects: tuple[str, ...] = ()
     """Without a fix: the files that the edits changed."""
     script: str = ""
-    """Without a fix: a script that fails on the code as it is."""
+    """Without a fix: a script that fails on the current code."""
     base_commit: str
     image: str
     title: str = ""
@@ -105,35 +105,35 @@ class Report(ReportPart):
     decided_by: str = ""
     why: str = ""
     method: str = ""
-    """The way of choosing that was set."""
+    """The configured selection method."""
     confidence: float | None = None
-    """The probability that the edit is right."""
+    """The probability that the edit is correct."""
     table: tuple[TableRow, ...] = ()
     """The unedited code first."""
     flaky: tuple[int, ...] = ()
-    """The columns of tests that end now so, now otherwise, from 0."""
+    """The columns of flaky tests, from 0."""
     order: tuple[str, ...] = ()
-    """The names of the chosen edit and of those to fall back on, best first."""
+    """The names of the chosen edit and of the alternatives, best first."""
     notes: tuple[str, ...] = ()
     rejected: tuple[RejectedEdit, ...] = ()
-    """Of edits from anywhere: those that do not apply, with git's reason."""
+    """Edits from outside that do not apply, with git's reason."""
     reproduction: ReproductionSummary | None = None
     suite: SuiteSummary | None = None
     blocked: BlockedHosts | None = None
-    """What the output of the tests says they tried to reach, without a network."""
+    """The hosts that the tests could not reach without a network, according to their output."""
     context: ContextReport | None = None
     accounts: tuple[Account, ...]
     dollars: float
     code_sent_to: tuple[str, ...] | None = None
-    """Hosts that are not certain to be the operator's own; empty: none; null: not known."""
+    """External hosts that received code; empty: none; null: unknown."""
     recorded: bool
-    """Whether the answers came from a recording and not from a model."""
+    """Whether the answers came from a recording instead of a model."""
 
 
 def build_report(
     outcome: Outcome, base_commit: str, hosts: tuple[str, ...] | None = None
 ) -> Report:
-    """The report of a run that came to an answer; `hosts`: the hosts that code was sent to."""
+    """The report of a finished run; `hosts` are the hosts that received code."""
     result = outcome.result
     common = Report(
         capuchin=version("capuchin-bot"),
@@ -161,7 +161,7 @@ def build_report(
 
 
 def build_selection_report(chosen: SelectionOutcome, base_commit: str) -> Report:
-    """The report of a choice among edits from anywhere."""
+    """The report of a choice among edits from outside."""
     judged, no = chosen.choice.judged, chosen.choice.no_fix
     ended = build_report(Outcome(no or NO_EDIT, chosen.accounts, chosen.image), base_commit)
     verdict, table, taken = judged.verdict, judged.table, None if no else judged.chosen
@@ -250,7 +250,7 @@ def _summarise_suite(suite: SuiteReport) -> SuiteSummary:
 
 
 def render_report(outcome: Outcome, hosts: tuple[str, ...] | None = None) -> str:
-    """`report.md`; `hosts` as in `build_report`."""
+    """`report.md`; `hosts` are the hosts that received code."""
     result = outcome.result
     if isinstance(result, Selection):
         heading = f"# {prose(result.evidence.title, 200)}"
@@ -261,10 +261,13 @@ def render_report(outcome: Outcome, hosts: tuple[str, ...] | None = None) -> str
         parts = ["# No fix", reason[:1].upper() + reason[1:]]
         parts += [f"- {prose(sentence)}" for sentence in result.details]
         if result.suspects:
-            parts += ["## Where I suspect the cause", *(f"- {code(p)}" for p in result.suspects)]
+            parts += [
+                "## Probable location of the cause",
+                *(f"- {code(p)}" for p in result.suspects),
+            ]
         if result.script:
             script = block(result.script, LOG_CHARACTERS, "python")
-            parts += [f"## A script that fails on the code as it is\n\n{script}"]
+            parts += [f"## A script that fails on the current code\n\n{script}"]
     parts.append(pull_request.models_note(outcome.accounts))
     parts.append(destinations_note(hosts, outcome.accounts, by_app=False))
     if outcome.context is not None:

@@ -1,4 +1,4 @@
-"""`capuchin select`: the selector alone, over diffs and branches from anywhere."""
+"""`capuchin select`: chooses among diffs and branches from anywhere."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ MAX_TEST_BYTES = 256 * 1024
 
 @dataclass(frozen=True)
 class SelectInput:
-    """The command line, read and checked."""
+    """The command line's input, read and checked."""
 
     repo: Path
     issue: Issue
@@ -67,32 +67,35 @@ class SelectInput:
 
 
 def register(subparsers: Subparsers) -> None:
-    """Adds the command to `capuchin`."""
+    """Add the command to `capuchin`."""
     parser = subparsers.add_parser(
         "select",
-        help="choose among edits from anywhere",
-        description="Runs every test on every edit and names the best, or none. Where no test is "
-        "given or brought and a solver is set, tests are written. Started again with the same "
-        "--out, it goes on where it stopped. Exit codes: 0 one was chosen, 3 none, 4 out of "
-        "budget, 1 failed, 2 wrong usage.",
+        help="choose the best of several edits from anywhere",
+        description="Runs every test on every edit and names the best edit, or none. If neither "
+        "you nor the edits bring a test and a solver model is configured, it writes tests. Run it "
+        "again with the same --out to continue where it stopped. Exit codes: 0 an edit was "
+        "chosen, 3 none, 4 out of budget, 1 failed, 2 wrong usage.",
     )
     add_input_options(parser)
     parser.add_argument(
         "--patch", action="append", default=[], type=Path, metavar="A.diff",
-        help="an edit of the last commit, as git or diff writes it; any number of times",
+        help="an edit of the last commit, as a diff by git or diff; repeatable",
     )  # fmt: skip
     parser.add_argument(
         "--branch", action="append", default=[], metavar="NAME",
-        help="an edit: what a branch of the repository has beyond its last commit",
+        help="an edit: the changes of a branch since it left the default branch; repeatable",
     )  # fmt: skip
     parser.add_argument(
         "--test", action="append", default=[], type=Path, metavar="T.py",
-        help="a script that ends with 0 where the issue is fixed and with 2 where not, or a test "
-        "file; any number of times",
+        help="a script that exits with 0 if the issue is fixed and with 2 if not, or a test file; "
+        "repeatable",
     )  # fmt: skip
     add_selection_options(parser)
     parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="for patch.diff, the reports and the bundle"
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="where to write patch.diff, the reports and the bundle",
     )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.set_defaults(run=_run)
@@ -181,7 +184,7 @@ async def _select(args: argparse.Namespace, out: Path, settings: Settings | None
 
 
 async def _read_branches(task: SelectInput, base: str) -> Sequence[ExternalEdit]:
-    """What each branch has beyond where it left the base commit's history."""
+    """The changes of each branch since it left the base commit's history."""
     edits: list[ExternalEdit] = []
     for name in task.branches:
         try:
@@ -194,9 +197,7 @@ async def _read_branches(task: SelectInput, base: str) -> Sequence[ExternalEdit]
         head = found.decode().split()[-1]
         forked = await git(None, "merge-base", base, head, cwd=task.repo, accept=(0, 1))
         if not forked:
-            edits.append(
-                ExternalEdit(name, b"", "It has no history in common with the last commit.")
-            )
+            edits.append(ExternalEdit(name, b"", "It shares no history with the last commit."))
             continue
         since = forked.decode().split()[0]
         edits.append(await diff_commits(None, since, head, name, cwd=task.repo))
@@ -210,7 +211,7 @@ def _write_results(
     start: Start,
     chosen: SelectionOutcome | Outcome,
 ) -> int:
-    """Write the results and say how it ended; the exit code."""
+    """Write the results, print the outcome, and return the exit code."""
     report, text = _build_report(chosen, start)
     data = report.model_dump_json(indent=1).encode() + b"\n"
     if args.out:

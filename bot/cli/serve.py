@@ -1,4 +1,4 @@
-"""`capuchin serve`: the web server that hears GitHub's webhooks."""
+"""`capuchin serve`: the web server that receives GitHub's webhooks."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ STOP_SECONDS = 10
 
 
 def register(subparsers: Subparsers) -> None:
-    """Adds the command to `capuchin`."""
-    parser = subparsers.add_parser("serve", help="hear GitHub's webhooks")
+    """Add the command to `capuchin`."""
+    parser = subparsers.add_parser(
+        "serve", help="receive GitHub's webhooks and serve the dashboard"
+    )
     parser.add_argument("--host", help="address to listen on (default: CAPUCHIN_HOST or 127.0.0.1)")
     parser.add_argument("--port", type=parse_port, help="port (default: CAPUCHIN_PORT or 8000)")
     parser.set_defaults(run=_run)
@@ -34,7 +36,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _open_sockets(stack: ExitStack, host: str, number: int) -> list[socket.socket]:
-    """Opened here: uvicorn would end the process with an exit code that means something else."""
+    """Open the sockets here: on failure, uvicorn exits with a code that means something else."""
     found = socket.getaddrinfo(host, number, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     return [
         stack.enter_context(socket.create_server(address[:2], family=family, backlog=2048))
@@ -56,14 +58,14 @@ async def _serve(settings: Settings, host: str, number: int) -> int:
         ws="none",
         timeout_graceful_shutdown=STOP_SECONDS,
     )
-    # uvicorn stops gracefully, then raises the signal again for whoever handled it before.
+    # uvicorn stops gracefully, then raises the signal again for the previous handler.
     for each in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(each, lambda: None)
     with ExitStack() as stack:
         try:
             sockets = _open_sockets(stack, host, number)
         except OSError as error:
-            message = f"{host}:{number} cannot be listened on: {error.strerror}."
+            message = f"cannot listen on {host}:{number}: {error.strerror}."
             sys.stderr.write(f"capuchin: {message}\n")
             return FAILED
         await uvicorn.Server(config).serve(sockets=sockets)

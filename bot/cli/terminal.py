@@ -1,4 +1,4 @@
-"""What others wrote, made safe to show in a terminal or to write into a log."""
+"""Makes untrusted text safe for a terminal or a log; the progress bar."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ _BAR_WIDTH = 24
 
 
 CHATTY_LOGGERS = ("arq", "httpx", "httpx2")
-"""Libraries whose every call is a line of their own."""
+"""Libraries that log every call."""
 
 
 def printable(text: str, *, one_line: bool = False) -> str:
-    r"""`text` with control and direction characters spelt out, as `\x1b`.
+    r"""`text` with control and direction characters escaped, as in `\x1b`.
 
     An escape sequence could recolour, rewrite or hide what a terminal shows, and a line break could
-    forge a line of a log. Line breaks and tabs stay, but not in `one_line`.
+    forge a line of a log. Line breaks and tabs stay, except with `one_line`.
     """
     return "".join(c if _is_harmless(c, one_line) else _escape(c) for c in text)
 
 
 def start_logging() -> None:
-    """One line for each record on standard error, whatever others wrote into it."""
+    """Log one line for each record to standard error, even if its text has line breaks."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_LineFormatter("%(asctime)s %(levelname)s %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
@@ -35,7 +35,7 @@ def start_logging() -> None:
 
 
 class _LineFormatter(logging.Formatter):
-    """Only a traceback, which follows its line, has line breaks."""
+    """Escapes line breaks, except in the traceback after the line."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
         return printable(super().formatMessage(record), one_line=True)
@@ -58,7 +58,7 @@ class ProgressBar(NamedTuple):
     bar: str
     done: bool
     at_tenth: bool
-    """Whether it is (nearly) at a whole tenth: at the beginning and at the end, too."""
+    """Whether progress is (nearly) at a multiple of 10%, including the start and the end."""
 
 
 def render_progress_bar(sentence: str) -> ProgressBar | None:

@@ -1,4 +1,4 @@
-"""`capuchin worker`: takes up runs until it is told to stop."""
+"""`capuchin worker`: executes runs until it receives a signal."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from bot.settings import Settings, SettingsError
 
 
 def register(subparsers: Subparsers) -> None:
-    """Adds the command to `capuchin`."""
-    parser = subparsers.add_parser("worker", help="work on the runs that webhooks asked for")
+    """Add the command to `capuchin`."""
+    parser = subparsers.add_parser("worker", help="execute the runs that webhooks request")
     parser.set_defaults(run=_run)
 
 

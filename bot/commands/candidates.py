@@ -10,7 +10,6 @@ from bot.commands.run import start_command, wait_for_run
 from bot.comments import candidates as replies
 from bot.queue.consumer import RetryLater
 from bot.storage.branch_history import BranchHistory, rank_candidates
-from bot.storage.checkpoints import RedisStore
 from bot.storage.keys import BRANCH_HISTORY_KEY
 from bot.storage.runs import StartOutcome, latest_published
 from bot.types import CommentLocation, Mode, Run
@@ -79,8 +78,7 @@ async def list_edits(ctx: CommandContext) -> str:
 
 async def _load_candidates(ctx: CommandContext, source: Run) -> replies.PullCandidates | None:
     """None when its edits are no longer kept."""
-    runs = ctx.queue.runs
-    store = RedisStore(runs.redis, runs.keys, source.id)
+    store = ctx.queue.storage.checkpoints(source.id)
     solved = await store.load(OUTCOME_KEY, SolveResult)
     if solved is None or not isinstance(solved.result, Selection) or source.pull_request is None:
         return None

@@ -15,10 +15,10 @@ from bot.comments import replies
 from bot.github.reactions import Reaction, Reactions
 from bot.github.repository import Repository
 from bot.queue.consumer import RetryLater, RunQueue
-from bot.queue.inbox import QueuedRequest
 from bot.repo_config.layers import EffectiveConfig, LayerProblem
 from bot.repo_config.model import RepoConfig
 from bot.settings import Settings
+from bot.storage.requests import QueuedRequest
 from bot.triggers.requests import CommandRequest
 from bot.types import CommentLocation
 

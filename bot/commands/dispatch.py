@@ -24,10 +24,10 @@ from bot.github.errors import Forbidden, NotFound
 from bot.github.reactions import Reaction
 from bot.github.repository import Repository
 from bot.queue.consumer import RetryLater, RunQueue
-from bot.queue.inbox import QueuedRequest
 from bot.repo_config.load import read_config
 from bot.runs.config_check import check_config
 from bot.settings import Settings
+from bot.storage.requests import QueuedRequest
 from bot.storage.runs import StartOutcome
 from bot.triggers.command_text import nearest_verb
 from bot.triggers.requests import CommandRequest, ConfigCheckRequest, PullUpdate, RunRequest
@@ -141,7 +141,7 @@ class CommandDispatcher:
         if not await is_trusted(repo, request.by, ctx.config.trust):
             text = replies.refusal(request.by, ctx.config.trust)
             refusal = refuse(
-                queue.runs, repo, request.issue, request.by, text, request_id=request.id
+                queue.storage.refusals, repo, request.issue, request.by, text, request_id=request.id
             )
             return await _reply_and_react(ctx, refusal, "confused")
         if verb is None:

@@ -10,7 +10,6 @@ from bot.comments.config import render_config
 from bot.queue.consumer import RetryLater
 from bot.repo_config.layers import LayerProblem
 from bot.storage.checkpoints import RedisStore
-from bot.storage.pulls import PullRecords
 from bot.types import CommentLocation, Run, RunStatus, replace
 from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
 from pipeline.solve import OUTCOME_KEY, SolveResult
@@ -65,7 +64,7 @@ async def _load_latest_run(ctx: CommandContext) -> Run | None:
     request, runs = ctx.request, ctx.queue.runs
     issue = request.issue
     if request.location is CommentLocation.PULL:
-        record = await PullRecords(runs.redis, runs.keys).get(request.repo, request.issue)
+        record = await ctx.queue.storage.pulls.get(request.repo, request.issue)
         if record is None:
             return None
         issue = record.issue
@@ -86,5 +85,4 @@ async def _with_spending(ctx: CommandContext, run: Run) -> Run:
 
 
 def _store(ctx: CommandContext, run: Run) -> RedisStore:
-    runs = ctx.queue.runs
-    return RedisStore(runs.redis, runs.keys, run.id)
+    return ctx.queue.storage.checkpoints(run.id)

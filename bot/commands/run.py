@@ -9,7 +9,6 @@ from bot.comments import replies
 from bot.followup.schedule import schedule_follow_up as schedule_follow_up
 from bot.queue.consumer import RetryLater
 from bot.queue.nudges import Nudges
-from bot.storage.pulls import PullRecords
 from bot.storage.runs import Runs, StartOutcome
 from bot.triggers.requests import CommandRequest, Delay, PullUpdate, RunRequest
 from bot.types import CommentLocation, Mode, Stop, StopReason
@@ -45,8 +44,7 @@ async def fix(ctx: CommandContext) -> RetryLater | None:
     request = ctx.request
     if request.location is CommentLocation.ISSUE:
         return await start_command(Mode.FIX)(ctx)
-    runs = ctx.queue.runs
-    if await PullRecords(runs.redis, runs.keys).get(request.repo, request.issue) is None:
+    if await ctx.queue.storage.pulls.get(request.repo, request.issue) is None:
         await ctx.reply(replies.foreign_pull())
         return None
     wanted = PullUpdate(

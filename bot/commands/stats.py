@@ -17,7 +17,7 @@ from bot.git.commits import BRANCH_PREFIX
 from bot.github.models import CommitFacts, PullRequestFacts
 from bot.github.repository import Identity, Repository
 from bot.queue.consumer import RetryLater
-from bot.storage.history import HISTORY_DAYS, RunHistoryEntry, load_history
+from bot.storage.history import HISTORY_DAYS, RunHistoryEntry
 from bot.types import Mode, now
 from pipeline.concurrency import gather_bounded
 
@@ -28,7 +28,7 @@ MAX_READ: Final = 20
 """Of merged pull requests whose commits are read: the latest."""
 MAX_BASES: Final = 2
 CONCURRENCY: Final = 5
-"""Questions to GitHub: a command is to be over within `bot.queue.inbox.CLAIM_SECONDS`."""
+"""Questions to GitHub: a command is to be over within `bot.storage.requests.CLAIM_SECONDS`."""
 
 
 async def show_stats(ctx: CommandContext) -> RetryLater | None:
@@ -51,9 +51,9 @@ def _parse_days(ctx: CommandContext) -> int | None:
 
 
 async def _load_stats(ctx: CommandContext, days: int) -> replies.Stats:
-    runs, repo = ctx.queue.runs, ctx.request.repo
+    repo = ctx.request.repo
     since = now() - timedelta(days=days)
-    ended, begins = await load_history(runs.redis, runs.keys, repo, since)
+    ended, begins = await ctx.queue.storage.history.load(repo, since)
     fixes = [one for one in ended if one.mode in (Mode.FIX, Mode.AUTO)]
     return replies.Stats(
         days=days,

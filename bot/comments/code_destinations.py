@@ -1,4 +1,4 @@
-"""Where the code went that a run worked on, for whoever reads what came of it."""
+"""Which external hosts received code during a run, for readers of its result."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from pipeline.models.destinations import UNKNOWN_HOST, is_own
 from pipeline.types import Account
 
 CLUSTER: Final = "kubernetes"
-"""Stands for the cluster: where it runs cannot be told from here."""
+"""Stands for the cluster, whose location is unknown here."""
 MAX_HOSTS: Final = 10
 
 
 def external_hosts(
     sent_to: Sequence[str], settings: Settings, *, by_app: bool
 ) -> tuple[str, ...] | None:
-    """The hosts that code was sent to and that are not certain to be the operator's own.
+    """The hosts that received code and that may not belong to the operator.
 
-    `sent_to` as in `Ledger`; those that keep and run code are added. `by_app`: by the App, which
-    keeps its runs in Redis. None where it is not known.
+    `sent_to` lists the models' hosts (`Ledger.sent_to`); the hosts that store and run code are
+    added. `by_app` says whether the App did it, which keeps its runs in Redis.
+    None if the hosts are unknown.
     """
     if not sent_to or UNKNOWN_HOST in sent_to:
         return None
@@ -34,20 +35,20 @@ def external_hosts(
 def destinations_note(
     hosts: Sequence[str] | None, accounts: Sequence[Account], *, by_app: bool
 ) -> str:
-    """One line on what `external_hosts` found; empty where that is nothing certain."""
+    """One line on the result of `external_hosts`; empty if the hosts are unknown."""
     if hosts is None:
         return ""
     if hosts:
         named = ", ".join(code(host, 100) for host in hosts[:MAX_HOSTS])
         more = f" and {len(hosts) - MAX_HOSTS} more" if len(hosts) > MAX_HOSTS else ""
         return f"Code was sent to {named}{more}."
-    asked = "The models were asked"
+    models = "The models ran"
     if all(account.model.startswith("recorded") for account in accounts):
-        asked = "The recorded answers were served"
-    github = " but to GitHub" if by_app else ""
+        models = "The recorded answers were served"
+    github = " except to GitHub" if by_app else ""
     return (
-        f"{asked} on the operator's own machines or network, and I sent code nowhere "
-        f"else{github}. What those machines pass on I cannot see."
+        f"{models} on the operator's own machines or network, and I sent code nowhere "
+        f"else{github}. I cannot see whether those machines pass it on."
     )
 
 

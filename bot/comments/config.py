@@ -1,4 +1,4 @@
-"""What the bot says about a repository's settings file."""
+"""Texts about a repository's settings file."""
 
 from __future__ import annotations
 
@@ -7,52 +7,54 @@ from collections.abc import Mapping, Sequence
 from bot.markdown import code, details, prose
 from bot.repo_config.layers import DEFAULT_SOURCE, EffectiveConfig, Setting, list_settings
 from bot.repo_config.model import CONFIG_PATHS, ConfigProblem
+from pipeline.codebase.text import pluralize
 
 
 def render_config(effective: EffectiveConfig) -> str:
-    """The answer to `/capuchin config`: what files set first, the defaults folded."""
+    """The answer to `/capuchin config`: keys that files set first, the defaults folded."""
     every = list_settings(effective)
     explicit = [one for one in every if one.source != DEFAULT_SOURCE]
     usual = [one for one in every if one.source == DEFAULT_SOURCE]
     if not explicit:
-        text = f"No file sets anything here. I look for {_paths_sentence()}, on the default branch."
-        return f"{text}\n\n{details('The defaults', _render_settings(usual))}\n"
+        text = f"No settings file was found. I look for {_paths_sentence()}, on the default branch."
+        return f"{text}\n\n{details('Defaults', _render_settings(usual))}\n"
     parts = [
-        f"This is set here; a key that no file sets has its default.\n\n{_render_settings(explicit)}"
+        "These settings come from files; all other keys have their defaults.\n\n"
+        + _render_settings(explicit)
     ]
     if usual:
-        parts.append(details("The defaults of the other keys", _render_settings(usual)))
+        parts.append(details("Defaults of the other keys", _render_settings(usual)))
     return "\n\n".join(parts) + "\n"
 
 
 def render_config_lines(effective: EffectiveConfig) -> str:
-    """One line a key: what it is, and which file says so."""
+    """One line for each key: its value, and the file that sets it."""
     every = list_settings(effective)
     key = max(len(one.key) for one in every)
     return "".join(f"{one.key.ljust(key)}  {one.value}  # {one.source}\n" for one in every)
 
 
 def check_title(mistakes: int) -> str:
-    """Of the check run on a pull request that edits the settings file."""
+    """The title of the check run on a pull request that edits the settings file."""
     if not mistakes:
         return "Valid"
-    return "1 mistake" if mistakes == 1 else f"{mistakes} mistakes"
+    return pluralize(mistakes, "error")
 
 
 def check_summary(found: Mapping[str, Sequence[ConfigProblem]]) -> str:
-    """The check run's text: each file with its mistakes."""
+    """The check run's text: each file with its errors."""
     parts: list[str] = []
     for path, mistakes in found.items():
         lines = [f"- line {one.line}: {prose(one.message, 600)}" for one in mistakes[:50]]
-        parts.append(f"{code(path)} {'has mistakes:' if lines else 'is valid.'}")
+        parts.append(f"{code(path)} {'has errors:' if lines else 'is valid.'}")
         parts += ["\n".join(lines)] if lines else []
     if any(found.values()):
-        parts.append("While a file with mistakes is on the default branch I begin no work.")
+        parts.append("I do not start any work while a file with errors is on the default branch.")
     return "\n\n".join(parts)
 
 
 def _render_settings(some: list[Setting]) -> str:
-    # A list and no table: on a phone a table of three columns is wider than the screen.
+    # A list instead of a table: three columns are wider than the screen of a phone.
     return "\n".join(
         f"- {code(one.key)}: {code(one.value)}"
         + ("" if one.source == DEFAULT_SOURCE else f", from {code(one.source)}")

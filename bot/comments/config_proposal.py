@@ -1,4 +1,4 @@
-"""A settings file for a repository that asks for one: every key, none of them set."""
+"""A proposed settings file: every key as a comment, with its default. And the texts around it."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _WIDTH: Final = 98
 
 
 def render_file(public_url: str) -> str:
-    """The file: valid as it is, and with each `#key: value` the default once its `#` is taken off.
+    """The file: valid as it is; removing the `#` of a `#key: value` line sets that default.
 
-    `public_url` is where `serve` is reached, for the schema; empty: no schema is named.
+    `public_url` is the address of `serve`, which serves the schema; empty omits the schema.
     """
     root = json_schema()
     address = f"{public_url.rstrip('/')}{SCHEMA_ROUTE}"
     head = [f"# yaml-language-server: $schema={address}"] if public_url else []
     head += [
-        "# Nothing is set here yet: each key below has its default.",
-        "# To change one, take off the # before it.",
+        "# No key is set yet: each line below shows a default.",
+        "# To change one, remove the # in front of it.",
         "version: 1",
     ]
     mapping = ""
@@ -48,38 +48,38 @@ def _comment_lines(root: dict[str, Any], key: str, *, nested: bool) -> list[str]
 
 
 def pull_title() -> str:
-    """Of the pull request and its commit."""
+    """The title of the pull request and of its commit."""
     return "Add a settings file for Capuchin"
 
 
 def pull_body(login: str, marker: str) -> str:
-    """The pull request's text."""
+    """The pull request's body."""
     return (
-        f"@{login} asked for a settings file. It names every setting with its default, and sets "
-        "none: merging it changes nothing. Edit it here or later; a check on each pull request "
-        "that edits it tells mistakes at their lines.\n\nI work without this file, too. Close "
-        f"this if you do not want it.\n\n{marker}\n"
+        f"@{login} asked for a settings file. It lists every setting with its default as a "
+        "comment, so merging it changes nothing. You can edit it here or later: a check on each "
+        "pull request that edits it marks errors at their lines.\n\nI also work without this file. "
+        f"Close this pull request if you do not want it.\n\n{marker}\n"
     )
 
 
 def proposal_marker(request_id: str) -> str:
-    """What the pull request that a command asked for is found by."""
+    """Identifies the pull request that a command requested; invisible on GitHub."""
     return f"<!-- capuchin:settings {request_id} -->"
 
 
 def proposal_opened(number: int) -> str:
-    """To who asked for it."""
-    return f"I have proposed a settings file in #{number}. I change nothing in it from now on."
+    """To the person who requested it."""
+    return f"I have proposed a settings file in #{number}. I will not change that pull request."
 
 
 def file_exists(path: str) -> str:
-    """The repository has a settings file."""
-    return f"There is a settings file already: `{path}`. `config` alone tells what is in force."
+    """The repository already has a settings file."""
+    return f"A settings file already exists: `{path}`. `config` alone shows the current settings."
 
 
 def cannot_propose() -> str:
-    """An empty repository, or one whose rules forbid the push."""
+    """The reply for an empty repository, or one whose rules forbid the push."""
     return (
-        "I could not propose a settings file: the repository has no commit yet, or its rules do "
+        "I could not propose a settings file: the repository has no commits yet, or its rules do "
         "not let me push a branch named `capuchin/settings-…`."
     )

@@ -1,4 +1,4 @@
-"""Which files a fix was written from, and how they were found, for people and programs."""
+"""Which files the model saw and how they were found: a report for programs, a table for people."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from pipeline.types import Account, Context, Findings, ShownFile
 
 _STAGES = ("embedding", "relevance", "ranking")
 _MAX_ROWS = 40
-"""Files in a table; what is left is counted."""
+"""Rows of the table; further files are only counted."""
 _METHOD_SENTENCES = {
     "scout": "The scout read every source file.",
-    "words, then scout": "The scout read the source files that share most words with the issue.",
-    "words": "No scout is set: files were chosen by the words they share with the issue, and "
-    "ranked by the solver.",
+    "words, then scout": "The scout read the source files that share the most words with the "
+    "issue.",
+    "words": "No scout model is configured: files were chosen by the words that they share with "
+    "the issue, and ranked by the solver model.",
 }
 
 
@@ -36,7 +37,7 @@ class ContextReport(BaseModel):
     unknown: int
     invented: int
     meaning: str
-    """What an embedding model had to do with it; empty where none was needed."""
+    """How an embedding model took part; empty if none was needed."""
     seconds: float
     dollars: float
     shown: tuple[ShownFile, ...]
@@ -70,31 +71,32 @@ def build_context_report(
 
 
 def render_context(context: Context, accounts: Sequence[Account], seconds: float = 0) -> str:
-    """Folded away: the files with their reasons, tokens, compression, time and price.
+    """A folded section: the files with reasons and tokens, the compression, time and price.
 
-    Empty for a context of which nothing is known. `seconds` of 0 are not told.
+    Empty if the search was not recorded. `seconds` of 0 are omitted.
     """
     found = context.findings
     if found is None:
         return ""
     sentences = [
         _METHOD_SENTENCES[found.way],
-        f"{_count_tokens(found):,} of {found.read_tokens:,} tokens are shown, "
-        f"{found.compression:.1f} times fewer; cost ${_sum_dollars(accounts):.4f} at list prices"
+        f"The model was shown {_count_tokens(found):,} of {found.read_tokens:,} tokens, "
+        f"{found.compression:.1f} times fewer. Cost: ${_sum_dollars(accounts):.4f} at list prices"
         + (f", {seconds:.0f} s." if seconds else "."),
     ]
     if found.unknown:
         sentences.append(
-            f"On {pluralize(found.unknown, 'file')} the scout gave no readable verdict: read last."
+            f"The scout gave no readable verdict on {pluralize(found.unknown, 'file')}: "
+            "ranked last."
         )
     if found.invented:
         sentences.append(
-            f"Dropped from the rankings: {pluralize(found.invented, 'path')} of no file."
+            f"Removed from the rankings: {pluralize(found.invented, 'nonexistent path')}."
         )
     if found.meaning:
         sentences.append(prose(found.meaning, 300))
     sentences += [prose(sentence, 300) for sentence in context.not_read]
-    title = f"Files: {len(found.shown)} of {found.files} were shown to the model"
+    title = f"Files: {len(found.shown)} of {found.files} shown to the model"
     return details(title, f"{' '.join(sentences)}\n\n{_render_table(found)}")
 
 

@@ -1,4 +1,4 @@
-"""Every sentence the bot says on its own pull requests. Untrusted values are made inert."""
+"""Comments and check runs on our own pull requests. Untrusted values are made inert."""
 
 from __future__ import annotations
 
@@ -16,42 +16,43 @@ from sandbox.base import Ending, Execution
 
 CHECK_NAME = "Capuchin: reproduction test"
 LOG_CHARACTERS = 28_000
-"""Of each side's log, so that both fit into a check run."""
+"""The longest shown part of each log, so that both fit into a check run."""
 
 
 def note_marker(kind: str, key: str) -> str:
-    """What a remark that is made once is found by."""
+    """Identifies a comment that is posted once; invisible on GitHub."""
     return f"<!-- capuchin:{kind} {key} -->"
 
 
 def answer_marker(remark_id: str) -> str:
-    """What the answer to one comment or review is found by."""
+    """Identifies the answer to one comment or review; invisible on GitHub."""
     return f"<!-- capuchin:answer to={remark_id} -->"
 
 
 def checking_title() -> str:
-    """Of the check run while the test is being run."""
+    """The check run's title while the test runs."""
     return "Running the reproduction test"
 
 
 def checking_summary(test: str, times: int) -> str:
-    """The check run's text while the test is being run."""
+    """The check run's text while the test runs."""
+    count = pluralize(times, "time")
     return (
-        f"I am running {code(test)} {pluralize(times, 'time')} on each side, without and with the "
-        "change, each time in a fresh sandbox without network."
+        f"I am running {code(test)} {count} without and {count} with the change, each time in a "
+        "fresh sandbox without network."
     )
 
 
 def incomplete_title() -> str:
-    """Of a check run that was begun and came to no end."""
-    return "Not run to its end"
+    """The title of a check run that started and did not finish."""
+    return "Not finished"
 
 
 def incomplete_summary() -> str:
-    """The branch has another head by now, or what the test needs did not answer."""
+    """The branch has moved, or a service that the test needs is unavailable."""
     return (
-        "The test was not run to its end on this commit: the branch has moved on, or what it "
-        "needs did not answer. The button beside this check runs it again."
+        "The test did not finish on this commit: the branch has moved, or a service that the test "
+        "needs did not respond. Use the button beside this check to run it again."
     )
 
 
@@ -60,19 +61,20 @@ def check_title(found: Verification) -> str:
     times = len(found.before)
     titles: dict[VerificationVerdict, str] = {
         "shown": f"Fails before, passes after ({times} of {pluralize(times, 'run')})",
-        "flaky": "Flaky: the test does not always end alike",
-        "passes without": "Not shown: the test does not fail without the change",
+        "flaky": "Flaky: the test does not always give the same result",
+        "passes without": "No evidence: the test passes without the change",
         "fails with": "The test does not pass with the change",
     }
     return titles[found.verdict]
 
 
 def check_summary(found: Verification, base: str, branch: str) -> str:
-    """The check run's first paragraph, with what a maintainer may do."""
+    """The check run's first paragraphs, with advice for the maintainer."""
+    times = pluralize(len(found.before), "time"), pluralize(len(found.after), "time")
     text = (
-        f"{code(found.path)}, run {pluralize(len(found.before), 'time')} on each side, each time "
-        f"in a fresh sandbox without network. Without the change is {code(branch, 100)} at "
-        f"{code(base[:7])}.\n\n"
+        f"I ran {code(found.path)} {times[0]} without the change (on {code(branch, 100)} at "
+        f"{code(base[:7])}) and {times[1]} with it, each time in a fresh sandbox without "
+        "network.\n\n"
         f"| | passed | failed |\n|---|--:|--:|\n"
         f"| without the change | {_pass_fail_cells(found.before)} |\n"
         f"| with the change | {_pass_fail_cells(found.after)} |"
@@ -80,18 +82,18 @@ def check_summary(found: Verification, base: str, branch: str) -> str:
     hints: dict[VerificationVerdict, str] = {
         "shown": "",
         "flaky": (
-            "A test that ends now so, now so proves nothing, so I do not count it as evidence. "
-            "What makes it vary (time, order, chance) should be taken out of it."
+            "This test is flaky, so I do not count it as evidence. Please remove what makes its "
+            "result vary (time, order, randomness)."
         ),
-        "passes without": "Perhaps the issue was fixed on the base branch meanwhile.",
-        "fails with": "The log below shows why. Somebody has to look at the change again.",
+        "passes without": "The base branch may already contain a fix for the issue.",
+        "fails with": "The log below shows why. Please review the change again.",
     }
     hint = hints[found.verdict]
     return f"{text}\n\n{hint}" if hint else text
 
 
 def check_text(found: Verification) -> str:
-    """Both logs; of several runs the first that ended unlike the others, or else the first."""
+    """Both logs. Of several runs, the first with a different result, else the first."""
     return (
         f"Command: {code(' '.join(found.command), 500)}\n\n"
         f"### Without the change\n\n{_render_log(found.before)}\n\n"
@@ -100,28 +102,27 @@ def check_text(found: Verification) -> str:
 
 
 def conflict_title() -> str:
-    """Of the check run on a head that clashes with its base."""
-    return "Clashes with the base branch"
+    """The title of the check run on a head that conflicts with its base."""
+    return "Conflicts with the base branch"
 
 
 def conflict_summary(branch: str) -> str:
-    """Nothing could be run."""
+    """The check run's text for such a head."""
     return (
-        f"The change no longer fits {code(branch, 100)}: both touched the same lines. "
-        "Nothing could be run."
+        f"The change conflicts with {code(branch, 100)}: both changed the same lines. "
+        "I could not run the test."
     )
 
 
 def review_commit_title() -> str:
-    """The first line of the commit that follows a review."""
-    return "Follow the review"
+    """The first line of the commit that addresses a review."""
+    return "Address review comments"
 
 
 def review_answer(answers: Sequence[tuple[str, str]], head: str, markers: Sequence[str]) -> str:
-    """To reviewers: what was done, or why nothing was. `head` is empty when nothing was pushed.
+    """To reviewers: what was changed, or why nothing was. `head` is empty if nothing was pushed.
 
-    `said` holds whom it is for and the words, which are untrusted; those of several people are told
-    apart.
+    `answers` holds (login, untrusted text); answers to several people are labelled with the login.
     """
     done = f"Done in {head}." if head else "I changed nothing."
     if len({text for _, text in answers}) == 1:
@@ -131,19 +132,19 @@ def review_answer(answers: Sequence[tuple[str, str]], head: str, markers: Sequen
 
 
 def failure_answer(markers: Sequence[str], name: str, spent: bool) -> str:
-    """To reviewers, when no edit came to pass the test, or money ran out first."""
+    """To reviewers, when no edit passed the test, or the budget ran out first."""
     text = (
-        "The limit for one run was spent before I was done, so the branch is as it was. Raise "
-        f"`budget.run` in `.github/capuchin.yml`, then write `/{name} fix` and what is to be done."
+        "I reached the spending limit for one run, so the branch is unchanged. Raise `budget.run` "
+        f"in `.github/capuchin.yml`, then write `/{name} fix` and what I should do."
         if spent
-        else "I tried, but did not find an edit that does this and passes the reproduction test. "
-        "The branch is as it was; a person has to."
+        else "I tried, but found no edit that does this and passes the reproduction test. "
+        "The branch is unchanged; this needs a person."
     )
     return _with_markers(text, markers)
 
 
 def outsiders_note(untrusted: int) -> str:
-    """How much of what was said on the pull request was not read; empty for none."""
+    """How many comments on the pull request were not read; empty if none were skipped."""
     if not untrusted:
         return ""
     comments = pluralize(untrusted, "comment")
@@ -151,74 +152,74 @@ def outsiders_note(untrusted: int) -> str:
 
 
 def quota_refusal(login: str, limit: QuotaLimit) -> str:
-    """To a reviewer who may be followed, but not so often; said once a day and person."""
+    """To a reviewer who has used up a quota; posted once a day for each person."""
     return (
-        f"Thank you, @{login}. {quota_sentence(limit)} I follow this tomorrow.\n\n"
+        f"Thank you, @{login}. {quota_sentence(limit)} I will respond to this tomorrow.\n\n"
         f"{refusal_marker(login)}\n"
     )
 
 
 def budget_pause_note(ceiling: Ceiling, day: str) -> str:
-    """When a ceiling for the day is reached; said once a day."""
-    whose = "for this repository" if ceiling == "repository" else "of whoever operates this bot"
+    """When the daily spending limit is reached; posted once a day."""
+    whose = "of this repository" if ceiling == "repository" else "of this bot's operator"
     return (
-        f"The limit {whose} for today is spent. I follow what was said here tomorrow (00:00 "
-        f"UTC).\n\n{note_marker('paused', day)}\n"
+        f"The daily spending limit {whose} is reached. I will respond to the comments here "
+        f"tomorrow (00:00 UTC).\n\n{note_marker('paused', day)}\n"
     )
 
 
 def handover_note(number: int) -> str:
-    """Said once, when a person has pushed to the branch."""
+    """Posted once, when a person has pushed to the branch."""
     return (
-        "Somebody else has pushed to this branch, so it is yours now: I push no more to it and "
-        f"answer no more reviews.\n\n{note_marker('handed-over', str(number))}\n"
+        "Somebody else has pushed to this branch, so it is yours now: I will not push to it or "
+        f"respond to reviews any more.\n\n{note_marker('handed-over', str(number))}\n"
     )
 
 
 def rebase_note(head: str, marker: str) -> str:
-    """After a conflict was mended."""
+    """After a conflict was resolved."""
     return (
-        f"The base branch had changed in the same places, so I wrote the change anew upon it "
+        f"The base branch had changed the same lines, so I rewrote the change on top of it "
         f"({head}). The test fails there without the change and passes with it.\n\n{marker}\n"
     )
 
 
 def conflict_note(branch: str, marker: str) -> str:
-    """When a conflict could not be mended."""
+    """When a conflict could not be resolved."""
     return (
-        f"This no longer fits {code(branch, 100)}: both changed the same lines, and I did not "
-        "manage to write the change anew so that the test passes. A person has to resolve it, or "
-        f"close this.\n\n{marker}\n"
+        f"This conflicts with {code(branch, 100)}: both changed the same lines, and I could not "
+        "rewrite the change so that the test passes. Please resolve the conflict or close this "
+        f"pull request.\n\n{marker}\n"
     )
 
 
 def issue_closed_note(issue: int, number: int) -> str:
-    """The last word when the issue was closed by other means."""
+    """The last comment when the issue was closed without this pull request."""
     return (
-        f"#{issue} is closed, so this is not needed any more. Thank you for looking at it; I have "
-        f"closed this.\n\n{note_marker('closed', str(number))}\n"
+        f"#{issue} is closed, so this pull request is no longer needed and I have closed it. "
+        f"Thank you for looking at it.\n\n{note_marker('closed', str(number))}\n"
     )
 
 
 def stale_note(days: int, number: int) -> str:
-    """The last word on a pull request that nobody touched."""
+    """The last comment on an inactive pull request."""
     return (
-        f"Nobody has touched this for {pluralize(days, 'day')}, so I have closed it. If it is still "
-        f"wanted, reopen it, or put the label on the issue again.\n\n"
+        f"This had no activity for {pluralize(days, 'day')}, so I have closed it. If you still "
+        f"want it, reopen it, or add the label to the issue again.\n\n"
         f"{note_marker('closed', str(number))}\n"
     )
 
 
 def failure_note(failure: Failure, detail: str, marker: str) -> str:
-    """When the pull request could not be looked after."""
+    """When a follow-up failed."""
     return f"I could not follow up on this: {failure_reason(failure, detail)}\n\n{marker}\n"
 
 
 def stop_note(run: Run, marker: str) -> str:
-    """When somebody stopped what was being done on the pull request."""
+    """When somebody stopped a follow-up."""
     spent = f"I had spent ${run.dollars:.2f} at list prices." if run.dollars else NOTHING_SPENT
-    why = stop_reason(run.stop) if run.stop else "as asked"
-    return f"I stopped, {why}. {spent}\n\n{marker}\n"
+    why = stop_reason(run.stop) if run.stop else "as requested"
+    return f"I stopped {why}. {spent}\n\n{marker}\n"
 
 
 def _with_markers(text: str, markers: Sequence[str]) -> str:

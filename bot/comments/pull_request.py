@@ -1,4 +1,4 @@
-"""The texts of a pull request: its title, commit messages, body and check run."""
+"""The texts of a pull request: title, commit messages, body."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from sandbox.base import Ending, Execution
 BODY_CHARACTERS = 65_536
 """GitHub's limit for the body of a pull request or comment."""
 LOG_CHARACTERS = (12_000, 5_000, 2_000, 600, 100)
-"""How much of each log is shown: the first that lets the body fit."""
+"""How much of each log is shown: the first size with which the body fits."""
 RECORDED = "recorded answers"
 NEXT_STEPS = (
-    "Comment on a line or request changes, and I follow. Push to the branch, and it is yours: "
-    "I touch it no more. I never approve or merge."
+    "Comment on a line or request changes, and I will revise. If you push to the branch, it is "
+    "yours: I will not change it any more. I never approve or merge."
 )
 
 
@@ -37,12 +37,12 @@ def reproduction_title(issue: int) -> str:
 
 
 def revert_title(login: str) -> str:
-    """The first line of the commit that takes one edit back, so that another can follow."""
-    return f"Take back the edit, as @{login} asked"
+    """The first line of the commit that reverts one edit before another replaces it."""
+    return f"Undo the edit, as @{login} asked"
 
 
 def commit_body(selection: Selection) -> str:
-    """What the commit that holds the edit says beneath its title."""
+    """The body of the commit that holds the edit."""
     return line(selection.evidence.change, 1000)
 
 
@@ -54,9 +54,10 @@ def pull_body(
     *,
     destinations: str = "",
 ) -> str:
-    """The pull request's body, at most `MAX_BODY_CHARACTERS` long. `destinations`: where the code went.
+    """The pull request's body, at most `BODY_CHARACTERS` long.
 
-    With a `template`, the repository's own, its sections are filled and the evidence is folded.
+    With the repository's own `template`, its sections are filled in and the evidence is folded.
+    `destinations` is the note on which hosts received code.
     """
     for characters in LOG_CHARACTERS[:-1]:
         text = _render_body(run, selection, accounts, characters, template, destinations)
@@ -95,7 +96,7 @@ def _render_body(
         render_cost(accounts),
         run.omissions,
         NEXT_STEPS,
-        f"<sub>Asked for by @{run.asked_by} · run `{run.id}`</sub>\n{pull_marker(run.id)}",
+        f"<sub>Requested by @{run.asked_by} · run `{run.id}`</sub>\n{pull_marker(run.id)}",
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
 
@@ -104,18 +105,19 @@ def _test_sentence(selection: Selection) -> str:
     """The evidence in a sentence, for a template's section about tests."""
     test = selection.evidence.reproduction
     text = (
-        f"{code(test.path)} is new: it {_result_verb(test.before)} on the code as it was and "
-        f"{_result_verb(test.after)} with the change. Run it with {code(' '.join(test.command), 500)}."
+        f"{code(test.path)} is new: it {_result_verb(test.before)} on the original code and "
+        f"{_result_verb(test.after)} with the change. "
+        f"Run it with {code(' '.join(test.command), 500)}."
     )
     suite = selection.evidence.suite
     if suite is None:
         return text
     broken = len(suite.broken)
-    return f"{text} Of the repository's own tests {broken or 'none'} pass only without the change."
+    return f"{text} Of the repository's own tests, {broken or 'none'} pass only without the change."
 
 
 def explanation_sections(selection: Selection) -> tuple[str, ...]:
-    """What was wrong and what changed: the model's words, made inert."""
+    """The cause and the change, in the model's words, made inert."""
     return (
         f"## What was wrong\n\n{prose(selection.evidence.cause, 3000)}",
         f"## What changed\n\n{prose(selection.evidence.change, 3000)}",
@@ -125,9 +127,9 @@ def explanation_sections(selection: Selection) -> tuple[str, ...]:
 def evidence_sections(
     selection: Selection, characters: int, *, commits: bool = True
 ) -> tuple[str, ...]:
-    """What was run and what came of it; logs cut to `characters` each.
+    """The executions and their results; each log is cut to `characters`.
 
-    `commits`: whether the test is a commit of its own, as in a pull request.
+    `commits`: whether the test is a separate commit, as in a pull request.
     """
     shown = _reproduction_section(selection.evidence.reproduction, characters, commits=commits)
     return (
@@ -139,11 +141,11 @@ def evidence_sections(
 
 
 def _reproduction_section(test: Reproduction, characters: int, *, commits: bool) -> str:
-    alone = " The first commit holds the test alone, so that you can see it fail."
+    alone = " The first commit holds only the test, so that you can see it fail."
     return "\n\n".join(
         [
-            f"{code(test.path)} is new. It {_result_verb(test.before)} on the code as it was and "
-            f"{_result_verb(test.after)} with the change; both were run in a sandbox without network."
+            f"{code(test.path)} is new. It {_result_verb(test.before)} on the original code and "
+            f"{_result_verb(test.after)} with the change; both ran in a sandbox without network."
             + (alone if commits else ""),
             f"Run it with {code(' '.join(test.command), 500)}.",
             details("Before: it fails", block(test.before.output, characters)),
@@ -155,15 +157,16 @@ def _reproduction_section(test: Reproduction, characters: int, *, commits: bool)
 def _votes_section(selection: Selection) -> str:
     proof = selection.evidence
     table = proof.votes
-    flaky = f" {pluralize(len(table.flaky), 'unsteady test')} left out." if table.flaky else ""
+    flaky = f" I left out {pluralize(len(table.flaky), 'flaky test')}." if table.flaky else ""
     text = (
         f"I wrote {pluralize(len(table.candidates), 'edit')} and "
-        f"{pluralize(len(table.tests), 'test')}, and every test was run on every edit."
+        f"{pluralize(len(table.tests), 'test')}, and ran every test on every edit."
         f"{flaky} {prose(proof.why, 2000)}"
     )
     sure = (
-        f"I take it to be right with a probability of {selection.confidence:.0%}. How far edits "
-        "that agree are right was measured on public edits; what the executions add is assumed."
+        f"I estimate that it is correct with a probability of {selection.confidence:.0%}. How "
+        "often agreeing edits are correct was measured on public edits; the weight of the "
+        "executions is an assumption."
     )
     notes = "\n".join(f"- {prose(note, 400)}" for note in proof.notes[:5])
     folded = details(
@@ -176,7 +179,7 @@ def _suite_section(selection: Selection, characters: int) -> str:
     suite = selection.evidence.suite
     if suite is None:
         problem = selection.evidence.suite_problem
-        text = "This repository has no tests of its own that I could find and run."
+        text = "I found no tests of this repository that I could run."
         return f"{text} {prose(problem, 500)}".rstrip()
     before, after = suite.before, suite.after
     rows = (
@@ -186,14 +189,14 @@ def _suite_section(selection: Selection, characters: int) -> str:
     )
     text = f"The repository's own tests, {code(' '.join(suite.command), 300)}:\n\n{rows}"
     if suite.chosen:
-        text += f"\n\n{len(before.passed):,} of {suite.whole:,} tests that pass without the change "
-        text += f"were run with it: {suite.chosen}."
+        text += f"\n\nOf {suite.whole:,} tests that pass without the change, I ran "
+        text += f"{len(before.passed):,} with it: {suite.chosen}."
     if suite.broken:
         text += (
-            f"\n\nThese pass without the change and not with it:\n\n{_render_names(suite.broken)}"
+            f"\n\nThese pass without the change but not with it:\n\n{_render_names(suite.broken)}"
         )
     if suite.flaky:
-        text += "\n\nThese are left out, as they do not always pass without the change:\n\n"
+        text += "\n\nI left these out because they do not always pass without the change:\n\n"
         text += _render_names(suite.flaky)
     log = block(after.execution.output, characters)
     return f"{text}\n\n{details('Output with the change', log)}"
@@ -205,18 +208,18 @@ def _render_names(names: Sequence[str]) -> str:
 
 def _limits_section(selection: Selection) -> str:
     text = [
-        "A passing test shows that the reported case is fixed, not that nothing else changed; "
-        "the test was written by the same kind of model as the edit."
+        "A passing test shows that the reported case is fixed, not that nothing else changed. "
+        "The same kind of model wrote the test and the edit."
     ]
     if selection.evidence.cut_short:
         text.append(selection.evidence.cut_short)
     if selection.evidence.suite is None:
-        text.append("No test of the repository's own was run.")
+        text.append("I ran none of the repository's own tests.")
     if selection.evidence.context.dropped:
         files = pluralize(len(selection.evidence.context.dropped), "file")
         text.append(
-            f"Not shown to the model that wrote the edit: {files} that may matter, but did not "
-            "fit, or seemed to matter less."
+            f"The model that wrote the edit did not see {files} that may be relevant: too large to "
+            "fit, or less relevant than others."
         )
     if reached_for := _network_sentence(find_blocked_in_selection(selection)):
         text.append(reached_for)
@@ -224,33 +227,33 @@ def _limits_section(selection: Selection) -> str:
 
 
 def _network_sentence(found: BlockedHosts) -> str:
-    """What tests tried to reach, as far as their output tells; empty when it tells of nothing."""
-    no_network = "there is no network in the sandbox. Whether it matters for them I cannot tell."
+    """The hosts that tests tried to reach, according to their output; empty if there are none."""
+    no_network = "the sandbox has no network. I cannot tell whether this affects their results."
     if found.hosts:
         named = ", ".join(code(host, 100) for host in found.hosts)
         more = f" and {found.more} more" if found.more else ""
-        return f"The output of the tests speaks of {named}{more}, not to be reached; {no_network}"
+        return f"According to their output, the tests could not reach {named}{more}: {no_network}"
     if found.nameless:
         return (
-            "The output of the tests speaks of a host that could not be reached, and does not name "
-            f"it; {no_network}"
+            "According to their output, the tests could not reach a host that the output does not "
+            f"name: {no_network}"
         )
     return ""
 
 
 def models_note(accounts: Sequence[Account]) -> str:
-    """Which models wrote this, seen without unfolding anything; empty when nothing was asked."""
+    """Which models wrote this, in one line; empty if no model was called."""
     names = dict.fromkeys(model_name(account.model) for account in accounts)
     if not names:
         return ""
     text = f"Models: {', '.join(names)}."
     if RECORDED in names:
-        text += " Recorded answers were written down beforehand; no live model gave them."
+        text += " Recorded answers were saved beforehand; no live model wrote them."
     return text
 
 
 def render_cost(accounts: Sequence[Account]) -> str:
-    """Calls, tokens and money by stage and model; empty when nothing was asked."""
+    """Calls, tokens and cost by stage and model; empty if no model was called."""
     if not accounts:
         return ""
     rows = [
@@ -270,13 +273,13 @@ def render_cost(accounts: Sequence[Account]) -> str:
 
 
 def price_notes(accounts: Sequence[Account]) -> tuple[str, ...]:
-    """Of models whose price is in no list: what they are counted at."""
-    asked = (a for a in accounts if not a.model.startswith("recorded"))
-    return tuple(dict.fromkeys(account.price_note for account in asked if account.price_note))
+    """The assumed prices of models without a list price."""
+    live = (a for a in accounts if not a.model.startswith("recorded"))
+    return tuple(dict.fromkeys(account.price_note for account in live if account.price_note))
 
 
 def model_name(name: str) -> str:
-    """How a model is called before people: a recording never passes for a model."""
+    """A model's name for people; a recording is always named as one."""
     return RECORDED if name.startswith("recorded") else code(name, 80)
 
 

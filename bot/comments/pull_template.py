@@ -27,11 +27,11 @@ _HEADING_TOPICS: Final[Sequence[tuple[str, re.Pattern[str]]]] = (
         ),
     ),
 )
-"""Which of our texts a heading asks for: the first that fits and is not used yet."""
+"""Which of our texts belongs under a heading: the first match that is not used yet."""
 
 
 class TemplateTexts(NamedTuple):
-    """What we can say, as Markdown that is safe to post."""
+    """Our texts, as Markdown that is safe to post."""
 
     cause: str
     change: str
@@ -41,10 +41,10 @@ class TemplateTexts(NamedTuple):
 
 
 def fill_template(template: str, texts: TemplateTexts) -> str:
-    """The template with our texts beneath the headings that ask for them.
+    """The template with our texts under the matching headings.
 
-    What no heading asks for comes first; a line that closes an issue yet to be named is ours.
-    Boxes are left for people to tick.
+    Texts without a heading come first. A line such as `Fixes #` without a number becomes ours.
+    Checkboxes are unticked: people tick them.
     """
     left = texts._asdict()
     lines: list[str] = []

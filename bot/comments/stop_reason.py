@@ -1,4 +1,4 @@
-"""Why a run was stopped, in words, on the issue and on our pull request."""
+"""Why a run was stopped, for comments on the issue and on our pull request."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from bot.types import Stop, StopReason
 
 
 def stop_reason(stop: Stop) -> str:
-    """As in "I stopped, …", with whoever did it."""
+    """Completes "I stopped …"; names the person who did it."""
     because = {
-        StopReason.COMMAND: "as asked",
-        StopReason.UNLABELED: "since the label was taken off",
-        StopReason.CLOSED: "since the issue was closed",
-        StopReason.GONE: "since the issue is gone",
-        StopReason.DISABLED: f"since the label {code(stop.label)} was put on",
+        StopReason.COMMAND: "as requested",
+        StopReason.UNLABELED: "because the label was removed",
+        StopReason.CLOSED: "because the issue was closed",
+        StopReason.GONE: "because the issue no longer exists",
+        StopReason.DISABLED: f"because the label {code(stop.label)} was added",
     }
     return because[stop.why] + (f" (@{stop.by})" if stop.by else "")

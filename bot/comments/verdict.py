@@ -1,4 +1,4 @@
-"""What judging edits from anywhere came to, as Markdown: a comment, or the report of `select`."""
+"""The verdict on edits from outside, as Markdown: a comment, or the report of `select`."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from pipeline.selection.verdict import Judgement
 from pipeline.types import NoFix, NoFixReason
 
 MAX_LISTED: Final = 20
-"""Edits in the order of preference; the table holds all."""
+"""The ranking lists at most this many edits; the table holds all."""
 _MAX_NOTES: Final = 10
 _ABSTENTION_REASONS: Final[dict[NoFixReason, str]] = {
     "empty repository": "The repository has no files.",
-    "no source files": "There is no Python code here, and Python tests are all that I can run.",
-    "no edit": "No edit can be applied to the code as it is.",
-    "no edit passes its test": "Tests fail on the code as it is, but no edit makes one pass.",
-    "edits break tests": "Every edit that could be taken breaks tests that pass today.",
-    "not sure enough": "The best of them is too likely to be wrong.",
-    "out of budget": "A ceiling on what may be spent was reached before a test was written.",
+    "no source files": "There is no Python code here, and I can only run Python tests.",
+    "no edit": "No edit applies to the current code.",
+    "no edit passes its test": "Tests fail on the current code, but no edit makes one pass.",
+    "edits break tests": "Every eligible edit breaks tests that pass today.",
+    "not sure enough": "The best one is too likely to be wrong.",
+    "out of budget": "The spending limit was reached before a test was written.",
 }
 
 
 def render_verdict(chosen: SelectionOutcome) -> str:
-    """The verdict, why, and the table of every test on every edit, those that do not apply too."""
+    """The verdict, its reason, and the table of all tests on all edits."""
     choice = chosen.choice
     judged, no = choice.judged, choice.no_fix
     parts = [
@@ -50,41 +50,41 @@ def render_verdict(chosen: SelectionOutcome) -> str:
 def render_pull_verdict(run: Run, chosen: SelectionOutcome) -> str:
     """The status comment with the verdict on pull requests."""
     pulls = ", ".join(f"#{number}" for number in run.pulls)
-    first = f"I judged {pulls}, as @{run.asked_by} asked, and pushed nothing."
+    first = f"I compared {pulls}, as @{run.asked_by} asked, and pushed nothing."
     return render_status(run, f"{first}\n\n{render_verdict(chosen)}")
 
 
 def abstention_reason(no: NoFix) -> str:
-    """Why no edit is taken, in a sentence."""
-    return _ABSTENTION_REASONS.get(no.reason, "None of them can be taken.")
+    """Why no edit was chosen, as a sentence."""
+    return _ABSTENTION_REASONS.get(no.reason, "None of them is eligible.")
 
 
 def _choice_sentence(judged: Judgement) -> str:
     verdict, taken = judged.verdict, judged.chosen
     assert taken is not None
-    sure = f"I take it to be right with a probability of {verdict.confidence:.0%}."
-    text = f"**I would take {code(taken.name, 80)}.** {prose(verdict.why, 2000)} {sure}"
+    sure = f"I estimate that it is correct with a probability of {verdict.confidence:.0%}."
+    text = f"**I would choose {code(taken.name, 80)}.** {prose(verdict.why, 2000)} {sure}"
     if verdict.suite is None:
         problem = prose(verdict.suite_problem, 300)
-        return f"{text}\n\nThe repository's own tests could not be run with it. {problem}".rstrip()
+        return f"{text}\n\nI could not run the repository's own tests with it. {problem}".rstrip()
     after = len(verdict.suite.after.passed)
     own = f"Of the repository's own tests, {after:,} {'passes' if after == 1 else 'pass'} with it"
-    return f"{text}\n\n{own}, and none fails that passes without it."
+    return f"{text}\n\n{own}, and every test that passes without it still passes."
 
 
 def _abstention_sentence(no: NoFix) -> str:
     first = prose(no.details[0], 600) if no.reason == "not sure enough" and no.details else ""
-    return f"**I would take none of them.** {abstention_reason(no)} {first}".rstrip()
+    return f"**I would choose none of them.** {abstention_reason(no)} {first}".rstrip()
 
 
 def _tests_sentence(judged: Judgement, written: int) -> str:
     tests, edits = len(judged.table.tests), len(judged.table.candidates)
     if not tests:
-        return "There was no test to run: what the edits have in common decided."
-    by = f"{written} of them written by me" if written else "brought by the edits or given"
+        return "There was no test to run, so I compared what the edits have in common."
+    by = f"{written} written by me" if written else "from the edits or the request"
     return (
-        f"{pluralize(tests, 'test')}, {by}: run on each of {pluralize(edits, 'edit')} that apply, "
-        "and on the code without any."
+        f"I ran {pluralize(tests, 'test')} ({by}) on the unedited code and on "
+        f"{pluralize(edits, 'applicable edit')}."
     )
 
 
@@ -93,4 +93,4 @@ def _ranking(judged: Judgement) -> str:
     if len(names) < 2:
         return ""
     rows = "\n".join(f"{place}. {code(name, 80)}" for place, name in enumerate(names, 1))
-    return f"The order in which I would take them:\n\n{rows}"
+    return f"My order of preference:\n\n{rows}"

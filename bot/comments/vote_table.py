@@ -1,4 +1,4 @@
-"""Edits × tests as a Markdown table, the unedited code first, and how each edit stands."""
+"""Edits × tests as a Markdown table, the unedited code first, with each edit's standing."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pipeline.types import Candidate, Standing, VoteTable
 from sandbox.base import Ending, Execution
 
 MAX_CELLS = 600
-"""The results of a table with more cells than this are summed up instead."""
+"""A larger table shows only the sums."""
 
 
 def render_vote_table(
     table: VoteTable, chosen: Candidate | None, standings: Sequence[Standing] = ()
 ) -> str:
-    """Candidates by tests, `chosen` in bold, and those that do not apply under it.
+    """Candidates by tests, `chosen` in bold; edits that do not apply are listed below.
 
-    `standings`, one for each candidate, add how many edits are equal, how many of the repository's
-    tests break, the reward model's score and the score in log-odds, as far as they are known.
+    `standings` (one for each candidate) add, as far as they are known: how many edits are
+    equivalent, how many of the repository's tests break, the reward model's score, the log-odds.
     """
     count = len(table.tests)
     shown = range(count if (len(table.candidates) + 1) * count <= MAX_CELLS else 0)
@@ -40,7 +40,7 @@ def render_vote_table(
 
 
 def _columns(table: VoteTable, standings: Sequence[Standing]) -> dict[str, list[str]]:
-    """What is known beside the tests, by heading; what is not known of any has no column."""
+    """Extra columns by heading; a column without any value is left out."""
 
     def equal(s: Standing) -> str:
         first = table.candidates[s.same_as]
@@ -61,7 +61,7 @@ def _candidate_name(candidate: Candidate) -> str:
 
 
 def _test_heading(table: VoteTable, test: int) -> str:
-    return f"test {test + 1}{' (unsteady)' if test in table.flaky else ''}"
+    return f"test {test + 1}{' (flaky)' if test in table.flaky else ''}"
 
 
 def _render_row(name: str, runs: Sequence[Execution], shown: range, more: Sequence[str]) -> str:
@@ -74,5 +74,5 @@ def _cell(run: Execution) -> str:
         return "✅"
     if run.ending is Ending.TIMEOUT:
         return "⏱"
-    # Exit code 2 is "the issue is still there"; anything else means that the test broke.
+    # Exit code 2 means that the issue is still present; any other, that the test itself broke.
     return "❌" if run.exit_code == 2 else "💥"

@@ -1,1 +1,1 @@
-"""`capuchin demo`: a real bug of a real package, fixed on a GitHub of the demo's own."""
+"""`capuchin demo`: fixes a real bug of a real package on a local GitHub."""

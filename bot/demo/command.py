@@ -20,25 +20,25 @@ from bot.runner.sandbox import build_engine
 from bot.settings import Settings
 from bot.types import Run, RunStatus
 from pipeline.types import NoFix, Selection
-from sandbox.base import SandboxError
+from sandbox.errors import SandboxError
 from sandbox.scratch import scratch_folder
 
 TIMEOUT_SECONDS = 1800
-"""A demo that takes longer than this is not going to end."""
+"""A demo that takes longer is stuck."""
 
 
 def register(subparsers: Subparsers) -> None:
-    """Adds the command to `capuchin`."""
+    """Add the command to `capuchin`."""
     parser = subparsers.add_parser(
         "demo",
         help="fix a real bug of a real package on this machine",
-        description="From the signed webhook to the pull request, on a GitHub of its own. Answers "
-        "are recorded unless ANTHROPIC_API_KEY is set; it says which.",
+        description="Shows everything from the signed webhook to the pull request on a local "
+        "GitHub. Uses recorded answers unless ANTHROPIC_API_KEY is set, and says which.",
     )
-    parser.add_argument("--keep", action="store_true", help="stay up afterwards, for a browser")
     parser.add_argument(
-        "--port", type=parse_port, default=0, help="where the demo's GitHub listens"
+        "--keep", action="store_true", help="keep running afterwards, for a browser"
     )
+    parser.add_argument("--port", type=parse_port, default=0, help="port of the local GitHub")
     parser.set_defaults(run=_run)
 
 
@@ -69,27 +69,29 @@ async def _run_demo(keep: bool, number: int) -> int:
 
 
 def _introduce(env: DemoEnvironment) -> None:
-    _print(f"The package: marshmallow 3.0.0, its source release from PyPI ({LICENSE}).")
-    _print(f"The bug: once reported as {ISSUE_URL}; the issue is in our words.")
+    _print(f"Package: marshmallow 3.0.0, the source release from PyPI ({LICENSE}).")
+    _print(f"Bug: originally reported as {ISSUE_URL}; we reworded the issue.")
     if env.recorded:
-        _print(f"The model: recorded. {env.recorded.recording.note}\n"
-             "Set ANTHROPIC_API_KEY to ask the real service instead.")  # fmt: skip
+        _print(f"Model: recorded answers. {env.recorded.recording.note}\n"
+             "Set ANTHROPIC_API_KEY to call the real service instead.")  # fmt: skip
     else:
-        _print(f"The model: {env.settings.solver_model}, asked for real; this costs money.")
+        _print(f"Model: {env.settings.solver_model}, called live; this costs money.")
 
 
 async def _label_issue(env: DemoEnvironment) -> Run:
     text = (resources("bot.demo") / "issue.md").read_text(encoding="utf-8")
     title, _, body = text.partition("\n")
     issue = await env.hub.open_issue(env.repo, title, body, author=REPORTER)
-    _print(f"The issue: {env.hub.url}/{issue.html_path}")
-    _print(f"@{MAINTAINER} puts the label {env.settings.label!r} on it …")
+    _print(f"Issue: {env.hub.url}/{issue.html_path}")
+    _print(f"@{MAINTAINER} adds the label {env.settings.label!r} …")
     await env.hub.add_label(issue, env.settings.label, by=MAINTAINER)
     try:
         async with asyncio.timeout(TIMEOUT_SECONDS):
             return await watch_run(env, issue, _print)
     except TimeoutError:
-        raise DemoFailed("The run did not end in half an hour; something is stuck.") from None
+        raise DemoFailed(
+            "The run did not finish within half an hour; something is stuck."
+        ) from None
 
 
 async def _conclude(env: DemoEnvironment, run: Run, began: float) -> int:
@@ -100,7 +102,7 @@ async def _conclude(env: DemoEnvironment, run: Run, began: float) -> int:
 
     match outcome and outcome.result:
         case Selection() as chosen:
-            out("\nCandidates × tests (exit 0: the test passes; 2: the issue is still there)\n\n")
+            out("\nCandidates × tests (exit 0: the test passes; 2: the issue is still present)\n\n")
             out(summary.render_votes(chosen.evidence.votes, chosen.candidate) + "\n\n")
             out(summary.render_decision(chosen) + "\n")
         case NoFix() as honest:
@@ -109,8 +111,8 @@ async def _conclude(env: DemoEnvironment, run: Run, began: float) -> int:
             out(f"\nThe run ended: {status.failure_reason(run.failure, run.detail)}\n"
                 if run.failure else f"\nThe run ended: {run.status.value}.\n")  # fmt: skip
     out(f"\n{summary.render_spending(accounts)}\n\n")
-    recorded = " of recorded answers; nothing was paid" if env.recorded else ""
-    out(f"Price at list prices: ${run.dollars:.4f}{recorded}.\n")
+    recorded = " for recorded answers; nothing was paid" if env.recorded else ""
+    out(f"Cost at list prices: ${run.dollars:.4f}{recorded}.\n")
     out(f"Wall time: {time.monotonic() - began:.1f} s.\n")
     if run.status is RunStatus.OPENED_PULL_REQUEST:
         out(f"\nPull request: {run.pull_request_url}\n")
@@ -119,7 +121,7 @@ async def _conclude(env: DemoEnvironment, run: Run, began: float) -> int:
 
 
 async def _stay_up(env: DemoEnvironment) -> None:
-    _print(f"\nLook at {env.hub.url}/{env.repo.full_name} in a browser; Ctrl-C ends the demo.")
+    _print(f"\nOpen {env.hub.url}/{env.repo.full_name} in a browser; press Ctrl-C to end the demo.")
     with suppress(asyncio.CancelledError):
         await asyncio.Event().wait()
 

@@ -1,4 +1,4 @@
-"""What the demo runs on, in one process: a GitHub, a Redis, a model, a server, a worker."""
+"""The demo's services in one process: GitHub, Redis, a model service, a server, a worker."""
 
 from __future__ import annotations
 
@@ -40,17 +40,18 @@ class DemoEnvironment:
     repo: Repo
     settings: Settings
     recorded: RecordedServer | None
-    """None when the real service answers."""
+    """None if the real service is used."""
 
 
 @asynccontextmanager
 async def run_environment(
     folder: Path, base_settings: Settings, package: dict[str, bytes], port: int = 0
 ) -> AsyncGenerator[DemoEnvironment, None]:
-    """The whole, running; gone when the block is left. `folder` is for its files; `port` the hub's.
+    """Run all services until the block ends, with their files in `folder` and the hub at `port`.
 
     Raises:
-        DemoFailed: Redis cannot be started. OSError: the port is taken.
+        DemoFailed: Redis does not start.
+        OSError: the port is taken.
     """
     secret = secrets.token_hex(16)
     app = generate_app(slug="capuchin")
@@ -88,7 +89,7 @@ def load_recording() -> Recording:
 
 
 def with_recorded_models(settings: Settings, url: str) -> Settings:
-    """`settings` with both roles answered by the recorded service at `url`."""
+    """`settings` with the recorded service at `url` as both models."""
     return settings.model_copy(
         update={
             "solver_model": RECORDED_SOLVER,

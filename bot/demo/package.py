@@ -1,4 +1,4 @@
-"""The demo's input: the source release of marshmallow 3.0.0, as its makers published it."""
+"""The demo's input: the source release of marshmallow 3.0.0, as published on PyPI."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ URL = (
 SHA256 = "fa2d8a4b61d09b0e161a14acc5ad8ab7aaaf1477f3dd52819ddd6c6c8275733a"
 LICENSE = "MIT"
 ISSUE_URL = "https://github.com/marshmallow-code/marshmallow/issues/1357"
-"""Where the bug was once reported and mended."""
+"""Where the bug was originally reported and fixed."""
 
 _SECONDS = 60
 
 
 class DemoFailed(Exception):
-    """The demo cannot go on; `str(error)` says what to do."""
+    """The demo cannot continue; `str(error)` says what to do."""
 
 
 def fetch_release(cache: Path) -> bytes:
-    """The archive itself, from `cache` or PyPI, its hash checked either way.
+    """The archive from `cache` or PyPI, with its hash checked.
 
     Raises:
-        DemoFailed: it can neither be found nor fetched, or is not the file that was published.
+        DemoFailed: the download failed, or its hash is wrong.
     """
     kept = cache / FILE
     if kept.exists() and _is_genuine(data := kept.read_bytes()):
@@ -40,10 +40,10 @@ def fetch_release(cache: Path) -> bytes:
             data = response.read()
     except (urllib.error.URLError, TimeoutError) as error:
         raise DemoFailed(
-            f"{FILE} could not be fetched from PyPI; check the network, or put the file at {kept}."
+            f"Could not download {FILE} from PyPI; check the network, or put the file at {kept}."
         ) from error
     if not _is_genuine(data):
-        raise DemoFailed(f"What came for {FILE} is not the file that PyPI published; not used.")
+        raise DemoFailed(f"The downloaded {FILE} has the wrong hash, so it is not used.")
     cache.mkdir(parents=True, exist_ok=True)
     kept.write_bytes(data)
     return data

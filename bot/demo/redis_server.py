@@ -1,4 +1,4 @@
-"""A Redis of the demo's own, on a free port, gone when the demo ends."""
+"""A private Redis on a free port, stopped when the demo ends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _START_SECONDS = 10.0
 
 @asynccontextmanager
 async def run_redis(folder: Path) -> AsyncGenerator[str, None]:
-    """Start `redis-server` with its files in `folder`; yields its `redis://` address.
+    """Run `redis-server` with its files in `folder` until the block ends; yields its address.
 
     Raises:
         DemoFailed: it is not installed or does not start.
@@ -37,7 +37,7 @@ async def run_redis(folder: Path) -> AsyncGenerator[str, None]:
 
 
 def find_free_port() -> int:
-    """A port that nothing listens on at this moment."""
+    """A port that is free at this moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
@@ -56,4 +56,4 @@ async def _wait_until_up(process: asyncio.subprocess.Process, port: int) -> None
                     return
     except TimeoutError:
         pass
-    raise DemoFailed("redis-server was started and does not answer; try again.")
+    raise DemoFailed("redis-server started but does not respond; try again.")

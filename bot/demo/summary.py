@@ -1,4 +1,4 @@
-"""What the demo prints at its end: the pull request, candidates × tests, tokens, price, time."""
+"""The tables that the demo prints at its end: candidates × tests, the decision, tokens and cost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sandbox.base import Execution
 
 
 def render_votes(table: VoteTable, chosen: Candidate | None) -> str:
-    """Rows are the unedited code and each candidate; a cell is how the test ended there."""
+    """Rows are the unedited code and each candidate; a cell is the result of the test."""
     head = ["", *(f"test {t}" for t in range(len(table.tests))), "passed"]
     rows = [head, ["unedited", *map(_cell, table.base), ""]]
     for c, candidate in enumerate(table.candidates):
@@ -21,7 +21,7 @@ def render_votes(table: VoteTable, chosen: Candidate | None) -> str:
 
 
 def render_spending(accounts: Sequence[Account]) -> str:
-    """One row a stage and model, and the sum."""
+    """One row for each stage and model, and the total."""
     rows = [["stage", "model", "calls", "input", "cache read", "cache write", "output", "dollars"]]
     total, calls, dollars = Usage(), 0, 0.0
     for account in accounts:
@@ -35,7 +35,7 @@ def render_spending(accounts: Sequence[Account]) -> str:
             calls + account.calls,
             dollars + account.dollars,
         )
-    rows.append(_spending_row("in all", "", calls, total, dollars))
+    rows.append(_spending_row("total", "", calls, total, dollars))
     return _align(rows)
 
 
@@ -55,23 +55,23 @@ def _align(rows: list[list[str]]) -> str:
 
 
 def render_decision(chosen: Selection) -> str:
-    """Who chose, and what the repository's own tests and the new test say of the edit."""
+    """How the edit was chosen, and the results of the repository's tests and the new test."""
     by = {
-        "only one": "it was the only one",
+        "only one": "the only candidate",
         "votes": "most votes",
         "evidence": "most evidence",
-        "support": "most edits are equal to it",
+        "support": "most other edits are equal to it",
         "reward model": "the reward model",
         "model": f"the selection machine, after {chosen.evidence.selection_rounds} more test(s)",
     }[chosen.decided_by]
     lines = [
         f"Chosen: candidate {chosen.candidate.sample} ({by}); "
-        f"right with a probability of {chosen.confidence:.0%}."
+        f"correct with a probability of {chosen.confidence:.0%}."
     ]
     if suite := chosen.evidence.suite:
         lines.append(
             f"The package's own tests: {len(suite.before.passed)} pass without the edit, "
-            f"{len(suite.after.passed)} with it; broken by it: {len(suite.broken)}."
+            f"{len(suite.after.passed)} with it; {len(suite.broken)} broken by it."
         )
     test = chosen.evidence.reproduction
     lines.append(

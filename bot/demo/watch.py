@@ -1,4 +1,4 @@
-"""Watching the demo's run: what it is doing now, and what it came to."""
+"""Watches the demo's run and loads its result."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ from collections.abc import Callable
 
 from bot.demo.environment import DemoEnvironment
 from bot.localhub import Issue
-from bot.storage.checkpoints import RedisStore
-from bot.storage.client import open_redis
-from bot.storage.keys import Keys
-from bot.storage.runs import Runs
+from bot.storage.storage import Storage
 from bot.types import RepoRef, Run
 from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
 from pipeline.solve import OUTCOME_KEY, SolveResult
@@ -22,17 +19,16 @@ _REDIS_SECONDS = 5.0
 
 
 async def watch_run(env: DemoEnvironment, issue: Issue, report: Callable[[str], None]) -> Run:
-    """The issue's run when it has ended; what its status comment says is passed on meanwhile."""
+    """Wait until the issue's run has ended; pass each change of its status comment to `report`."""
     repo = env.repo
     installation = repo.installation
     ref = RepoRef(
         owner=repo.owner.login, name=repo.name, installation=installation.id if installation else 0
     )
     latest = ""
-    async with open_redis(env.settings.redis_url, timeout=_REDIS_SECONDS) as redis:
-        runs = Runs(redis, env.settings.redis_prefix)
+    async with _open_storage(env) as storage:
         while True:
-            run = await runs.get_latest(ref, issue.number)
+            run = await storage.runs.get_latest(ref, issue.number)
             for comment in issue.comments:
                 now = _last_line(comment.body)
                 if now and now != latest:
@@ -46,14 +42,19 @@ async def watch_run(env: DemoEnvironment, issue: Issue, report: Callable[[str], 
 async def load_outcome(
     env: DemoEnvironment, run: Run
 ) -> tuple[SolveResult | None, tuple[Account, ...]]:
-    """What the pipeline came to, if it came to an end, and what it spent."""
-    async with open_redis(env.settings.redis_url, timeout=_REDIS_SECONDS) as redis:
-        store = RedisStore(redis, Keys(env.settings.redis_prefix), run.id)
+    """The pipeline's result, or None if it has none, and its spending."""
+    async with _open_storage(env) as storage:
+        store = storage.checkpoints(run.id)
         ledger = await store.load(LEDGER_KEY, Ledger)
         return await store.load(OUTCOME_KEY, SolveResult), ledger.accounts if ledger else ()
 
 
+def _open_storage(env: DemoEnvironment) -> Storage:
+    settings = env.settings
+    return Storage.open(settings.redis_url, settings.redis_prefix, timeout=_REDIS_SECONDS)
+
+
 def _last_line(comment: str) -> str:
-    """What a comment says last, without what a reader does not see and its small print."""
+    """The last line of a comment, without invisible parts and small print."""
     shown = re.sub(r"<!--.*?-->|<sub>.*?</sub>", "", comment, flags=re.DOTALL)
     return shown.strip().rpartition("\n")[2].strip()

@@ -15,9 +15,8 @@ from bot.runner.types import Job
 from bot.runs.job import build_job
 from bot.settings import Settings
 from bot.storage.checkpoints import RedisStore
-from bot.storage.client import retry_until_available
 from bot.storage.lease import Lease
-from bot.storage.pulls import PullRecord, PullRecords
+from bot.storage.pulls import PullRecord
 from bot.types import Run
 from pipeline.codebase.commit import Codebase
 from pipeline.types import Issue
@@ -42,7 +41,7 @@ class PullContext:
 
     @property
     def store(self) -> RedisStore:
-        return RedisStore.for_run(self.lease)
+        return self.lease.checkpoints
 
     @property
     def remote(self) -> Remote:
@@ -62,18 +61,14 @@ class PullContext:
             LeaseLost: nothing was written.
         """
         await self.lease.require()
-        records = PullRecords(self.lease.redis, self.lease.keys)
-        old, seconds = self.record, self.settings.tend_seconds
-        kept = await retry_until_available(
-            lambda: records.change(old.repo, old.pull, fields, due_in=seconds)
-        )
+        old, seconds = self.record, self.settings.timings.follow_up_seconds
+        kept = await self.lease.storage.pulls.change(old.repo, old.pull, fields, due_in=seconds)
         return replace(self, record=kept or old.model_copy(update=fields))
 
     async def drop_record(self) -> None:
         """No more to be looked after."""
         await self.lease.require()
-        records = PullRecords(self.lease.redis, self.lease.keys)
-        await retry_until_available(lambda: records.drop(self.record.repo, self.record.pull))
+        await self.lease.storage.pulls.drop(self.record.repo, self.record.pull)
 
     async def comment_once(self, marker: str, body: str) -> None:
         """A comment in the pull request's conversation that holds `marker`."""

@@ -10,7 +10,6 @@ from bot.admission.refusal import refuse
 from bot.comments import followup
 from bot.followup.context import PullContext
 from bot.followup.feedback import FeedbackBatch
-from bot.storage.client import retry_until_available
 from bot.types import QuotaLimit, now, replace
 from pipeline.errors import Ceiling
 
@@ -25,7 +24,12 @@ async def apply_quota(ctx: PullContext, batch: FeedbackBatch) -> FeedbackBatch:
             await ctx.lease.require()
             text = followup.quota_refusal(login, limit)
             await refuse(
-                ctx.lease, ctx.repo, ctx.pull.number, login, text, request_id=ctx.lease.run.id
+                ctx.lease.storage.refusals,
+                ctx.repo,
+                ctx.pull.number,
+                login,
+                text,
+                request_id=ctx.lease.run.id,
             )
     kept = tuple(remark for remark in batch.remarks if remark.by not in over)
     return batch.model_copy(update={"remarks": kept})
@@ -38,9 +42,7 @@ async def claim_rebase(ctx: PullContext) -> bool:
 
 async def _claim(ctx: PullContext, login: str) -> QuotaLimit | None:
     run = replace(ctx.run, asked_by=login)
-    return await retry_until_available(
-        lambda: claim_quota(ctx.lease, run, ctx.config.quota, ctx.settings)
-    )
+    return await claim_quota(ctx.lease, run, ctx.config.quota, ctx.settings)
 
 
 def is_daily_ceiling(spent: Ceiling | None) -> bool:

@@ -32,11 +32,8 @@ from bot.repo_config.model import RepoConfig
 from bot.runner.runner import PipelineRunner
 from bot.runs.finish import RunFinisher
 from bot.settings import Settings
-from bot.storage.checkpoints import RedisStore
-from bot.storage.client import retry_until_available
 from bot.storage.lease import Lease
-from bot.storage.pulls import PullRecords
-from bot.triggers.labels import OPT_OUT
+from bot.triggers.labels import LabelSet
 from bot.types import Failure, Run, RunStatus, Stop, StopReason, replace
 from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
 
@@ -83,7 +80,7 @@ class FollowUpRun:
         try:
             async with self.github.open_repository(run.repo) as repo:
                 ctx = await self._load_context(repo, run, lease)
-                batch = await RedisStore.for_run(lease).load(BATCH_KEY, FeedbackBatch)
+                batch = await lease.checkpoints.load(BATCH_KEY, FeedbackBatch)
                 if ctx is not None:
                     await complete_stale_check(ctx, run_ended=True)
                 if ctx is not None and run.stop is not None:
@@ -97,8 +94,7 @@ class FollowUpRun:
         except GitHubUnavailable as error:
             raise TryLater(Failure.GITHUB_UNAVAILABLE, error.retry_after or 30) from error
         except GitHubError:  # the repository is gone
-            records = PullRecords(lease.redis, lease.keys)
-            await retry_until_available(lambda: records.drop(run.repo, run.issue))
+            await lease.storage.pulls.drop(run.repo, run.issue)
         return await _with_spending(lease, run)
 
     async def _follow_up(self, repo: Repository, run: Run, lease: Lease) -> None:
@@ -121,16 +117,14 @@ class FollowUpRun:
 
     async def _load_context(self, repo: Repository, run: Run, lease: Lease) -> PullContext | None:
         """None when there is nothing to look after, or we are not to."""
-        records = PullRecords(lease.redis, lease.keys)
-        record = await retry_until_available(lambda: records.get(run.repo, run.issue))
+        record = await lease.storage.pulls.get(run.repo, run.issue)
         facts = await repo.get_facts()
         pull = await repo.pulls.get(run.issue)
         config = await load_repo_config(repo)
         if record is None or facts is None or pull is None:
             return None
-        kept_away = (self.settings.label + OPT_OUT).casefold()
-        worn = kept_away in (name.casefold() for name in pull.labels)
-        if pull.state == "open" and worn and run.stop is None:
+        opt_out = LabelSet(self.settings.label).find_opt_out(pull.labels)
+        if pull.state == "open" and opt_out is not None and run.stop is None:
             return None
         if not isinstance(config, RepoConfig) or not config.enabled:
             return None
@@ -163,5 +157,5 @@ async def _revise(ctx: PullContext, tip: Checkout) -> PullContext:
 
 
 async def _with_spending(lease: Lease, run: Run) -> Run:
-    spent = await RedisStore.for_run(lease).load(LEDGER_KEY, Ledger)
+    spent = await lease.checkpoints.load(LEDGER_KEY, Ledger)
     return replace(run, dollars=spent.dollars if spent else run.dollars)

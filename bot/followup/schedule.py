@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from bot.queue.consumer import RetryLater, RunQueue
-from bot.queue.inbox import QueuedRequest
 from bot.settings import Settings
-from bot.storage.pulls import PullRecord, PullRecords
+from bot.storage.pulls import PullRecord
+from bot.storage.requests import QueuedRequest
 from bot.storage.runs import StartOutcome
 from bot.triggers.requests import Delay, PullUpdate
 from bot.types import Mode, Run, RunStatus, now
@@ -23,9 +23,8 @@ async def schedule_follow_up(
 
     A run that is queued sees what has happened; during one that is under way it waits for the end.
     """
-    records = PullRecords(queue.runs.redis, queue.runs.keys)
     waits = False
-    for record in await records.find_concerned(update):
+    for record in await queue.storage.pulls.find_concerned(update):
         if not await _schedule_one(update, record, queue, settings):
             waits = True
     return RetryLater(item, RETRY_SECONDS) if waits else None
@@ -63,6 +62,6 @@ def _not_before(pace: Delay, settings: Settings) -> datetime | None:
     seconds = {
         Delay.IMMEDIATE: 0.0,
         Delay.DEBOUNCED: settings.review_seconds,
-        Delay.RATE_LIMITED: settings.reverify_seconds,
+        Delay.RATE_LIMITED: settings.timings.reverify_seconds,
     }[pace]
     return now() + timedelta(seconds=seconds) if seconds else None

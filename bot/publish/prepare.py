@@ -56,7 +56,7 @@ async def prepare_publication(
         ),
         draft=config.draft is not False and run.mode is not Mode.AUTO,
         ready_when_green=config.draft == "until_green",
-        commit_style=await _load_commit_style(repo, codebase, RedisStore.for_run(lease)),
+        commit_style=await _load_commit_style(repo, codebase, lease.checkpoints),
         template=await find_template(repo, codebase),
         labels=config.labels,
         host=github_host(settings),

@@ -10,9 +10,7 @@ from typing import Final
 
 from bot.errors import LeaseLost, TryLater
 from bot.queue.handler import RunHandler
-from bot.storage.client import retry_until_available
 from bot.storage.lease import Lease
-from bot.storage.runs import Runs
 from bot.types import Failure, Run, RunStatus, Stop, StopReason, now, replace
 from pipeline.concurrency import race, shield
 
@@ -31,14 +29,13 @@ class RunAttempt:
     def __init__(
         self,
         lease: Lease,
-        runs: Runs,
         handler: RunHandler,
         *,
         patience_seconds: float,
         poll_seconds: float = STOP_POLL_SECONDS,
     ) -> None:
         self.lease = lease
-        self._runs = runs
+        self._runs = lease.storage.runs
         self._handler = handler
         self._patience = timedelta(seconds=patience_seconds)
         self._poll_seconds = poll_seconds
@@ -85,7 +82,7 @@ class RunAttempt:
             await self._finish(ended)
 
     async def _count_start(self, run: Run) -> Run:
-        progress = await retry_until_available(lambda: self._runs.count_checkpoints(run.id))
+        progress = await self._runs.count_checkpoints(run.id)
         moved = progress > run.checkpoints
         return replace(
             run,
@@ -100,10 +97,7 @@ class RunAttempt:
 
     async def _postpone(self, later: TryLater) -> None:
         run = self.lease.run
-        moved = (
-            await retry_until_available(lambda: self._runs.count_checkpoints(run.id))
-            > run.checkpoints
-        )
+        moved = await self._runs.count_checkpoints(run.id) > run.checkpoints
         since = now() if moved or run.waiting_since is None else run.waiting_since
         if now() - since >= self._patience:
             await self._fail(run, later.reason)
@@ -154,7 +148,7 @@ class RunAttempt:
         run = self.lease.run
         if run.end_reported:  # we take the label off ourselves then
             return None
-        stop = await retry_until_available(lambda: self._runs.get_stop(run.id))
+        stop = await self._runs.get_stop(run.id)
         if stop is None or stop.why is StopReason.COMMAND:
             return stop
         try:
@@ -162,7 +156,7 @@ class RunAttempt:
                 return stop
         except TryLater as later:
             return later
-        await retry_until_available(lambda: self._runs.drop_stop(run.id, stop))
+        await self._runs.drop_stop(run.id, stop)
         return None
 
     async def _wait_for_stop(self) -> Stop | TryLater:

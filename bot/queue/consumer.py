@@ -9,11 +9,12 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 from bot.errors import TryLater
-from bot.queue.inbox import Inbox, QueuedRequest
 from bot.queue.nudges import Nudges
 from bot.settings import Settings
 from bot.storage.client import UNREACHABLE, Outage
+from bot.storage.requests import QueuedRequest
 from bot.storage.runs import Runs
+from bot.storage.storage import Storage
 from bot.types import now
 
 MAX_CONCURRENT: Final = 4
@@ -29,8 +30,12 @@ logger = logging.getLogger(__name__)
 class RunQueue(NamedTuple):
     """What carrying out a command may act on."""
 
-    runs: Runs
+    storage: Storage
     nudges: Nudges
+
+    @property
+    def runs(self) -> Runs:
+        return self.storage.runs
 
 
 class RetryLater(NamedTuple):
@@ -53,13 +58,12 @@ class RequestConsumer:
 
     def __init__(
         self,
-        inbox: Inbox,
         run_queue: RunQueue,
         execute: ExecuteRequest,
         settings: Settings,
         outage: Outage,
     ) -> None:
-        self._inbox = inbox
+        self._requests = run_queue.storage.requests
         self._run_queue = run_queue
         self._execute = execute
         self._patience = timedelta(seconds=settings.patience_seconds)
@@ -71,7 +75,7 @@ class RequestConsumer:
         try:
             while True:
                 try:
-                    item = await self._inbox.take()
+                    item = await self._requests.take()
                 except UNREACHABLE as error:
                     await self._outage.wait(error)
                     continue
@@ -101,12 +105,12 @@ class RequestConsumer:
 
     async def _settle(self, item: QueuedRequest, later: RetryLater | None) -> None:
         if later is None:
-            await self._inbox.complete(item)
+            await self._requests.complete(item)
         elif now() - item.at >= self._patience:
             logger.error("Command %s: given up after a long time", item.request.id)
-            await self._inbox.complete(item)
+            await self._requests.complete(item)
         else:
-            await self._inbox.postpone(later.item, later.seconds)
+            await self._requests.postpone(later.item, later.seconds)
 
     async def _try_execute(self, item: QueuedRequest) -> RetryLater | None:
         try:

@@ -54,7 +54,8 @@ async def _find_in_repository(
     cursor = await cursors.get(ref)
     if cursor is None:
         later = Cursor(since=(now() - CLOCK_OVERLAP).replace(microsecond=0))
-        issues = [i for label in names.labels async for i in repo.issues.list_with_label(label)]
+        labels = names.labels.modes
+        issues = [i for label in labels async for i in repo.issues.list_with_label(label)]
     else:
         issues, later = await repo.issues.list_changed(cursor)
     look = _find_labels if cursor is None else _find_on_issue
@@ -100,7 +101,7 @@ async def _find_labels(
     if issue.state != "open":
         return
     for label in issue.labels:
-        mode = names.mode_of(label)
+        mode = names.labels.mode_of(label)
         put = await repo.issues.find_labeler(issue.number, label) if mode is not None else None
         if put is not None and mode is not None:
             actor, at = put

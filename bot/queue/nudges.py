@@ -10,12 +10,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from arq import ArqRedis, Worker, func
-from redis.asyncio import ConnectionPool, Redis
 
-from bot.storage.keys import Keys
+from bot.storage.storage import Storage
 from bot.types import Run
 
 BeginRun = Callable[[str], Awaitable[None]]
@@ -24,12 +23,12 @@ POLL_SECONDS: Final = 0.05  # arq's own 0.5 makes the median pick-up 170 ms inst
 BEGIN_SECONDS: Final = 30  # for one command to Redis
 
 
-def _open_arq(redis: Redis, keys: Keys) -> ArqRedis:
+def _open_arq(storage: Storage) -> ArqRedis:
     return ArqRedis(
-        pool_or_conn=cast(ConnectionPool, redis.connection_pool),
+        pool_or_conn=storage.connection_pool,
         job_serializer=_dump,  # arq's default is pickle: whoever writes to Redis would run code
         job_deserializer=json.loads,
-        default_queue_name=keys.queue,
+        default_queue_name=storage.nudge_queue,
     )
 
 
@@ -40,9 +39,9 @@ def _dump(job: dict[str, Any]) -> bytes:
 class Nudges:
     """The sending side. Raises redis-py's errors."""
 
-    def __init__(self, redis: Redis, keys: Keys) -> None:
-        self._arq = _open_arq(redis, keys)
-        self._prefix = keys.prefix
+    def __init__(self, storage: Storage) -> None:
+        self._arq = _open_arq(storage)
+        self._prefix = storage.prefix
 
     async def send(self, run_id: str, starts: int) -> None:
         """Ask any worker to begin a run that has been begun `starts` times.
@@ -58,13 +57,13 @@ class Nudges:
 class NudgeReceiver:
     """The receiving side: hands one nudge after the other to `begin` while the worker is free."""
 
-    def __init__(self, redis: Redis, keys: Keys, begin: BeginRun, *, seconds: float) -> None:
+    def __init__(self, storage: Storage, begin: BeginRun, *, seconds: float) -> None:
         """`seconds` after which a nudge is free again whose receiver died with it in its hands."""
         self._begin = begin
         self._worker = Worker(
             [func(self._receive, name="begin", timeout=BEGIN_SECONDS, max_tries=1, keep_result=0)],
-            queue_name=keys.queue,
-            redis_pool=_open_arq(redis, keys),
+            queue_name=storage.nudge_queue,
+            redis_pool=_open_arq(storage),
             handle_signals=False,
             max_jobs=1,  # so that `set_listening` is looked at between any two
             poll_delay=POLL_SECONDS,

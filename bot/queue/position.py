@@ -6,12 +6,12 @@ import logging
 import statistics
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Final, cast
+from typing import Final
 
 from bot.errors import LeaseLost, TryLater
 from bot.queue.nudges import Nudges
 from bot.storage.lease import Lease
-from bot.storage.runs import Runs
+from bot.storage.storage import Storage
 from bot.types import QueuePosition, Run, RunStatus, now, replace
 
 Announce = Callable[[Lease, QueuePosition], Awaitable[Run]]
@@ -29,8 +29,9 @@ logger = logging.getLogger(__name__)
 class QueueAnnouncer:
     """The queue as those in it see it."""
 
-    def __init__(self, runs: Runs, nudges: Nudges, announce: Announce) -> None:
-        self._runs = runs
+    def __init__(self, storage: Storage, nudges: Nudges, announce: Announce) -> None:
+        self._storage = storage
+        self._runs = storage.runs
         self._nudges = nudges
         self._announce = announce
 
@@ -51,13 +52,11 @@ class QueueAnnouncer:
             )
 
     async def _load_usual_seconds(self) -> float | None:
-        taken = await cast(
-            Awaitable[list[bytes]], self._runs.redis.lrange(self._runs.keys.durations, 0, -1)
-        )
-        return statistics.median(map(float, taken)) if taken else None
+        taken = await self._runs.list_durations()
+        return statistics.median(taken) if taken else None
 
     async def _announce_position(self, run_id: str, position: QueuePosition) -> None:
-        lease = await self._runs.acquire(run_id, worker="queue", seconds=LEASE_SECONDS)
+        lease = await Lease.acquire(self._storage, run_id, worker="queue", seconds=LEASE_SECONDS)
         if lease is None:  # somebody begins it
             return
         try:

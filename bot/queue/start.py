@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from bot.queue.inbox import Inbox
 from bot.storage.runs import Runs, StartOutcome, StartResult
+from bot.storage.storage import Storage
 from bot.triggers.requests import RunRequest
 from bot.types import Run, StopReason
 
 
-async def request_run(request: RunRequest, runs: Runs, inbox: Inbox) -> StartResult:
+async def request_run(request: RunRequest, storage: Storage) -> StartResult:
     """Begin the run, join the one that the issue has, or let the wish wait for that one's end.
 
     It waits where that is no answer: a plan where a fix is wanted, or what is being stopped.
     Raises redis-py's errors; asked again it does what is left to do.
     """
+    runs = storage.runs
     under_way = await runs.get_current(request.repo, request.issue)
     if under_way is not None and not await _can_join(under_way, request, runs):
         if await runs.is_handled(request):
             return StartResult(StartOutcome.REPEATED, under_way.id)
-        await inbox.put(request)
+        await storage.requests.put(request)
         await runs.mark_handled(request, under_way.id)
         return StartResult(StartOutcome.RUNNING, under_way.id)
     return await runs.start(request)

@@ -9,17 +9,16 @@ from typing import NamedTuple
 from uuid import uuid4
 
 from bot.errors import TryLater
-from bot.queue.inbox import Inbox
 from bot.queue.nudges import Nudges
 from bot.queue.position import Announce, QueueAnnouncer
 from bot.queue.start import request_run
 from bot.settings import Settings
 from bot.storage.client import UNREACHABLE, Outage
 from bot.storage.cursors import Cursors
-from bot.storage.label_events import SWEEP_PREFIX
-from bot.storage.pulls import PullRecords
-from bot.storage.runs import Runs, StartOutcome
-from bot.triggers.labels import OPT_OUT
+from bot.storage.runs import StartOutcome
+from bot.storage.storage import Storage
+from bot.triggers.label_events import SWEEP_PREFIX
+from bot.triggers.labels import LabelSet, has_label
 from bot.triggers.requests import CommandRequest, ConfigCheckRequest, PullUpdate, RunRequest
 from bot.types import IssueSnapshot, LabeledIssue, Mode, RepoRef, Stop, StopReason
 
@@ -57,20 +56,21 @@ class Sweep:
 
     def __init__(
         self,
-        runs: Runs,
+        storage: Storage,
         nudges: Nudges,
         settings: Settings,
         actions: SweepActions,
         outage: Outage,
     ) -> None:
-        self._runs = runs
+        self._storage = storage
+        self._runs = storage.runs
+        self._requests = storage.requests
         self._nudges = nudges
         self._settings = settings
         self._find_missed = actions.find_missed
         self._clean_up = actions.clean_up
-        self._announcer = actions.announce and QueueAnnouncer(runs, nudges, actions.announce)
+        self._announcer = actions.announce and QueueAnnouncer(storage, nudges, actions.announce)
         self._outage = outage
-        self._inbox = Inbox(runs.redis, runs.keys)
 
     async def nudge_idle_runs(self) -> None:
         """Nudge for each active run without a lease: its worker died, or its nudge was lost."""
@@ -81,14 +81,14 @@ class Sweep:
                 self._outage.end()
             except UNREACHABLE as error:
                 await self._outage.wait(error)
-            await asyncio.sleep(self._settings.sweep_seconds)
+            await asyncio.sleep(self._settings.timings.sweep_seconds)
 
     async def announce_positions(self) -> None:
         """Tell those who wait their place in the queue; one worker at a time."""
-        seconds = self._settings.queue_seconds
+        seconds = self._settings.timings.queue_seconds
         while self._announcer is not None:
             try:
-                if await self._runs.take_turn(seconds, self._runs.keys.queue_turn):
+                if await self._storage.turns.take_queue_turn(seconds):
                     await self._announcer.announce()
             except UNREACHABLE as error:
                 await self._outage.wait(error)
@@ -102,13 +102,13 @@ class Sweep:
             return
         while True:
             try:
-                if await self._runs.take_turn(
-                    self._settings.missed_seconds, self._runs.keys.missed_webhooks_turn
+                if await self._storage.turns.take_missed_webhooks_turn(
+                    self._settings.timings.missed_seconds
                 ):
                     await self._recover_once(self._find_missed)
             except UNREACHABLE as error:
                 await self._outage.wait(error)
-            await asyncio.sleep(self._settings.missed_seconds / 2)
+            await asyncio.sleep(self._settings.timings.missed_seconds / 2)
 
     async def follow_up_pulls(self) -> None:
         """Look after our open pull requests now and then, whatever was heard of them."""
@@ -117,16 +117,16 @@ class Sweep:
                 await self.start_follow_ups()
             except UNREACHABLE as error:
                 await self._outage.wait(error)
-            await asyncio.sleep(self._settings.sweep_seconds)
+            await asyncio.sleep(self._settings.timings.sweep_seconds)
 
     async def start_follow_ups(self) -> None:
         """Begin a run on each pull request whose time has come. Raises what Redis raises."""
-        records = PullRecords(self._runs.redis, self._runs.keys)
-        for repo, pull in await records.take_due(again_in=self._settings.tend_seconds):
-            await self._start_follow_up(records, repo, pull)
+        due = await self._storage.pulls.take_due(again_in=self._settings.timings.follow_up_seconds)
+        for repo, pull in due:
+            await self._start_follow_up(repo, pull)
 
-    async def _start_follow_up(self, records: PullRecords, repo: RepoRef, pull: int) -> None:
-        record = await records.get(repo, pull)
+    async def _start_follow_up(self, repo: RepoRef, pull: int) -> None:
+        record = await self._storage.pulls.get(repo, pull)
         if record is None or await self._runs.get_current(repo, pull) is not None:
             return
         asked = await self._runs.create(
@@ -149,7 +149,7 @@ class Sweep:
                 await self._outage.wait(error)
             except TryLater as error:
                 logger.warning("Could not look for leftovers: %s", error)
-            await asyncio.sleep(self._settings.missed_seconds)
+            await asyncio.sleep(self._settings.timings.missed_seconds)
         await asyncio.Event().wait()
 
     async def _recover_once(self, find_missed: FindMissedEvents) -> None:
@@ -167,18 +167,17 @@ class Sweep:
 
     async def recover(self, find_missed: FindMissedEvents) -> None:
         """Deal with what no webhook told us of. Raises TryLater, and what Redis raises."""
-        cursors = Cursors(self._runs.redis, self._runs.keys)
-        async for found in find_missed(cursors):
+        async for found in find_missed(self._storage.cursors):
             match found:
                 case LabeledIssue():
                     await self._start_run(found)
                 case IssueSnapshot():
                     await self._stop_run(found)
                 case PullUpdate():
-                    if await PullRecords(self._runs.redis, self._runs.keys).find_concerned(found):
-                        await self._inbox.put(found)
+                    if await self._storage.pulls.find_concerned(found):
+                        await self._requests.put(found)
                 case CommandRequest() | ConfigCheckRequest():
-                    if await self._inbox.put(found):
+                    if await self._requests.put(found):
                         logger.warning("Command %s: its webhook never came", found.id)
 
     async def _start_run(self, found: LabeledIssue) -> None:
@@ -193,7 +192,7 @@ class Sweep:
             label=found.label,
             found_at=found.at,
         )
-        asked = await request_run(request, self._runs, self._inbox)
+        asked = await request_run(request, self._storage)
         if asked.outcome is StartOutcome.CREATED:
             logger.warning("Run %s: its webhook never came", asked.run_id)
             await self._nudges.send(asked.run_id, 0)
@@ -203,10 +202,9 @@ class Sweep:
         run = await self._runs.get_current(found.repo, found.issue)
         if run is None:
             return
-        off = run.label and run.label.casefold() not in {label.casefold() for label in found.labels}
-        kept_away = (self._settings.label + OPT_OUT).casefold()
-        worn = next((label for label in found.labels if label.casefold() == kept_away), "")
-        if worn and not found.closed:
+        off = run.label and not has_label(found.labels, run.label)
+        worn = LabelSet(self._settings.label).find_opt_out(found.labels)
+        if worn is not None and not found.closed:
             stop = Stop(by="", why=StopReason.DISABLED, label=worn)
             await self._runs.request_stop(found.repo, found.issue, stop)
         elif found.closed or off:

@@ -1,4 +1,4 @@
-"""What a repository's settings come to: defaults, its organisation's file, its own, key by key."""
+"""Merges the defaults, the organisation's file and the repository's file, key by key."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from bot.repo_config.model import ConfigProblem, RepoConfig, parse_config
 
 DEFAULT_SOURCE: Final = "default"
-"""Where a value is from that no file sets."""
+"""The source of a value that no file sets."""
 
 
 @dataclass(frozen=True)
@@ -20,40 +20,40 @@ class Layer:
     """One file of settings."""
 
     source: str
-    """What a person knows it by."""
+    """Its name for people."""
     text: str
 
 
 class LayerProblem(NamedTuple):
-    """The file that is not valid, and why not."""
+    """An invalid file and its first problem."""
 
     source: str
     problem: ConfigProblem
 
 
 class Setting(NamedTuple):
-    """One key as it is in force; nested keys are joined by dots."""
+    """A key with its effective value; dots join nested keys."""
 
     key: str
     value: str
-    """As JSON, which is YAML too. May hold text of the file: untrusted."""
+    """As JSON, which is also YAML. May quote the file: untrusted."""
     source: str
-    """`default`, or the `Layer.source` that it is from."""
+    """`default`, or the source of the file that sets it."""
 
 
 @dataclass(frozen=True)
 class EffectiveConfig:
-    """The settings in force."""
+    """The merged settings."""
 
     config: RepoConfig
     origins: Mapping[str, str]
-    """Dotted key to the source of the last file that sets it; without those no file sets."""
+    """Each key that a file sets, with dots, and the source of the last such file."""
 
 
 def merge_layers(layers: Sequence[Layer]) -> EffectiveConfig | LayerProblem:
-    """The settings of all files: what a later file sets goes before an earlier one.
+    """Merge files; a later file overrides an earlier one.
 
-    Each file must be valid by itself. A mapping is merged key by key; a list is replaced whole.
+    Each file must be valid by itself. Mappings are merged key by key; a list is replaced whole.
     """
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
@@ -68,7 +68,7 @@ def merge_layers(layers: Sequence[Layer]) -> EffectiveConfig | LayerProblem:
 
 
 def list_settings(effective: EffectiveConfig) -> list[Setting]:
-    """Every key there is, in the order of the model, with its value and where that is from."""
+    """All keys in the order of the model, with values and sources."""
     return [
         Setting(key, value, effective.origins.get(key, DEFAULT_SOURCE))
         for key, value in _flatten(effective.config)

@@ -1,4 +1,4 @@
-"""The settings of a repository on GitHub: its organisation's defaults, then its own file."""
+"""Reads a repository's settings from GitHub: the organisation's defaults, then its own file."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from bot.types import RepoRef
 
 
 async def read_config(repo: Repository) -> EffectiveConfig | LayerProblem:
-    """The settings in force, by the files at the heads of the default branches.
+    """Merge the files at the heads of the default branches.
 
-    The organisation's are read where the App is installed on its `.github` repository.
-    Raises as `GitHubClient.send` does.
+    The organisation's file is read if the App is installed on its `.github` repository.
+
+    Raises:
+        GitHubError: GitHub did not answer the reads.
     """
     layers: list[Layer] = []
     if repo.ref.name.lower() != DEFAULTS_REPOSITORY:
@@ -30,5 +32,5 @@ async def read_config(repo: Repository) -> EffectiveConfig | LayerProblem:
 
 
 def defaults_source(ref: RepoRef, path: str) -> str:
-    """How a file of the organisation is named to a person."""
+    """The name of the organisation's file for people."""
     return f"{ref.owner}/{DEFAULTS_REPOSITORY}: {path}"

@@ -1,15 +1,13 @@
-"""A repository's settings as people meet them: as a comment, as lines of text, as a schema."""
+"""The JSON Schema of a repository's settings file."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from bot.markdown import code
-from bot.repo_config.layers import EffectiveConfig, list_settings
 from bot.repo_config.model import RepoConfig
 
 SCHEMA_ROUTE: Final = "/schema/capuchin.json"
-"""Where `capuchin serve` has it."""
+"""Its path on `capuchin serve`."""
 
 
 def json_schema() -> dict[str, Any]:
@@ -22,24 +20,9 @@ def json_schema() -> dict[str, Any]:
     }
 
 
-def render_table() -> str:
-    """Every key as a Markdown table, from the model."""
-    return "\n".join(
-        ["| Key | Default | What it sets |", "|---|---|---|", *_table_rows(json_schema())]
-    )
-
-
 def key_description(root: dict[str, Any], key: str) -> str:
-    """What a key sets, on one line; `root` is `json_schema()`, nested keys are joined by dots."""
+    """A key's description on one line. `root` is `json_schema()`; dots join nested keys."""
     return " ".join(str(_schema_node(root, key).get("description", "")).split())
-
-
-def _table_rows(root: dict[str, Any]) -> list[str]:
-    rows: list[str] = []
-    for one in list_settings(EffectiveConfig(RepoConfig(), {})):
-        text = key_description(root, one.key).replace("|", "\\|")
-        rows.append(f"| `{one.key}` | {code(one.value)} | {text} |")
-    return rows
 
 
 def _schema_node(root: dict[str, Any], key: str) -> dict[str, Any]:

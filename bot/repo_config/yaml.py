@@ -1,19 +1,29 @@
-"""A small YAML file from a stranger: read safely, with the place of everything in it."""
+"""A small YAML file from a stranger, read safely, with the position of every value."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Sequence
+import re
+import warnings
+from collections.abc import Sequence
 from typing import Any, Final, cast
 
-import yaml
+from ruamel.yaml import YAML
+from ruamel.yaml.composer import Composer
+from ruamel.yaml.constructor import DuplicateKeyError
+from ruamel.yaml.error import MantissaNoDotYAML1_1Warning, MarkedYAMLError, YAMLError
+from ruamel.yaml.events import CollectionStartEvent
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 MAX_BYTES: Final = 64 * 1024
-MAX_DEPTH: Final = 20  # PyYAML's composer recurses; no setting is deeper than three
+MAX_DEPTH: Final = 20  # the composer recurses; no key is deeper than three
+_BAD_VALUES: Final = (ValueError, ArithmeticError, LookupError, TypeError)
+"""What the library raises for a value that its tag does not allow, as in `!!bool maybe`."""
+_DUPLICATE: Final = re.compile(r'found duplicate key "(.*?)" with value', re.DOTALL)
 
 
 class UnreadableYaml(Exception):
-    """The text is not YAML that is read here; `line` and `column` are counted from 1."""
+    """The text is not the YAML that is read here; `line` and `column` count from 1."""
 
     def __init__(self, message: str, line: int = 1, column: int = 1) -> None:
         super().__init__(message)
@@ -22,90 +32,100 @@ class UnreadableYaml(Exception):
 
 
 class YamlFile:
-    """One document of plain data. Made by `parse`."""
+    """One document of plain data. `parse` makes it."""
 
-    def __init__(self, root: yaml.Node | None, data: object) -> None:
+    def __init__(self, root: Node | None, json_text: str) -> None:
         self._root = root
-        self._data = data
+        self._json = json_text
 
     @classmethod
     def parse(cls, text: str) -> YamlFile:
-        """Read one document without anchors, aliases, tags of Python's or repeated keys.
+        """Read one document without anchors, aliases, unknown tags or duplicate keys.
 
         Raises:
-            NotReadable: it is not that; its words may quote the text.
+            UnreadableYaml: the text is something else; the message may quote it.
         """
         if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
             raise UnreadableYaml(f"The file is larger than {MAX_BYTES // 1024} KiB.")
+        reader = YAML(typ="safe", pure=True)
+        reader.version = (1, 1)  # `no` and `off` are false, as in most programs that read YAML
+        reader.Composer = _FlatComposer
         try:
-            _check_shape(text)
-            loader = yaml.SafeLoader(text)
-            root = loader.get_single_node()
-            _check_keys(root)
-            data = None if root is None else loader.construct_document(root)
-        except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            raise _unreadable_at(mark, f"Not YAML: {error.problem or error.context}.") from None
-        except (yaml.YAMLError, ValueError) as error:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", MantissaNoDotYAML1_1Warning)
+                root = cast(Node | None, reader.compose(text))
+                data = None if root is None else reader.constructor.construct_document(root)
+            return cls(root, _to_json({} if data is None else data))
+        except MarkedYAMLError as error:
+            raise _to_unreadable(error) from None
+        except YAMLError as error:
             raise UnreadableYaml(f"Not YAML: {str(error).splitlines()[0]}.") from None
-        return cls(root, data)
+        except _BAD_VALUES:
+            raise UnreadableYaml("Not YAML: a value is malformed or too large.") from None
 
     def to_json(self) -> str:
-        """The document as JSON; keys without a value are left out, nothing at all is `{}`."""
-        data: object = {} if self._data is None else _without_nulls(self._data)
-        try:
-            return json.dumps(data, default=str)
-        except TypeError:
-            return "null"  # keys that are no words: no setting is called so
+        """The document as JSON, without keys that have no value; an empty document is `{}`."""
+        return self._json
 
     def position(self, path: Sequence[int | str], *, of_key: bool = False) -> tuple[int, int]:
-        """Line and column, from 1, of the value (or its key) at `path`, or as near as there is."""
-        node, key = self._root, self._root
+        """Line and column, from 1, of the value (or key) at `path`, or of its nearest parent."""
+        node = key = self._root
         for part in path:
             step = _child(node, part)
             if step is None:
                 break
             key, node = step
         found = key if of_key else node
-        if found is None:
-            return 1, 1
-        return found.start_mark.line + 1, found.start_mark.column + 1
+        return (1, 1) if found is None else _place(found.start_mark)
 
 
-def _check_shape(text: str) -> None:
-    depth = 0
-    for event in yaml.parse(text, Loader=yaml.SafeLoader):
-        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
+class _FlatComposer(Composer):
+    """Refuses, while it reads, what a small file could blow up with, or what no settings hold."""
+
+    _depth = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        event = cast(Any, self.parser).peek_event()
+        if event.anchor is not None:  # an alias has one, too
             raise _unreadable_at(event.start_mark, "Anchors and aliases are not read here.")
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        if depth > MAX_DEPTH:
+        if isinstance(parent, MappingNode) and index is None and _is_collection(event):
+            raise _unreadable_at(event.start_mark, "A key must be a word, no list or mapping.")
+        self._depth += 1
+        if self._depth > MAX_DEPTH and _is_collection(event):
             raise _unreadable_at(event.start_mark, "Nested too deeply.")
+        node = cast(Any, super()).compose_node(parent, index)
+        self._depth -= 1
+        return node
 
 
-def _check_keys(node: yaml.Node | None) -> None:
-    if isinstance(node, yaml.SequenceNode):
-        for item in node.value:
-            _check_keys(item)
-    elif isinstance(node, yaml.MappingNode):
-        seen: set[Hashable] = set()
-        for key, value in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.value in seen:
-                raise _unreadable_at(key.start_mark, f'"{key.value}" is set twice.')
-            seen.add(key.value if isinstance(key, yaml.ScalarNode) else id(key))
-            _check_keys(value)
+def _is_collection(event: Any) -> bool:
+    return isinstance(event, CollectionStartEvent)
 
 
-def _child(node: yaml.Node | None, part: int | str) -> tuple[yaml.Node, yaml.Node] | None:
-    if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.value == str(part):
+def _to_unreadable(error: MarkedYAMLError) -> UnreadableYaml:
+    mark, problem = cast(Any, error.problem_mark or error.context_mark), cast(Any, error.problem)
+    if isinstance(error, DuplicateKeyError) and (found := _DUPLICATE.match(problem)):
+        return _unreadable_at(mark, f'"{found[1]}" is set twice.')
+    return _unreadable_at(mark, f"Not YAML: {problem or error.context}.")
+
+
+def _child(node: Node | None, part: int | str) -> tuple[Node, Node] | None:
+    """The key and the value at `part`; an item of a list is both."""
+    if isinstance(node, MappingNode):
+        for key, value in cast(list[tuple[Node, Node]], node.value):
+            if isinstance(key, ScalarNode) and key.value == str(part):
                 return key, value
-    elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
-        return node.value[part], node.value[part]
+    if isinstance(node, SequenceNode) and isinstance(part, int):
+        items = cast(list[Node], node.value)
+        return (items[part], items[part]) if part < len(items) else None
     return None
+
+
+def _to_json(data: object) -> str:
+    try:
+        return json.dumps(_without_nulls(data), default=str)
+    except TypeError:
+        return "null"  # some key is a date or the like, so this is no mapping of settings
 
 
 def _without_nulls(data: object) -> object:
@@ -116,6 +136,8 @@ def _without_nulls(data: object) -> object:
 
 
 def _unreadable_at(mark: Any, message: str) -> UnreadableYaml:
-    if mark is None:
-        return UnreadableYaml(message)
-    return UnreadableYaml(message, mark.line + 1, mark.column + 1)
+    return UnreadableYaml(message) if mark is None else UnreadableYaml(message, *_place(mark))
+
+
+def _place(mark: Any) -> tuple[int, int]:
+    return mark.line + 1, mark.column + 1

@@ -282,7 +282,7 @@ def build_ranker(
     except ValueError as error:
         raise ModelMisconfigured(f"CAPUCHIN_EMBEDDING_MODEL: {error}") from None
     stack.push_async_callback(embedder.aclose)
-    return EmbeddingRanker(embedder, settings.embedding_files)
+    return EmbeddingRanker(embedder)
 
 
 def _parse_specs(text: str) -> tuple[ModelSpec, ...]:

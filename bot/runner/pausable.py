@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bot.storage.draining import InFlightWork
-from pipeline.models.base import Model, Reply
+from pipeline.models.base import Model, ModelRequest, Reply
 from pipeline.models.likelihood import Reward
-from pipeline.models.wrappers.base import ModelRequest, ModelWrapper
+from pipeline.models.wrappers.base import ModelWrapper
 from pipeline.types import Issue
 
 
@@ -16,9 +16,9 @@ class PausableModel(ModelWrapper):
         super().__init__(model)
         self._in_flight = in_flight
 
-    async def answer(self, request: ModelRequest) -> Reply:
+    async def complete(self, request: ModelRequest) -> Reply:
         async with self._in_flight.billable():
-            return await request.send_to(self.model)
+            return await self.model.complete(request)
 
 
 class PausableReward:

@@ -32,8 +32,9 @@ from pipeline.types import Account, Context, NoFix, Selection
 from pipeline.workflows.plan import Plan
 from pipeline.workflows.revise import Revision, RevisionTask, revise
 from pipeline.workflows.verify import Verification, verify
-from sandbox.base import Sandbox, SandboxUnavailable
-from sandbox.engine import Engine
+from sandbox.base import Sandbox
+from sandbox.engine import Engine, EnvironmentRequest
+from sandbox.errors import SandboxUnavailable
 
 T = TypeVar("T")
 
@@ -230,15 +231,16 @@ class PipelineRunner:
     ) -> AsyncGenerator[tuple[str, Sandbox]]:
         """The job's environment image, and a sandbox in it. Raises SandboxError."""
         on_progress("Preparing the environment.")
-        image = await self.engine.prepare(
-            await job.codebase.build_tree(),  # let go of once it is in the image
+        request = EnvironmentRequest(
+            await job.codebase.build_tree(),
             setup=job.setup,
             dockerfile=job.dockerfile,
             python=job.python,
             scope=job.issue.repository,
             run_id=job.run_id,
-            on_progress=on_progress,
         )
+        image = await self.engine.prepare(request, on_progress=on_progress)
+        del request  # the archive of the checkout is in the image now
         async with self.engine.open(image, run_id=job.run_id) as sandbox:
             yield image, sandbox
 

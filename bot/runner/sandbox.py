@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ssl
 from pathlib import Path
+from typing import Final
 
 from bot.settings import Settings, SettingsError
 from sandbox.docker.address import DockerAddress
 from sandbox.docker.engine import DockerEngine
+from sandbox.docker.options import DockerOptions
 from sandbox.engine import Engine
+from sandbox.environment.options import BuildOptions
 from sandbox.kubernetes.cluster import Cluster
 from sandbox.kubernetes.engine import KubernetesEngine
 from sandbox.kubernetes.pod import PodOptions
@@ -17,6 +20,10 @@ from sandbox.limits import Limits
 FIX_OWNER, SELECT_OWNER = "capuchin fix", "capuchin select"
 """Whose the containers of commands on a local repository are: no worker knows their runs, and so
 none may reap them."""
+NAMESPACE: Final = "capuchin-sandboxes"
+"""The pods' namespace, to which `deploy/kubernetes` attaches rights, quota and network policy."""
+AUTO: Final = "auto"
+"""The value of `sandbox_runtime` that leaves the choice to the engine."""
 _DEBIAN_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
 
 
@@ -28,9 +35,7 @@ def system_ca_bundle() -> Path | None:
 
 def docker_address(settings: Settings) -> DockerAddress:
     """Where the settings say that Docker is."""
-    return DockerAddress(
-        settings.docker_url, tls=settings.docker_tls_dir, ssh_config=settings.docker_ssh_config
-    )
+    return DockerAddress(settings.docker_url, tls=settings.docker_tls_dir)
 
 
 def build_engine(settings: Settings, *, owner: str = "") -> Engine:
@@ -54,36 +59,44 @@ def build_engine(settings: Settings, *, owner: str = "") -> Engine:
         )
     return KubernetesEngine(
         builder,
-        Cluster(settings.kubernetes_namespace, settings.kubeconfig),
+        Cluster(NAMESPACE, settings.kubeconfig),
         registry=settings.sandbox_registry,
-        options=PodOptions(
-            runtime_class=settings.kubernetes_runtime_class,
-            pull_secret=settings.kubernetes_pull_secret,
-        ),
+        options=pod_options(settings),
         parallel=settings.sandbox_parallel,
         owner=owner,
     )
 
 
+def pod_options(settings: Settings) -> PodOptions:
+    """The options of pods; the runtime `auto` is the cluster's default RuntimeClass."""
+    chosen = settings.sandbox_runtime
+    return PodOptions(runtime_class="" if chosen == AUTO else chosen)
+
+
 def build_docker_engine(settings: Settings, owner: str) -> DockerEngine:
     """The part of the engine that is Docker; raises as `build_engine`."""
     try:
-        return DockerEngine(
-            limits=Limits(memory_mb=settings.sandbox_memory_mb),
-            parallel=settings.sandbox_parallel,
+        build = BuildOptions(
             ca_bundle=settings.build_ca_bundle or system_ca_bundle(),
-            base=settings.sandbox_base,
-            owner=owner,
-            runtime=settings.sandbox_runtime,
             index_url=settings.build_index_url or None,
             npm_registry=settings.build_npm_registry or None,
             python_mirror=settings.build_python_mirror or None,
-            build_secrets={n: v.get_secret_value() for n, v in settings.build_secrets.items()},
-            build_network=settings.build_network,
-            build_disk_mb=settings.build_disk_mb,
-            address=docker_address(settings),
+            secrets={n: v.get_secret_value() for n, v in settings.build_secrets.items()},
+            network=settings.build_network,
+            written_mb=settings.build_disk_mb,
         )
     except ValueError as error:
         name, _, why = str(error).partition(" ")
         name = name.rstrip(":").removeprefix("build_").upper()
         raise SettingsError(f"CAPUCHIN_BUILD_{name}: {why}") from None
+    return DockerEngine(
+        DockerOptions(
+            owner=owner,
+            address=docker_address(settings),
+            limits=Limits(memory_mb=settings.sandbox_memory_mb),
+            parallel=settings.sandbox_parallel,
+            runtime=settings.sandbox_runtime if settings.sandbox == "docker" else AUTO,
+            base_image=settings.sandbox_base,
+            build=build,
+        )
+    )

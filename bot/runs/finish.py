@@ -22,9 +22,8 @@ from bot.runs.register_pull import register_pull
 from bot.runs.status_comment import StatusComment, remove_run_label
 from bot.runs.status_comment import finish_status as finish_status
 from bot.settings import Settings
-from bot.storage.checkpoints import RedisStore
 from bot.storage.lease import Lease
-from bot.triggers.labels import OPT_OUT
+from bot.triggers.labels import LabelSet
 from bot.types import Failure, Run, RunStatus, Stop, StopReason, replace
 from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
 
@@ -61,7 +60,7 @@ class RunFinisher:
         run = await _with_spending(run, lease)
         with suppress(GitHubError):
             async with self.github.open_repository(run.repo) as repo:
-                status = StatusComment(repo, lease, every=self.settings.status_seconds)
+                status = StatusComment(repo, lease, every=self.settings.timings.status_seconds)
                 await status.write(run, comments.render_waiting(run, reason))
 
     async def report_stop(self, run: Run, lease: Lease) -> Run:
@@ -100,7 +99,7 @@ class RunFinisher:
         if issue is None:
             return True
         if stop.why is StopReason.DISABLED:
-            return issue.has_label(self.settings.label + OPT_OUT)
+            return issue.has_label(LabelSet(self.settings.label).opt_out)
         if stop.why is StopReason.UNLABELED:  # also of a closed issue: people are told why
             return run.label != "" and not issue.has_label(run.label)
         return issue.state != "open"
@@ -109,7 +108,7 @@ class RunFinisher:
         """The last word on the issue; see `bot.runs.status_comment.finish_status`."""
         settings = self.settings
         return await finish_status(
-            repo, lease, run, text, label=settings.label, every=settings.status_seconds
+            repo, lease, run, text, label=settings.label, every=settings.timings.status_seconds
         )
 
     async def _report_end(self, run: Run, lease: Lease, render: RenderComment) -> Run:
@@ -159,7 +158,7 @@ class RunFinisher:
 
 
 async def _with_spending(run: Run, lease: Lease) -> Run:
-    spent = await RedisStore.for_run(lease).load(LEDGER_KEY, Ledger)
+    spent = await lease.checkpoints.load(LEDGER_KEY, Ledger)
     return replace(run, dollars=spent.dollars if spent else run.dollars)
 
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from bot.repo_config.model import RepoConfig
 from bot.runner.types import Job
 from bot.settings import Settings
-from bot.storage.checkpoints import EnvironmentStore
 from bot.storage.day_budget import DayBudget
 from bot.storage.lease import Lease
 from pipeline.codebase.commit import Codebase
@@ -27,5 +24,5 @@ async def build_job(
         shared_budget=await DayBudget.open(lease, settings, config.budget.day),
         dockerfile=config.dockerfile,
         python=config.python,
-        environment_store=partial(EnvironmentStore.for_image, lease),
+        environment_store=lease.open_environment,
     )

@@ -13,7 +13,6 @@ from bot.errors import RepositoryGone
 from bot.github.models import PullRequestFacts
 from bot.runner.types import Outcome, SelectionRequest
 from bot.runs.context import RunContext
-from bot.storage.checkpoints import RedisStore
 from bot.storage.progress import ProgressStore
 from bot.types import Run, RunStatus, replace
 from pipeline.codebase.git import GitFailed
@@ -32,7 +31,7 @@ BROKEN: Final = "git could not read it."
 async def judge_pulls(ctx: RunContext, issue: Issue) -> Run:
     """The run as it ended, its verdict told. Raises as `SolveIssue`."""
     run, lease = ctx.run, ctx.lease
-    store = ProgressStore(RedisStore.for_run(lease), ctx.status.update)
+    store = ProgressStore(lease.checkpoints, ctx.status.update)
     async with ctx.status.show_updates(run):
         edits: list[ExternalEdit] = []
         if await store.load(IMPORTED_KEY, ImportedEdits) is None:

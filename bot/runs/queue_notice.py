@@ -25,7 +25,7 @@ def build_announcer(github: GitHubApp, settings: Settings) -> Announce:
             with translate_errors():
                 async with github.open_repository(run.repo) as repo:
                     await check_admission(repo, run, lease, settings)
-                    status = StatusComment(repo, lease, every=settings.status_seconds)
+                    status = StatusComment(repo, lease, every=settings.timings.status_seconds)
                     comment = await status.write(run, comments.render_queued(run, wait))
         except (RunRefused, RunFailed, GitHubError):  # the run itself tells
             return lease.run

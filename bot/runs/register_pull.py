@@ -6,11 +6,8 @@ from typing import Final
 
 from bot.github.models import PullRequestFacts
 from bot.publish.publish import Publication
-from bot.storage.checkpoints import RedisStore
-from bot.storage.client import retry_until_available
 from bot.storage.lease import Lease
-from bot.storage.pulls import PullRecord, PullRecords
-from bot.storage.runs import Runs
+from bot.storage.pulls import PullRecord
 from bot.types import Mode
 
 CHECK_BACK_SECONDS: Final = 3600.0
@@ -37,7 +34,7 @@ async def prepare_record(lease: Lease, publication: Publication, *, base: str) -
         command=test.command,
         ready_when_green=publication.ready_when_green,
     )
-    await RedisStore.for_run(lease).save(PREPARED_KEY, record)
+    await lease.checkpoints.save(PREPARED_KEY, record)
 
 
 async def register_pull(lease: Lease, pull: PullRequestFacts) -> None:
@@ -49,12 +46,11 @@ async def register_pull(lease: Lease, pull: PullRequestFacts) -> None:
         LeaseLost: another worker goes on.
     """
     run = lease.run
-    prepared = await RedisStore.for_run(lease).load(PREPARED_KEY, PullRecord)
+    prepared = await lease.checkpoints.load(PREPARED_KEY, PullRecord)
     if prepared is None:
         return
-    records = PullRecords(lease.redis, lease.keys)
     await lease.require()
-    if await retry_until_available(lambda: records.get(run.repo, pull.number)) is None:
+    if await lease.storage.pulls.get(run.repo, pull.number) is None:
         opened = {
             "pull": pull.number,
             "branch": pull.head_branch,
@@ -62,14 +58,11 @@ async def register_pull(lease: Lease, pull: PullRequestFacts) -> None:
             "ready_when_green": prepared.ready_when_green and pull.draft,
         }
         record = prepared.model_copy(update=opened)
-        await retry_until_available(lambda: records.put(record, due_in=CHECK_BACK_SECONDS))
-    runs = Runs(lease.redis, lease.keys.prefix)
-    await retry_until_available(
-        lambda: runs.create(
-            run.repo,
-            pull.number,
-            asked_by=run.asked_by,
-            delivery=f"opened-{run.id}",
-            mode=Mode.FOLLOW_UP,
-        )
+        await lease.storage.pulls.put(record, due_in=CHECK_BACK_SECONDS)
+    await lease.storage.runs.create(
+        run.repo,
+        pull.number,
+        asked_by=run.asked_by,
+        delivery=f"opened-{run.id}",
+        mode=Mode.FOLLOW_UP,
     )

@@ -11,11 +11,9 @@ from bot.comments import status as comments
 from bot.errors import LeaseLost
 from bot.github.errors import Forbidden, GitHubError
 from bot.github.repository import Repository
-from bot.storage.client import UNREACHABLE, retry_until_available
-from bot.storage.keys import RECORD_SECONDS
 from bot.storage.lease import Lease
 from bot.storage.progress import Progress
-from bot.triggers.labels import label_to_remove
+from bot.triggers.labels import LabelSet
 from bot.types import Run, RunStatus, StopReason, replace
 
 _SUCCESSFUL = (
@@ -101,7 +99,7 @@ class StatusComment:
                 async with self._throttle():
                     self._news.clear()
                     progress = self._latest
-                    await self._save_progress(run, progress)
+                    await self._lease.storage.progress.save(run.id, progress)
                     if there and run.comment_id is not None:
                         text = comments.render_progress(run, progress)
                         there = await self._repo.issues.edit_comment(run.comment_id, text)
@@ -110,30 +108,16 @@ class StatusComment:
             except GitHubError:  # news can wait; the outcome is written with care
                 pass
 
-    async def _save_progress(self, run: Run, progress: Progress) -> None:
-        """For the run's page. Lost with Redis; the next news brings it back."""
-        keys = self._lease.keys
-        with suppress(*UNREACHABLE):
-            text = progress.model_dump_json()
-            await self._lease.redis.set(keys.progress_report(run.id), text, ex=RECORD_SECONDS)
-
     @asynccontextmanager
     async def _throttle(self) -> AsyncGenerator[None, None]:
         """Around a write: at least `every` seconds after the last, whoever made that one."""
-        redis, key = self._lease.redis, self._lease.keys.edit_turn(self._lease.run.id)
-        pause = int(self._every * 1000)
-        while pause and not await retry_until_available(
-            lambda: redis.set(key, "1", nx=True, px=pause)
-        ):
-            left = await retry_until_available(lambda: redis.pttl(key))
-            await asyncio.sleep(max(left, 1) / 1000)
+        turns, run_id = self._lease.storage.turns, self._lease.run.id
+        await turns.wait_for_edit(run_id, self._every)
         await self._lease.require()
         try:
             yield
         finally:
-            if pause:  # counted from when GitHub had it
-                with suppress(*UNREACHABLE):
-                    await redis.set(key, "1", px=pause)
+            await turns.mark_edited(run_id, self._every)  # counted from when GitHub had it
 
 
 async def finish_status(
@@ -181,7 +165,7 @@ async def remove_run_label(repo: Repository, lease: Lease, run: Run, *, label: s
 
     Raises as `finish_status`.
     """
-    answered = label_to_remove(run, label)
+    answered = LabelSet(label).label_to_remove(run)
     if answered and await _is_label_newer_than_stop(repo, run, answered):
         return
     await lease.require()

@@ -19,11 +19,9 @@ from bot.publish.publish import Publication
 from bot.runs.context import RunContext
 from bot.storage.branch_history import BranchHistory, BranchState, rank_candidates
 from bot.storage.checkpoints import RedisStore
-from bot.storage.client import retry_until_available
 from bot.storage.keys import BRANCH_HISTORY_KEY, ISSUE_KEY
 from bot.storage.progress import ProgressStore
-from bot.storage.pulls import PullRecord, PullRecords
-from bot.storage.runs import Runs
+from bot.storage.pulls import PullRecord
 from bot.types import Mode, Run, RunStatus
 from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
 from pipeline.solve import OUTCOME_KEY, SolveResult
@@ -61,10 +59,10 @@ async def use_candidate(ctx: RunContext) -> Run:
 
 async def _load_source(ctx: RunContext) -> SourceRun:
     lease, run = ctx.lease, ctx.run
-    source = await Runs(lease.redis, lease.keys.prefix).get_readable(run.published_run)
+    source = await lease.storage.runs.get_readable(run.published_run)
     if source is None or source.pull_request is None:
         raise SwapRefused(replies.run_expired())
-    store = RedisStore(lease.redis, lease.keys, source.id, lease.in_flight)
+    store = lease.storage.checkpoints(source.id, lease.in_flight)
     solved = await store.load(OUTCOME_KEY, SolveResult)
     pull = await ctx.repo.pulls.get(source.pull_request)
     if solved is None or not isinstance(solved.result, Selection):
@@ -125,33 +123,26 @@ async def _head_refusal_reason(ctx: RunContext, source: SourceRun) -> str:
 
 
 async def _load_record(ctx: RunContext, number: int) -> PullRecord | None:
-    records = PullRecords(ctx.lease.redis, ctx.lease.keys)
-    return await retry_until_available(lambda: records.get(ctx.run.repo, number))
+    return await ctx.lease.storage.pulls.get(ctx.run.repo, number)
 
 
 async def _update_record(ctx: RunContext, number: int, **fields: object) -> None:
     """For whoever looks after the pull request: what is pushed is ours, no person's."""
-    records = PullRecords(ctx.lease.redis, ctx.lease.keys)
     await ctx.lease.require()
-    seconds = ctx.finisher.settings.tend_seconds
-    await retry_until_available(
-        lambda: records.change(ctx.run.repo, number, fields, due_in=seconds)
-    )
+    seconds = ctx.finisher.settings.timings.follow_up_seconds
+    await ctx.lease.storage.pulls.change(ctx.run.repo, number, fields, due_in=seconds)
 
 
 async def _schedule_follow_up(ctx: RunContext, number: int) -> None:
     """Have the evidence gathered on the new head."""
     run = ctx.run
-    runs = Runs(ctx.lease.redis, ctx.lease.keys.prefix)
     await ctx.lease.require()
-    await retry_until_available(
-        lambda: runs.create(
-            run.repo,
-            number,
-            asked_by=run.asked_by,
-            delivery=f"used-{run.id}",
-            mode=Mode.FOLLOW_UP,
-        )
+    await ctx.lease.storage.runs.create(
+        run.repo,
+        number,
+        asked_by=run.asked_by,
+        delivery=f"used-{run.id}",
+        mode=Mode.FOLLOW_UP,
     )
 
 
@@ -163,7 +154,7 @@ async def _verify_candidate(ctx: RunContext, source: SourceRun) -> Selection:
     """The edit with what is known of it, after the reproduction test and the suite ran with it."""
     run, lease = ctx.run, ctx.lease
     at = rank_candidates(source.selection)[run.candidate - 1]
-    store = ProgressStore(RedisStore.for_run(lease), ctx.status.update)
+    store = ProgressStore(lease.checkpoints, ctx.status.update)
     saved = await store.load("used", SolveResult)
     if saved and isinstance(saved.result, Selection):
         return saved.result

@@ -9,21 +9,19 @@ from contextlib import asynccontextmanager
 from typing import Final
 from urllib.parse import urlsplit
 
-import redis.exceptions
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from starlette.requests import ClientDisconnect
 
 from bot import events
 from bot.events import Ignored, InvalidSignature, MalformedPayload
-from bot.queue.inbox import Inbox
 from bot.queue.nudges import Nudges
 from bot.queue.start import request_run
 from bot.server.dashboard import DashboardRoutes
 from bot.settings import Settings, SettingsError
-from bot.storage.client import open_redis
-from bot.storage.pulls import PullRecords
-from bot.storage.runs import Runs, StartOutcome
+from bot.storage.client import REDIS_ERRORS
+from bot.storage.runs import StartOutcome
+from bot.storage.storage import Storage
 from bot.triggers.decide import BotNames, companion_update, decide
 from bot.triggers.requests import (
     AnyRequest,
@@ -38,8 +36,6 @@ from bot.types import Stop, StopReason
 logger = logging.getLogger(__name__)
 
 REDIS_SECONDS: Final = 2.0  # GitHub waits ten for an answer
-
-REDIS_ERRORS: Final = (redis.exceptions.RedisError, OSError)
 
 
 class BodyTooLarge(Exception):
@@ -57,12 +53,11 @@ class Intake:
                 "CAPUCHIN_WEBHOOK_SECRET is not set. Set it to the secret of the App's webhook:"
                 " without it anybody could ask for runs."
             )
-        self._redis = open_redis(settings.redis_url, timeout=REDIS_SECONDS)
-        self.runs = Runs(self._redis, settings.redis_prefix)
-        self.nudges = Nudges(self._redis, self.runs.keys)
+        self.storage = Storage.open(
+            settings.redis_url, settings.redis_prefix, timeout=REDIS_SECONDS
+        )
+        self.nudges = Nudges(self.storage)
         self.deliveries: Counter[int] = Counter()
-        self.inbox = Inbox(self._redis, self.runs.keys)
-        self._records = PullRecords(self._redis, self.runs.keys)
         self._names = BotNames.of(settings)
 
     async def accept(self, request: AnyRequest) -> Response:
@@ -76,7 +71,7 @@ class Intake:
                 case StopRequest():
                     return await self._stop_run(request)
                 case CommandRequest() | ConfigCheckRequest():
-                    taken = await self.inbox.put(request)
+                    taken = await self.storage.requests.put(request)
                     status = "taken" if taken else "repeated"
                     return JSONResponse(
                         {"order": request.id, "status": status}, 202 if taken else 200
@@ -88,7 +83,7 @@ class Intake:
             return _error_response(503, "The queue does not answer. Redeliver this webhook later.")
 
     async def _start_run(self, request: RunRequest) -> Response:
-        asked = await request_run(request, self.runs, self.inbox)
+        asked = await request_run(request, self.storage)
         if asked.outcome is StartOutcome.CREATED:
             await self._nudge(asked.run_id)
         status = 200 if asked.outcome is StartOutcome.REPEATED else 202
@@ -100,16 +95,16 @@ class Intake:
         )  # nothing else ends with that
         label = request.label if request.why is StopReason.DISABLED else ""
         stop = Stop(by=request.by, why=request.why, at=at, label=label)
-        run_id = await self.runs.request_stop(request.repo, request.issue, stop)
+        run_id = await self.storage.runs.request_stop(request.repo, request.issue, stop)
         if run_id is None:
             return Response(status_code=204)
         return JSONResponse({"run": run_id, "status": "stopping"}, 202)
 
     async def _queue_update(self, update: PullUpdate) -> Response:
         """Only what is about a pull request of ours is kept for a worker."""
-        if not await self._records.find_concerned(update):
+        if not await self.storage.pulls.find_concerned(update):
             return Response(status_code=204)
-        taken = await self.inbox.put(update)
+        taken = await self.storage.requests.put(update)
         status = "taken" if taken else "repeated"
         return JSONResponse({"order": update.id, "status": status}, 202 if taken else 200)
 
@@ -163,14 +158,14 @@ class Intake:
     async def check_ready(self) -> Response:
         """Whether a webhook could be accepted now."""
         try:
-            await self._redis.ping()
+            await self.storage.ping()
         except REDIS_ERRORS as error:
             logger.warning("Not ready: Redis: %s", error)
             return JSONResponse({"ready": False, "reason": "Redis does not answer."}, 503)
         return JSONResponse({"ready": True})
 
     async def close(self) -> None:
-        await self._redis.aclose()
+        await self.storage.close()
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -196,7 +191,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_api_route("/webhook", intake.webhook, methods=["POST"], response_model=None)
     app.add_api_route("/healthz", health)
     app.add_api_route("/readyz", intake.check_ready, response_model=None)
-    DashboardRoutes(settings, intake.runs, intake.deliveries).add_to(app)
+    DashboardRoutes(settings, intake.storage, intake.deliveries).add_to(app)
     return app
 
 

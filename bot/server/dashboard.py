@@ -8,7 +8,6 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-import redis.exceptions
 from fastapi import FastAPI
 from pydantic import ValidationError
 from starlette.requests import Request
@@ -18,25 +17,24 @@ from bot.repo_config.schema import SCHEMA_ROUTE, json_schema
 from bot.server import metrics
 from bot.server.auth import may_see_all, may_see_run
 from bot.settings import Settings
-from bot.storage import run_queries
-from bot.storage.runs import Runs
+from bot.storage.client import REDIS_ERRORS
+from bot.storage.storage import Storage
 
 if TYPE_CHECKING:
     from bot.server.pages import Pages
 
 logger = logging.getLogger(__name__)
 
-REDIS_ERRORS: Final = (redis.exceptions.RedisError, OSError)
 _RUN_ID: Final = re.compile(r"[0-9a-f]{32}")
 
 
 class DashboardRoutes:
     """What these routes share."""
 
-    def __init__(self, settings: Settings, runs: Runs, deliveries: Counter[int]) -> None:
+    def __init__(self, settings: Settings, storage: Storage, deliveries: Counter[int]) -> None:
         """`deliveries` counts the webhooks that were answered, by status."""
         self._settings = settings
-        self._runs = runs
+        self._storage = storage
         self._deliveries = deliveries
 
     def add_to(self, app: FastAPI) -> None:
@@ -52,7 +50,7 @@ class DashboardRoutes:
     async def show_metrics(self) -> Response:
         """For Prometheus; open to all, for it names nobody."""
         try:
-            found = await run_queries.load_totals(self._runs)
+            found = await self._storage.run_queries.load_totals()
         except REDIS_ERRORS as error:
             logger.warning("Metrics without Redis: %s", error)
             found = None
@@ -64,7 +62,7 @@ class DashboardRoutes:
         if not may_see_all(self._settings, request):
             return self._denial()
         try:
-            found = await run_queries.list_recent(self._runs)
+            found = await self._storage.run_queries.list_recent()
         except REDIS_ERRORS as error:
             return _unavailable(error)
         return HTMLResponse(self._pages.render_runs(found), headers=self._pages.headers)
@@ -77,8 +75,8 @@ class DashboardRoutes:
         if not _RUN_ID.fullmatch(run_id):
             return missing
         try:
-            run = await self._runs.get(run_id)
-            progress = await run_queries.load_progress(self._runs, run_id)
+            run = await self._storage.runs.get(run_id)
+            progress = await self._storage.progress.load(run_id)
         except REDIS_ERRORS as error:
             return _unavailable(error)
         except ValidationError:  # a newer Capuchin's

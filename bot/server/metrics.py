@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from bot.storage.run_queries import Totals
+from bot.storage.history import Totals
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 ACTIVE: Final = ("queued", "running", "waiting")

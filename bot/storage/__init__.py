@@ -1,5 +1,4 @@
 """Everything the bot keeps in Redis.
 
-The only importer of redis; knows no GitHub call.
-Start at `runs.py`, then `lease.py`.
+The only importer of redis; it calls no GitHub. Start at `storage.py`, then `runs.py`, `lease.py`.
 """

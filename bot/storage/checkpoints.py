@@ -1,4 +1,4 @@
-"""The pipeline's Store in Redis, so that any worker can go on with a run."""
+"""The pipeline's `Store` in Redis, so that any worker can continue a run."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from typing import Final, TypeVar
 from pydantic import BaseModel, ValidationError
 from redis.asyncio import Redis
 
-from bot.storage.client import retry_until_available, run_script
+from bot.storage.client import run_script, waiting_client
 from bot.storage.draining import InFlightWork
 from bot.storage.keys import BRANCH_HISTORY_KEY, CHECKPOINT_SECONDS, ISSUE_KEY, RECORD_SECONDS, Keys
-from bot.storage.lease import Lease
 from pipeline.models.wrappers.metered import LEDGER_KEY
 from pipeline.solve import OUTCOME_KEY
 from pipeline.store import validate_key
 
 LONG_LIVED_KEYS: Final = frozenset({OUTCOME_KEY, ISSUE_KEY, BRANCH_HISTORY_KEY, LEDGER_KEY})
-"""What is asked for after a run: its answer with the runners-up, and what it answered."""
+"""What is read after a run: its answer with the runners-up, and what it answered."""
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -34,7 +33,7 @@ end
 
 
 class RedisStore:
-    """One key a document, for seven days; those of `PREFILTERED_FILES` as long as the run's record.
+    """One key a document, for seven days; `LONG_LIVED_KEYS` as long as the run's record.
 
     While Redis does not answer it waits; the lease's heartbeat ends a wait that is too long.
     """
@@ -42,20 +41,15 @@ class RedisStore:
     def __init__(
         self, redis: Redis, keys: Keys, run_id: str, in_flight: InFlightWork | None = None
     ) -> None:
-        self._redis = redis
+        self._redis = waiting_client(redis)
         self._keys = keys
         self._run_id = run_id
         self._in_flight = in_flight or InFlightWork()
 
-    @classmethod
-    def for_run(cls, lease: Lease) -> RedisStore:
-        """The checkpoints of the run that `lease` is for."""
-        return cls(lease.redis, lease.keys, lease.run.id, lease.in_flight)
-
     async def load(self, key: str, kind: type[M]) -> M | None:
         """See `pipeline.store.Store`."""
         redis_key = self._redis_key(key)
-        packed = await retry_until_available(lambda: self._redis.get(redis_key))
+        packed = await self._redis.get(redis_key)
         if packed is None:
             return None
         try:
@@ -71,11 +65,7 @@ class RedisStore:
         counts = int(key != LEDGER_KEY)
         seconds = RECORD_SECONDS if key in LONG_LIVED_KEYS else CHECKPOINT_SECONDS
         with self._in_flight.uncancellable():
-            await retry_until_available(
-                lambda: run_script(
-                    self._redis, SAVE, keys, [packed, seconds, RECORD_SECONDS, counts]
-                )
-            )
+            await run_script(self._redis, SAVE, keys, [packed, seconds, RECORD_SECONDS, counts])
             if counts:
                 self._in_flight.mark_saved()
 
@@ -98,10 +88,6 @@ class EnvironmentStore(RedisStore):
         """`run_id` is whose progress a new result is."""
         super().__init__(redis, keys, run_id, in_flight)
         self._image = image
-
-    @classmethod
-    def for_image(cls, lease: Lease, image: str) -> EnvironmentStore:
-        return cls(lease.redis, lease.keys, lease.run.id, lease.in_flight, image=image)
 
     def _redis_key(self, key: str) -> str:
         return self._keys.environment(self._image, validate_key(key))

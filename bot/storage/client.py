@@ -1,19 +1,19 @@
-"""How Redis is reached, and what its absence looks like."""
+"""The Redis client, and the errors that mean that Redis does not answer."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, cast
 
 import redis.exceptions
 from redis.asyncio import ConnectionPool, Redis
 from redis.asyncio.connection import AbstractConnection
+from redis.asyncio.retry import Retry
+from redis.backoff import ExponentialBackoff
 
 from bot.settings import SettingsError
-
-T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -23,15 +23,18 @@ UNREACHABLE: Final = (
     redis.exceptions.ReadOnlyError,
     OSError,
 )
-"""Redis is away, starting, or changing places. It passes by itself."""
+"""Redis is away, starts, or moves to another host. It passes by itself."""
+
+REDIS_ERRORS: Final = (redis.exceptions.RedisError, OSError)
+"""Whatever a command to Redis raises."""
 
 _REFUSAL_PREFIXES: Final = ("OOM ", "MISCONF ", "NOREPLICAS ")
-"""How the errors begin by which Redis takes no writes for now: its memory or its disk is full, or
+"""How the errors begin with which Redis refuses writes for now: its memory or its disk is full, or
 its replicas are away (https://redis.io/docs/latest/operate/oss_and_stack/management/)."""
 
 
 class WritesRefused(redis.exceptions.ReadOnlyError):
-    """Redis answers, but takes no writes for now."""
+    """Redis answers, but refuses writes for now."""
 
 
 FIRST_PAUSE: Final = 0.05
@@ -61,10 +64,10 @@ class _CancellableConnection(AbstractConnection):
     """
 
     async def read_response(self, *args: Any, **kwargs: Any) -> Any:
-        """As redis-py's own, but what passes by itself is an error that is waited out.
+        """As redis-py's own, but a refusal of writes is one of `UNREACHABLE`.
 
         Raises:
-            Refusing: Redis takes no writes for now.
+            WritesRefused: Redis refuses writes for now.
         """
         try:
             return await cast(Callable[..., Awaitable[Any]], super().read_response)(*args, **kwargs)
@@ -97,35 +100,65 @@ async def run_script(
     return await command(keys=keys, args=args)
 
 
-async def retry_until_available(command: Callable[[], Awaitable[T]]) -> T:
-    """Try `command` until Redis answers.
+# redis-py's own retries rather than stamina's: stamina logs each attempt of each command, and an
+# outage is logged once (`Outage`).
+_FOREVER: Final = Retry(
+    ExponentialBackoff(cap=LONGEST_PAUSE, base=FIRST_PAUSE / 2),
+    retries=-1,
+    supported_errors=cast("tuple[type[redis.exceptions.RedisError], ...]", UNREACHABLE),
+)
 
-    Never gives up by itself: the caller is cancelled when its lease runs out.
+
+class _WaitingRedis(Redis):
+    """A client that repeats a command until Redis answers."""
+
+    def __init__(self, plain: Redis) -> None:
+        super().__init__(connection_pool=connection_pool(plain))
+        self.plain = plain
+
+    async def execute_command(self, *args: Any, **options: Any) -> Any:
+        """As redis-py's own, but raises none of `UNREACHABLE`."""
+        send = cast(Callable[..., Awaitable[Any]], super().execute_command)
+        return await _FOREVER.call_with_retry(lambda: send(*args, **options), _ignore)
+
+
+def connection_pool(redis: Redis) -> ConnectionPool:
+    return cast(ConnectionPool, redis.connection_pool)  # typed as maybe sync
+
+
+async def _ignore(error: Exception) -> None:
+    """What to do between two attempts."""
+
+
+def waiting_client(redis: Redis) -> Redis:
+    """A client on the same connections whose commands wait while Redis does not answer.
+
+    It never gives up by itself: a caller is cancelled when its lease runs out. A pipeline does not
+    wait.
     """
-    pause = FIRST_PAUSE
-    while True:
-        try:
-            return await command()
-        except UNREACHABLE:
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
+    return redis if isinstance(redis, _WaitingRedis) else _WaitingRedis(redis)
+
+
+def plain_client(redis: Redis) -> Redis:
+    """The client that raises `UNREACHABLE` instead of waiting."""
+    return redis.plain if isinstance(redis, _WaitingRedis) else redis
 
 
 class Outage:
-    """Says once that Redis went away, and once that it came back, however many ask for it."""
+    """Logs once that Redis went away, and once that it came back, however many callers wait."""
 
     def __init__(self) -> None:
         self._pause = 0.0
 
     async def wait(self, error: BaseException) -> None:
-        """Say so if it is news, then sleep: longer each time, two seconds at most."""
+        """Log the outage if it is new, then sleep: longer each time, two seconds at most."""
         if not self._pause:
             logger.warning("Redis does not answer (%s); waiting for it.", error)
         self._pause = min(2 * self._pause, LONGEST_PAUSE) or FIRST_PAUSE
         await asyncio.sleep(self._pause)
 
     def end(self) -> None:
-        """Redis answered."""
+        """Log that Redis answers, after an outage."""
         if self._pause:
             logger.warning("Redis answers again.")
         self._pause = 0.0

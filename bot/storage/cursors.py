@@ -1,4 +1,4 @@
-"""Up to where each repository has been looked at, kept for whichever worker looks next."""
+"""Up to which time each repository was searched for missed webhooks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Cursors:
         self._keys = keys
 
     async def get(self, repo: RepoRef) -> Cursor | None:
-        """None for a repository that has not been looked at in the last 30 days."""
+        """None for a repository that was not searched in the last 30 days."""
         kept = await self._redis.get(self._keys.cursor(repo))
         try:
             return None if kept is None else Cursor.model_validate_json(kept)
@@ -26,5 +26,5 @@ class Cursors:
             return None
 
     async def set(self, repo: RepoRef, cursor: Cursor) -> None:
-        """To be called once all that was found has been dealt with."""
+        """To be called once everything that the search found is dealt with."""
         await self._redis.set(self._keys.cursor(repo), cursor.model_dump_json(), ex=RECORD_SECONDS)

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from redis.asyncio import Redis
 
 from bot.settings import Settings
-from bot.storage.client import retry_until_available, run_script
+from bot.storage.client import run_script
 from bot.storage.draining import InFlightWork
 from bot.storage.keys import BUDGET_SECONDS, Keys
 from bot.storage.lease import Lease
@@ -107,10 +107,10 @@ class DayBudget:
         repository_limit: float | None,
         clock: Callable[[], datetime] = now,
     ) -> DayBudget | None:
-        """The purse of the run that `lease` is for; None when no ceiling is set.
+        """The day's budget for the run that `lease` is for; None when no ceiling is set.
 
-        `repository_limit` is the repository's own ceiling; the operator's holds where it is lower. What an
-        earlier worker had set aside for the run is free again.
+        `repository_limit` is the repository's own ceiling; the operator's holds where it is lower.
+        What an earlier worker had reserved for the run is free again.
         """
         own = [dollars for dollars in (repository_limit, settings.budget_repository_day) if dollars]
         limits: list[_DayLimit] = []
@@ -120,7 +120,10 @@ class DayBudget:
             limits.append(_DayLimit("installation", None, settings.budget_day))
         if not limits:
             return None
-        budget = cls(lease.redis, lease.keys, lease.run.id, tuple(limits), lease.in_flight, clock)
+        storage = lease.storage
+        budget = cls(
+            storage.redis, storage.keys, lease.run.id, tuple(limits), lease.in_flight, clock
+        )
         await budget._run_script(DROP, budget._today(), [f"{lease.run.id}:"])
         return budget
 
@@ -154,4 +157,4 @@ class DayBudget:
 
     async def _run_script(self, script: str, day: str, args: list[str]) -> list[bytes]:
         keys = [self._keys.budget(day, limit.repo) for limit in self._limits]
-        return await retry_until_available(lambda: run_script(self._redis, script, keys, args))
+        return await run_script(self._redis, script, keys, args)

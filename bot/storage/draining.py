@@ -23,9 +23,9 @@ class InFlightWork:
 
     @asynccontextmanager
     async def billable(self) -> AsyncGenerator[None]:
-        """Around what costs money. Once the worker is stopping, nothing new begins: it parks.
+        """Around what costs money. Once the worker is stopping, nothing new begins: it waits.
 
-        What was paid counts until its task has saved it, which is what `mark_saved` says, or has ended.
+        A paid answer counts as work in flight until its task has called `mark_saved` or has ended.
         """
         self.mark_saved()
         if self._closing:

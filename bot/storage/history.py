@@ -1,10 +1,13 @@
-"""How the runs of a repository ended, kept for longer than the runs: a line each.
+"""How runs ended: a line for each run of a repository, and totals of all runs.
 
-Written in the one step in which a run is finished (`bot.storage.lease`), so each is there once.
+A line is kept for longer than its run. It is written in the step in which the run is finished
+(`bot.storage.lease`), so each is there once.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Awaitable, Iterable
 from datetime import UTC, datetime
 from typing import Final, NamedTuple, cast
 
@@ -12,7 +15,7 @@ from pydantic import ValidationError
 from redis.asyncio import Redis
 
 from bot.storage.keys import DAY, Keys
-from bot.types import Frozen, Mode, RepoRef, Run, RunStatus
+from bot.types import Frozen, Mode, RepoRef, Run, RunStatus, now
 
 HISTORY_DAYS: Final = 365
 HISTORY_SECONDS: Final = HISTORY_DAYS * DAY
@@ -58,18 +61,27 @@ def history_entry(run: Run) -> str:
     ).model_dump_json(exclude_defaults=True)
 
 
-async def load_history(redis: Redis, keys: Keys, repo: RepoRef, since: datetime) -> RunHistory:
-    """Those that ended from `since` on. Raises redis-py's errors.
+class History:
+    """How the runs of each repository ended."""
 
-    A line that a newer Capuchin wrote and we cannot read is left out.
-    """
-    key = keys.history(repo)
-    asked = await redis.zrangebyscore(key, int(since.timestamp()), "+inf")
-    lines = cast("list[bytes]", asked)
-    first = await redis.zrange(key, 0, 0, withscores=True)
-    oldest = cast("list[tuple[bytes, float]]", first)
-    begins = datetime.fromtimestamp(oldest[0][1], UTC) if oldest else None
-    return RunHistory([one for line in lines if (one := _parse_entry(line)) is not None], begins)
+    def __init__(self, redis: Redis, keys: Keys) -> None:
+        self._redis = redis
+        self._keys = keys
+
+    async def load(self, repo: RepoRef, since: datetime) -> RunHistory:
+        """The runs that ended from `since` on. Raises redis-py's errors.
+
+        A line that cannot be read, because a newer Capuchin wrote it, is left out.
+        """
+        key = self._keys.history(repo)
+        asked = await self._redis.zrangebyscore(key, int(since.timestamp()), "+inf")
+        lines = cast("list[bytes]", asked)
+        first = await self._redis.zrange(key, 0, 0, withscores=True)
+        oldest = cast("list[tuple[bytes, float]]", first)
+        begins = datetime.fromtimestamp(oldest[0][1], UTC) if oldest else None
+        return RunHistory(
+            [one for line in lines if (one := _parse_entry(line)) is not None], begins
+        )
 
 
 def _parse_entry(line: bytes) -> RunHistoryEntry | None:
@@ -77,3 +89,78 @@ def _parse_entry(line: bytes) -> RunHistoryEntry | None:
         return RunHistoryEntry.model_validate_json(line)
     except ValidationError:
         return None
+
+
+MAX_LISTED: Final = 100
+"""Finished runs on the page of all."""
+
+
+class Totals(NamedTuple):
+    """All runs under one prefix, in numbers."""
+
+    active: Counter[str]
+    """By `queued`, `running` and `waiting` (for what does not answer)."""
+    oldest: float
+    """How long the run that waits longest for a worker has done so, in seconds."""
+    ended: dict[str, int]
+    """By how they ended, since this Redis was made."""
+    seconds: float
+    """How long all of them took that came to an answer."""
+    dollars: float
+    """What all of them spent, at list prices."""
+
+
+class RunQueries:
+    """Every method raises redis-py's errors. A record that cannot be read is left out."""
+
+    def __init__(self, redis: Redis, keys: Keys) -> None:
+        self._redis = redis
+        self._keys = keys
+
+    async def list_recent(self) -> list[Run]:
+        """Active runs and the latest finished ones, the newest first."""
+        ended: list[bytes] = await self._redis.zrevrange(self._keys.ended, 0, MAX_LISTED - 1)
+        found = await self._load_runs([*await self._list_active(), *ended])
+        return sorted(found, key=lambda run: run.created_at, reverse=True)
+
+    async def load_totals(self) -> Totals:
+        """The numbers of now."""
+        active = await self._load_runs(await self._list_active())
+        facts = await cast(Awaitable[dict[bytes, bytes]], self._redis.hgetall(self._keys.totals))
+        known = {name.decode(): value for name, value in facts.items()}
+        ended = {
+            status.value: int(known.get(f"ended {status.value}", 0))
+            for status in RunStatus
+            if status.final
+        }
+        waits = [run.created_at for run in active if run.starts == 0]
+        return Totals(
+            Counter(map(_state_of, active)),
+            _age(min(waits)) if waits else 0.0,
+            ended,
+            float(known.get("seconds", 0)),
+            float(known.get("dollars", 0)),
+        )
+
+    async def _list_active(self) -> set[bytes]:
+        return await cast(Awaitable[set[bytes]], self._redis.smembers(self._keys.active))
+
+    async def _load_runs(self, ids: Iterable[bytes]) -> list[Run]:
+        keys = [self._keys.run(one.decode()) for one in dict.fromkeys(ids)]
+        records: list[bytes | None] = await self._redis.mget(keys) if keys else []
+        found: list[Run] = []
+        for record in records:
+            try:
+                if record is not None:
+                    found.append(Run.model_validate_json(record))
+            except ValidationError:  # a newer Capuchin's
+                continue
+        return found
+
+
+def _state_of(run: Run) -> str:
+    return "waiting" if run.not_before is not None else run.status.value
+
+
+def _age(at: datetime) -> float:
+    return max(0.0, (now() - at).total_seconds())

@@ -21,7 +21,7 @@
 | `runs:totals` | how many ended in which way, and what they spent | |
 | `runs:of:{owner}/{repo}` | sorted set of its runs' ends, JSON; score: when | 365 days |
 | `sweep:queue` | the turn of one worker to tell those who wait their place | the interval |
-| `requests` | sorted set of the ids of commands that are not carried out; score: when to try next | |
+| `requests` | sorted set of the ids of open requests; score: when to try next | |
 | `order:{id}` | a command of a comment, JSON | 3 days |
 | `quota:{of}:{day}` | set of the ids of the runs that count against it | 2 days |
 | `pulls:{owner}/{repo}` | hash of our open pull requests: number to record, JSON | |

@@ -6,16 +6,18 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Final
-
-from redis.asyncio import Redis
+from typing import TYPE_CHECKING, Final
 
 from bot.errors import LeaseLost
 from bot.storage.client import UNREACHABLE, run_script
 from bot.storage.draining import InFlightWork
 from bot.storage.history import HISTORY_SECONDS, MAX_HISTORY_ENTRIES, history_entry
-from bot.storage.keys import RECORD_SECONDS, Keys
+from bot.storage.keys import RECORD_SECONDS
+from bot.storage.storage import Storage
 from bot.types import Run, RunStatus, now
+
+if TYPE_CHECKING:
+    from bot.storage.checkpoints import EnvironmentStore, RedisStore
 
 ACQUIRE: Final = """
 if redis.call('SISMEMBER', KEYS[1], ARGV[1]) == 0 or redis.call('EXISTS', KEYS[2]) == 1 then
@@ -77,11 +79,13 @@ class Lease:
     """Proof that this worker has the run. Whatever has an effect outside takes it as argument."""
 
     def __init__(
-        self, redis: Redis, keys: Keys, run: Run, *, worker: str, fence: int, seconds: float
+        self, storage: Storage, run: Run, *, worker: str, fence: int, seconds: float
     ) -> None:
         """Made by `acquire`, at a moment when the lease had just been taken."""
-        self.redis = redis
-        self.keys = keys
+        self.storage = storage.waiting()
+        """All records; a command waits while Redis does not answer, until the lease is lost."""
+        self._redis = storage.redis
+        self._keys = storage.keys
         self.run = run
         """The record as last saved."""
         self.worker = worker
@@ -97,12 +101,12 @@ class Lease:
 
     @classmethod
     async def acquire(
-        cls, redis: Redis, keys: Keys, run_id: str, *, worker: str, seconds: float
+        cls, storage: Storage, run_id: str, *, worker: str, seconds: float
     ) -> Lease | None:
         """Take the lease of an active run; None when another has it or the run is finished."""
-        asked = time.monotonic()
+        asked, keys = time.monotonic(), storage.keys
         answer = await run_script(
-            redis,
+            storage.redis,
             ACQUIRE,
             [keys.active, keys.lease(run_id), keys.fence(run_id), keys.run(run_id)],
             [run_id, worker, int(seconds * 1000), RECORD_SECONDS],
@@ -110,9 +114,18 @@ class Lease:
         if answer is None:
             return None
         run = Run.model_validate_json(answer[1])
-        lease = cls(redis, keys, run, worker=worker, fence=int(answer[0]), seconds=seconds)
+        lease = cls(storage, run, worker=worker, fence=int(answer[0]), seconds=seconds)
         lease._expires = asked + seconds
         return lease
+
+    @property
+    def checkpoints(self) -> RedisStore:
+        """What the pipeline saves for this run."""
+        return self.storage.checkpoints(self.run.id, self.in_flight)
+
+    def open_environment(self, image: str) -> EnvironmentStore:
+        """What this run shares with others that use the same environment image."""
+        return self.storage.environment(image, self.run.id, self.in_flight)
 
     async def require(self) -> None:
         """Renew the lease now; to be awaited before each effect outside.
@@ -123,7 +136,7 @@ class Lease:
         asked = time.monotonic()
         if self._over:
             raise LeaseLost(self.run.id)
-        await self._run_if_held(RENEW, [self.keys.lease(self.run.id)], [int(self._seconds * 1000)])
+        await self._run_if_held(RENEW, [self._keys.lease(self.run.id)], [int(self._seconds * 1000)])
         self._expires = asked + self._seconds
 
     @asynccontextmanager
@@ -172,7 +185,7 @@ class Lease:
         await self._write(FINISH, run, last=True)
 
     async def _write(self, script: str, run: Run, *, last: bool = False) -> None:
-        keys = self.keys
+        keys = self._keys
         self._over = self._over or last
         await self._run_if_held(
             script,
@@ -204,7 +217,7 @@ class Lease:
         while time.monotonic() < self._expires:
             try:
                 async with asyncio.timeout(self._expires - time.monotonic()):
-                    held = await run_script(self.redis, script, keys, [self._token, *args])
+                    held = await run_script(self._redis, script, keys, [self._token, *args])
                 if held:
                     return
                 break

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from typing import Final, TypeVar
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
+from redis.asyncio import Redis
 
+from bot.storage.client import UNREACHABLE, plain_client
+from bot.storage.keys import RECORD_SECONDS, Keys
 from bot.types import Frozen, now
 from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
 from pipeline.store import Store
@@ -38,6 +42,28 @@ _KEY_PATTERNS: Final = {
     "edits": re.compile(r"editing/\d+"),
 }
 """The pipeline saves a document under such a key for each of them."""
+
+
+class ProgressReports:
+    """The latest progress of each run, for its page; kept as long as the run's record."""
+
+    def __init__(self, redis: Redis, keys: Keys) -> None:
+        self._redis = redis
+        self._keys = keys
+
+    async def save(self, run_id: str, progress: Progress) -> None:
+        """Lost while Redis does not answer; the next report replaces it."""
+        key, text = self._keys.progress_report(run_id), progress.model_dump_json()
+        with suppress(*UNREACHABLE):
+            await plain_client(self._redis).set(key, text, ex=RECORD_SECONDS)
+
+    async def load(self, run_id: str) -> Progress:
+        """What was reported last; empty if there was no report. Raises redis-py's errors."""
+        found: bytes | None = await self._redis.get(self._keys.progress_report(run_id))
+        try:
+            return Progress() if found is None else Progress.model_validate_json(found)
+        except ValidationError:  # another version's
+            return Progress()
 
 
 class ProgressStore:

@@ -7,9 +7,9 @@ from typing import Final, cast
 
 from pydantic import Field, ValidationError
 from redis.asyncio import Redis
-from redis.exceptions import WatchError
 
 from bot.git.commit_style import CommitStyle
+from bot.storage.client import run_script
 from bot.storage.keys import Keys
 from bot.triggers.requests import PullUpdate
 from bot.types import Frozen, RepoRef
@@ -60,6 +60,12 @@ class PullRecord(Frozen):
         return sha in (self.head, self.pending_head)
 
 
+# Only a record that nobody has changed since it was read.
+REPLACE: Final = """
+if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+return 1
+"""
 MAX_ANSWERED: Final = 500
 MAX_DUE: Final = 20
 """Looked after in one turn of the sweep."""
@@ -115,21 +121,14 @@ class PullRecords:
         None when nothing is kept.
         """
         key = self._keys.pulls(repo)
-        async with self._redis.pipeline() as pipe:
-            while True:
-                await pipe.watch(key)
-                asked = pipe.hget(key, str(pull))
-                found = await cast("Awaitable[bytes | None]", asked)
-                record = None if found is None else _parse_record(found)
-                if record is None:
-                    return None
-                changed = record.model_copy(update=dict(fields))
-                pipe.multi()
-                pipe.hset(key, str(pull), changed.model_dump_json())
-                try:
-                    await pipe.execute()
-                except WatchError:
-                    continue
+        while True:
+            found = await cast("Awaitable[bytes | None]", self._redis.hget(key, str(pull)))
+            record = None if found is None else _parse_record(found)
+            if found is None or record is None:
+                return None
+            changed = record.model_copy(update=dict(fields))
+            args = [str(pull), found, changed.model_dump_json()]
+            if await run_script(self._redis, REPLACE, [key], args):
                 break
         await self._schedule(_member(repo, pull), due_in)
         return changed

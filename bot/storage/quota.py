@@ -1,8 +1,15 @@
-"""Counts runs by person, repository and installation."""
+"""What limits people: how many runs in a day, and one refusal in a day."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
+
+from redis.asyncio import Redis
+
+from bot.storage.client import run_script
+from bot.storage.keys import DAY, Keys
+from bot.types import RepoRef
 
 # All or nothing: a run that is over one limit counts against none. One that counts already, which
 # an earlier start of it did, stays.
@@ -18,3 +25,42 @@ for _, key in ipairs(KEYS) do
 end
 return 0
 """
+
+
+class QuotaCounter:
+    """Counts the runs of a day. Every method raises redis-py's errors."""
+
+    def __init__(self, redis: Redis, keys: Keys) -> None:
+        self._redis = redis
+        self._keys = keys
+
+    async def claim(
+        self, run_id: str, day: str, counted_by: Sequence[str], limits: Sequence[int]
+    ) -> int | None:
+        """Count the run, once, for each of `counted_by`, unless one is at its limit.
+
+        The index of that one, or None when the run was counted. A limit of 0 is no limit.
+        """
+        keys = [self._keys.quota(one, day) for one in counted_by]
+        over = int(await run_script(self._redis, COUNT_SCRIPT, keys, [run_id, 2 * DAY, *limits]))
+        return over - 1 if over else None
+
+
+class Refusals:
+    """Who was refused something today. Every method raises redis-py's errors."""
+
+    def __init__(self, redis: Redis, keys: Keys) -> None:
+        self._redis = redis
+        self._keys = keys
+
+    async def claim(self, repo: RepoRef, login: str, request_id: str) -> bool:
+        """Whether the refusal of `request_id` is the one that the person is to read today."""
+        key = self._keys.last_refusal(repo, login)
+        if await self._redis.set(key, request_id, nx=True, ex=DAY):
+            return True
+        claimed_by: bytes | None = await self._redis.get(key)
+        return claimed_by is None or claimed_by == request_id.encode()
+
+    async def release(self, repo: RepoRef, login: str) -> None:
+        """The person did not get to read the refusal."""
+        await self._redis.delete(self._keys.last_refusal(repo, login))

@@ -15,9 +15,8 @@ from redis.asyncio import Redis
 
 from bot.storage.client import run_script
 from bot.storage.keys import CHECKPOINT_SECONDS, DAY, DELIVERY_SECONDS, RECORD_SECONDS, Keys
-from bot.storage.label_events import NO_LABEL_EVENT, LabelEvent
-from bot.storage.lease import Lease
 from bot.storage.scripts import BRING_FORWARD, CREATE, DROP_STOP, FORGET, REQUEST_STOP
+from bot.triggers.label_events import NO_LABEL_EVENT, LabelEvent
 from bot.triggers.requests import RunRequest
 from bot.types import IssueVersion, Mode, RepoRef, Run, RunStatus, Stop, StopReason, now, replace
 
@@ -47,9 +46,9 @@ class StartResult(NamedTuple):
 class Runs:
     """All runs under one Redis prefix. Every method raises redis-py's errors."""
 
-    def __init__(self, redis: Redis, prefix: str) -> None:
-        self.redis = redis
-        self.keys = Keys(prefix)
+    def __init__(self, redis: Redis, keys: Keys) -> None:
+        self._redis = redis
+        self._keys = keys
 
     async def create(
         self,
@@ -85,9 +84,9 @@ class Runs:
             run = replace(run, published_run=latest_published(before))
         if before is not None and _awaits_confirmation(before):
             run = replace(run, confirmed=True)
-        keys = self.keys
+        keys = self._keys
         outcome, run_id = await run_script(
-            self.redis,
+            self._redis,
             CREATE,
             [
                 keys.delivery(delivery),
@@ -128,36 +127,37 @@ class Runs:
 
     async def mark_handled(self, request: RunRequest, run_id: str) -> None:
         """Remember that the label is dealt with, whatever brings the news of it again."""
-        await self.redis.set(self.keys.delivery(request.delivery), run_id, ex=DELIVERY_SECONDS)
+        await self._redis.set(self._keys.delivery(request.delivery), run_id, ex=DELIVERY_SECONDS)
         label_event, key = (
             LabelEvent.from_request(request),
-            self.keys.label_events(request.repo, request.issue),
+            self._keys.label_events(request.repo, request.issue),
         )
         if label_event is not None:
             await cast(
-                Awaitable[int], self.redis.hset(key, label_event.hash_field, str(label_event.until))
+                Awaitable[int],
+                self._redis.hset(key, label_event.hash_field, str(label_event.until)),
             )
-            await self.redis.expire(key, RECORD_SECONDS)
+            await self._redis.expire(key, RECORD_SECONDS)
 
     async def is_handled(self, request: RunRequest) -> bool:
         """Whether that label is dealt with, by this delivery or another."""
-        if await self.redis.exists(self.keys.delivery(request.delivery)):
+        if await self._redis.exists(self._keys.delivery(request.delivery)):
             return True
         label_event, key = (
             LabelEvent.from_request(request),
-            self.keys.label_events(request.repo, request.issue),
+            self._keys.label_events(request.repo, request.issue),
         )
         if label_event is None:
             return False
         fields = list(label_event.covering_fields)
-        found = await cast(Awaitable[list[bytes | None]], self.redis.hmget(key, fields))
+        found = await cast(Awaitable[list[bytes | None]], self._redis.hmget(key, fields))
         return any(until is not None and label_event.at <= int(until) for until in found)
 
     async def request_stop(self, repo: RepoRef, issue: int, stop: Stop) -> str | None:
         """Have the issue's active run stopped, whoever works on it; its id, None without one."""
-        keys = self.keys
+        keys = self._keys
         found = await run_script(
-            self.redis,
+            self._redis,
             REQUEST_STOP,
             [keys.issue(repo, issue), keys.active, keys.stop_time(repo, issue)],
             [
@@ -173,7 +173,7 @@ class Runs:
 
     async def get_last_request_time(self, run: Run) -> datetime | None:
         """When the run was asked for, or its latest label that joined it was put on."""
-        joined = await self.redis.get(self.keys.latest_join(run.id))
+        joined = await self._redis.get(self._keys.latest_join(run.id))
         if joined is None:
             return run.asked_at
         at = datetime.fromtimestamp(int(joined), UTC)
@@ -181,16 +181,18 @@ class Runs:
 
     async def get_stop(self, run_id: str) -> Stop | None:
         """Who wants the run to stop, if anybody does."""
-        wanted = await self.redis.get(self.keys.stop(run_id))
+        wanted = await self._redis.get(self._keys.stop(run_id))
         return None if wanted is None else Stop.model_validate_json(wanted)
 
     async def drop_stop(self, run_id: str, stop: Stop) -> None:
         """Forget a hint that turned out to be wrong."""
-        await run_script(self.redis, DROP_STOP, [self.keys.stop(run_id)], [stop.model_dump_json()])
+        await run_script(
+            self._redis, DROP_STOP, [self._keys.stop(run_id)], [stop.model_dump_json()]
+        )
 
     async def get_stop_time(self, repo: RepoRef, issue: int) -> datetime | None:
         """When people last wanted the issue's work to stop, by GitHub's clock, as far as known."""
-        at = await self.redis.get(self.keys.stop_time(repo, issue))
+        at = await self._redis.get(self._keys.stop_time(repo, issue))
         return None if at is None else datetime.fromtimestamp(float(at), UTC)
 
     async def get(self, run_id: str) -> Run | None:
@@ -199,12 +201,12 @@ class Runs:
         Raises:
             ValidationError: it is damaged, or of a newer Capuchin; it is left as it is.
         """
-        record = await self.redis.get(self.keys.run(run_id))
+        record = await self._redis.get(self._keys.run(run_id))
         return None if record is None else Run.model_validate_json(record)
 
     async def get_latest(self, repo: RepoRef, issue: int) -> Run | None:
         """The issue's latest run of the last 30 days, active or finished. Raises as `get`."""
-        run_id: bytes | None = await self.redis.get(self.keys.latest_run(repo, issue))
+        run_id: bytes | None = await self._redis.get(self._keys.latest_run(repo, issue))
         return None if run_id is None else await self.get(run_id.decode())
 
     async def count_ahead(self, run: Run) -> int:
@@ -230,12 +232,12 @@ class Runs:
 
     async def get_latest_readable(self, repo: RepoRef, issue: int) -> Run | None:
         """As `get_latest`, but None for a record that cannot be read either."""
-        run_id: bytes | None = await self.redis.get(self.keys.latest_run(repo, issue))
+        run_id: bytes | None = await self._redis.get(self._keys.latest_run(repo, issue))
         return None if run_id is None else await self.get_readable(run_id.decode())
 
     async def list_active(self) -> list[str]:
         """The ids of all runs that are not finished, in no order."""
-        members = await cast(Awaitable[set[bytes]], self.redis.smembers(self.keys.active))
+        members = await cast(Awaitable[set[bytes]], self._redis.smembers(self._keys.active))
         return [member.decode() for member in members]
 
     async def list_idle(self) -> AsyncGenerator[Run]:
@@ -253,35 +255,34 @@ class Runs:
             if run is None or run.status.final:
                 await self._forget(run_id, run)
             elif run.not_before is not None and run.not_before > now():
-                if run.stop is None and await self.redis.exists(self.keys.stop(run_id)):
+                if run.stop is None and await self._redis.exists(self._keys.stop(run_id)):
                     yield run  # it need not wait for what it will not use
-            elif not await self.redis.exists(self.keys.lease(run_id)):
+            elif not await self._redis.exists(self._keys.lease(run_id)):
                 yield run
-
-    async def acquire(self, run_id: str, *, worker: str, seconds: float) -> Lease | None:
-        """The lease of an active run; None when another has it or the run is finished."""
-        return await Lease.acquire(self.redis, self.keys, run_id, worker=worker, seconds=seconds)
 
     async def bring_forward(self, run: Run, moment: datetime) -> None:
         """Let a run that nobody has begun be due at `moment`, unless it is due earlier."""
         if run.not_before is None or run.not_before <= moment:
             return
-        keys = [self.keys.run(run.id), self.keys.lease(run.id)]
+        keys = [self._keys.run(run.id), self._keys.lease(run.id)]
         sooner = replace(run, not_before=moment)
         args = [run.model_dump_json(), sooner.model_dump_json(), RECORD_SECONDS]
-        await run_script(self.redis, BRING_FORWARD, keys, args)
+        await run_script(self._redis, BRING_FORWARD, keys, args)
+
+    async def list_durations(self) -> list[float]:
+        """How many seconds the latest finished runs took, the latest first."""
+        taken = await cast(
+            "Awaitable[list[bytes]]", self._redis.lrange(self._keys.durations, 0, -1)
+        )
+        return [float(one) for one in taken]
 
     async def count_checkpoints(self, run_id: str) -> int:
         """How many checkpoints the run has written so far."""
-        return int(await self.redis.get(self.keys.checkpoint_count(run_id)) or 0)
-
-    async def take_turn(self, seconds: float, key: str) -> bool:
-        """True for one caller in each span of `seconds`, however many workers ask for `key`."""
-        return bool(await self.redis.set(key, "1", nx=True, px=int(seconds * 1000)))
+        return int(await self._redis.get(self._keys.checkpoint_count(run_id)) or 0)
 
     async def _forget(self, run_id: str, run: Run | None) -> None:
-        issue = self.keys.issue(run.repo, run.issue) if run else self.keys.run(run_id)
-        await run_script(self.redis, FORGET, [self.keys.active, issue], [run_id])
+        issue = self._keys.issue(run.repo, run.issue) if run else self._keys.run(run_id)
+        await run_script(self._redis, FORGET, [self._keys.active, issue], [run_id])
 
 
 def latest_published(run: Run | None) -> str:

@@ -30,7 +30,7 @@ from bot.events import (
 )
 from bot.settings import Settings
 from bot.triggers.command_text import parse_command
-from bot.triggers.labels import OPT_OUT, SUFFIXES
+from bot.triggers.labels import LabelSet
 from bot.triggers.requests import (
     AnyRequest,
     CommandRequest,
@@ -59,17 +59,8 @@ class BotNames:
         return cls(label=settings.label, app=settings.app_name, assignee=settings.assignee)
 
     @property
-    def labels(self) -> dict[str, Mode]:
-        """Each label that asks for a run, as the operator spelled it, with what it asks for."""
-        return {self.label + suffix: mode for mode, suffix in SUFFIXES.items()}
-
-    def mode_of(self, label: str) -> Mode | None:
-        """What a label asks for; None for one that is not ours."""
-        known = {ours.casefold(): mode for ours, mode in self.labels.items()}
-        return known.get(label.casefold())
-
-    def is_opt_out(self, label: str) -> bool:
-        return label.casefold() == (self.label + OPT_OUT).casefold()
+    def labels(self) -> LabelSet:
+        return LabelSet(self.label)
 
 
 def decide(event: Event, names: BotNames) -> AnyRequest | Ignored:
@@ -81,9 +72,9 @@ def decide(event: Event, names: BotNames) -> AnyRequest | Ignored:
 
 
 def _decide_labeled(event: IssueLabeled, names: BotNames) -> AnyRequest | Ignored:
-    if names.is_opt_out(event.label):  # whoever put it on: it is looked at, not who
+    if names.labels.is_opt_out(event.label):  # whoever put it on: it is looked at, not who
         return _to_opt_out(event, event.issue)
-    mode = names.mode_of(event.label)
+    mode = names.labels.mode_of(event.label)
     if mode is None:
         return Ignored(reason="another label")
     if event.by_bot:
@@ -92,7 +83,7 @@ def _decide_labeled(event: IssueLabeled, names: BotNames) -> AnyRequest | Ignore
 
 
 def _decide_pull_labeled(event: PullLabeled, names: BotNames) -> AnyRequest | Ignored:
-    if not names.is_opt_out(event.label):
+    if not names.labels.is_opt_out(event.label):
         return Ignored(reason="another label")
     return _to_opt_out(event, event.pull)
 
@@ -132,7 +123,7 @@ def _to_run_request(
 
 
 def _decide_unlabeled(event: IssueUnlabeled, names: BotNames) -> AnyRequest | Ignored:
-    if names.mode_of(event.label) is None:
+    if names.labels.mode_of(event.label) is None:
         return Ignored(reason="another label")
     if event.by_bot:  # we take it off ourselves when a run is over
         return Ignored(reason="a bot's label")

@@ -1,25 +1,59 @@
-"""The labels that ask for runs, and which of them a run answers."""
+"""The labels that request runs, the label that excludes an issue, and what a run removes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from bot.types import Mode, Run
 
 SUFFIXES: Final[Mapping[Mode, str]] = {Mode.FIX: "", Mode.AUTO: ":auto", Mode.PLAN: ":dry-run"}
+OPT_OUT_SUFFIX: Final = ":disabled"
 
 
-OPT_OUT: Final = ":disabled"
-"""With this behind it the label keeps us away from an issue, or a pull request of ours."""
+@dataclass(frozen=True)
+class LabelSet:
+    """The bot's labels, derived from the one that the operator configures.
 
-
-def label_to_remove(run: Run, label: str) -> str:
-    """What is to come off the issue at the run's end; empty: nothing.
-
-    That is the label that began it. A run that a comment began also answers a label that asks for
-    the same; another one still waits for a run of its own. `label` is ours without a suffix.
+    GitHub ignores case in labels, and so do all comparisons here.
     """
-    if run.label or run.mode not in SUFFIXES:
-        return run.label
-    return label + SUFFIXES[run.mode]
+
+    base: str
+
+    @property
+    def modes(self) -> dict[str, Mode]:
+        """Each label that requests a run, as the operator spells it, with the run's mode."""
+        return {self.base + suffix: mode for mode, suffix in SUFFIXES.items()}
+
+    @property
+    def opt_out(self) -> str:
+        """The label that keeps the bot away from an issue or from one of its pull requests."""
+        return self.base + OPT_OUT_SUFFIX
+
+    def mode_of(self, label: str) -> Mode | None:
+        """The mode that `label` requests; None if it requests no run."""
+        known = {ours.casefold(): mode for ours, mode in self.modes.items()}
+        return known.get(label.casefold())
+
+    def is_opt_out(self, label: str) -> bool:
+        return label.casefold() == self.opt_out.casefold()
+
+    def find_opt_out(self, labels: Iterable[str]) -> str | None:
+        """The opt-out label as it is spelled among `labels`; None if it is not there."""
+        return next(filter(self.is_opt_out, labels), None)
+
+    def label_to_remove(self, run: Run) -> str:
+        """The label to remove from the issue when `run` ends; empty for none.
+
+        That is the label that requested the run. A run that a comment requested also answers the
+        label that requests the same; any other label still waits for a run of its own.
+        """
+        if run.label or run.mode not in SUFFIXES:
+            return run.label
+        return self.base + SUFFIXES[run.mode]
+
+
+def has_label(labels: Iterable[str], label: str) -> bool:
+    """Whether `label` is among `labels`."""
+    return label.casefold() in map(str.casefold, labels)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pydantic import Field
 
 from pipeline.errors import BudgetSpent
-from pipeline.models.base import ContextTooLong, Message, Model, ModelRefused
+from pipeline.models.base import ContextTooLong, Message, Model, ModelRefused, ModelRequest
 from pipeline.replies import Malformed, Tag, only_tag
 from pipeline.store import Store
 from pipeline.types import Frozen, Issue
@@ -64,7 +64,9 @@ async def draw_approaches(model: Model, issue: Issue, count: int, store: Store) 
         return saved
     question = Message(role="user", text=render("approaches/write", issue=issue, count=count))
     try:
-        reply = await model.complete(render("approaches/system"), [question], call="approaches")
+        reply = await model.complete(
+            ModelRequest(render("approaches/system"), (question,), call="approaches")
+        )
     except BudgetSpent:
         return Approaches()
     except (ModelRefused, ContextTooLong):

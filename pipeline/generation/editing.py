@@ -19,6 +19,7 @@ from pipeline.replies import Malformed, Tag, only_tag
 from pipeline.types import Candidate, Context, Issue, Patch, SuiteReport, TestScript
 from prompts import render
 from sandbox.base import Execution, Sandbox
+from sandbox.program import python_script
 
 INDEPENDENT = Direction()
 _MOST_ERRORS = 5
@@ -194,7 +195,8 @@ class EditingMachine(Machine[EditingState]):
     async def _run(self, script: str, batch: Sequence[Sequence[str]]) -> list[Execution]:
         seconds = self._options.execution_seconds
         return await gather_all(
-            self._sandbox.run_script(script, diffs=diffs, seconds=seconds) for diffs in batch
+            self._sandbox.run(python_script(script, diffs=diffs, seconds=seconds))
+            for diffs in batch
         )
 
     async def _compare(self, diff: str) -> SuiteReport | None:

@@ -18,6 +18,7 @@ from pipeline.replies import Malformed, tags
 from pipeline.types import Frozen, Issue, Patch, Reproduction, SourceFile, TestScript
 from prompts import render
 from sandbox.base import Execution, Sandbox
+from sandbox.program import Program
 
 _HEAD = '''"""Runs the script that reproduces the issue: it exits with 0 when the issue is fixed."""
 
@@ -152,7 +153,7 @@ class ReproductionMachine(Machine[ReproductionState]):
         conventions = self._conventions.model_copy(update={"runner": state.runner})
         command = conventions.command_for(self._path)
         before, after = await gather_all(
-            self._sandbox.run_command(command, diffs=diffs, seconds=self._seconds)
+            self._sandbox.run(Program(command, diffs=diffs, seconds=self._seconds))
             for diffs in ((diff,), (self._patch.diff, diff))
         )
         if state.runner == "pytest" and "No module named pytest" in after.output:

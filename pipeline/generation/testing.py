@@ -11,6 +11,7 @@ from pipeline.replies import Malformed, Tag, only_tag
 from pipeline.types import Issue, TestScript
 from prompts import render
 from sandbox.base import Execution, Sandbox
+from sandbox.program import python_script
 
 NOT_FIXED = 2
 """The exit code by which a script says that the issue is not fixed."""
@@ -75,6 +76,6 @@ class TestingMachine(Machine[TestingState]):
                 return ReplyKind.REVISED
 
     async def execute(self, state: TestingState) -> str:
-        run = await self._sandbox.run_script(state.scripts[-1], seconds=self._seconds)
+        run = await self._sandbox.run(python_script(state.scripts[-1], seconds=self._seconds))
         state.runs.append(run)
         return render("testing/review", run=run)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -82,7 +83,7 @@ class Reply(BaseModel):
     thinking: str = ""
     """What a reasoning model thought aloud. Never part of `text`, and never sent back."""
     first: tuple[tuple[str, float], ...] = ()
-    """Candidates for the first token with their probabilities, where a `ReplyFormat` asked for them."""
+    """The first token's candidates and their probabilities, if `alternatives` asked for them."""
     batched: bool = False
     """Whether it was asked in a batch, and is paid so."""
 
@@ -149,28 +150,38 @@ class ModelProfile(BaseModel):
     """How long the prompt cache keeps what was not asked for, where that can be chosen."""
 
 
+@dataclass(frozen=True)
+class ModelRequest:
+    """One question to a model."""
+
+    system: str
+    """The system prompt; "" sends no system prompt."""
+    messages: tuple[Message, ...]
+    """The conversation so far; the last message is the user's."""
+    call: str
+    """Names the request in logs, accounts and recordings, in ASCII: `stage/sample`, for example
+    `testing/3` or `ranking/0`."""
+    temperature: float | None = None
+    """Dropped where the model's profile says that the service accepts no temperature."""
+    max_tokens: int | None = None
+    """The longest reply, in tokens; None: the profile's `max_output`."""
+    form: ReplyFormat | None = None
+    """Services keep to it as far as they can: a caller must be able to read any other reply."""
+
+    @property
+    def is_opening(self) -> bool:
+        """Whether it begins a conversation."""
+        return all(message.role == "user" for message in self.messages)
+
+
 class Model(Protocol):
     @property
     def profile(self) -> ModelProfile: ...
 
-    async def complete(
-        self,
-        system: str,
-        messages: Sequence[Message],
-        *,
-        call: str,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-        form: ReplyFormat | None = None,
-    ) -> Reply:
-        """Ask for the next message; the last of `messages` is the user's.
-
-        `call` names the question for logs, accounts and recordings: `stage/sample`, as in
-        `testing/3` or `ranking/0` (ASCII). `temperature` is dropped where the profile says that
-        the service takes none. `max_tokens` defaults to the profile's `max_output`. `form` is kept
-        as far as the service can: read the reply as if it had not been.
+    async def complete(self, request: ModelRequest) -> Reply:
+        """Ask for the next message of the conversation.
 
         Raises:
-            ModelUnavailable, ModelMisconfigured, ModelRefused, ContextTooLong: see above.
+            ModelUnavailable, ModelMisconfigured, ModelRefused, ContextTooLong: see `ModelError`.
         """
         ...

@@ -20,7 +20,8 @@ from pipeline.regression.junit import Outcomes, parse_junit
 from pipeline.regression.results import RecordedOutcomes, WrapperOutput
 from pipeline.store import SHARED, Store
 from pipeline.types import Frozen, SuiteRun
-from sandbox.base import NO_ENV, Execution, Sandbox, repeat_environment
+from sandbox.base import Execution, Sandbox
+from sandbox.program import NO_ENV, Program, repeat_environment
 
 OUTPUT_BYTES = 32 * 1024 * 1024
 """Room for what was recorded, in the output's second half, behind what was printed."""
@@ -80,7 +81,7 @@ class TestRunner:
     ) -> TestRun:
         """The tests with `diff`; another `attempt` is another run of the same, with other hashes.
 
-        Raises as `Sandbox.run_command`.
+        Raises as `Sandbox.run`.
         """
         wanted = wanted or RequestedTests()
         parts = (*self.command.argv, str(self.seconds), diff, wanted.model_dump_json())
@@ -92,12 +93,14 @@ class TestRunner:
             return saved
         # Told apart from what tests print, not from what they forge: they could read any mark.
         mark = f"capuchin-{digest}"
-        execution = await self._sandbox.run_command(
-            self._argv(wanted, mark),
-            diffs=(diff,) if diff else (),
-            seconds=self.seconds + GRACE_SECONDS,
-            output_bytes=OUTPUT_BYTES,
-            env=repeat_environment(attempt) if attempt else NO_ENV,
+        execution = await self._sandbox.run(
+            Program(
+                self._argv(wanted, mark),
+                diffs=(diff,) if diff else (),
+                seconds=self.seconds + GRACE_SECONDS,
+                output_bytes=OUTPUT_BYTES,
+                env=repeat_environment(attempt) if attempt else NO_ENV,
+            )
         )
         run = await asyncio.to_thread(parse_execution, execution, self.command, mark)
         await self._store.save(key, run)

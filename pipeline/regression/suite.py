@@ -60,7 +60,7 @@ class RegressionSuite:
         What seems broken is run again (`pipeline.regression.compare`), but not when the time ran
         out with `diff`; then, tests that did not begin are not held against it, unless none did.
 
-        Raises as `Sandbox.run_command`.
+        Raises as `Sandbox.run`.
         """
         known = await self._find_base()
         if known is None:

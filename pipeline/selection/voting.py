@@ -12,7 +12,9 @@ from pipeline.selection.normalise.irrelevant_files import is_irrelevant
 from pipeline.store import Store
 from pipeline.types import Candidate, Frozen, Patch, RejectedEdit, TestScript, VoteTable
 from prompts import shorten
-from sandbox.base import NO_ENV, Execution, PatchRejected, Sandbox, repeat_environment
+from sandbox.base import Execution, Sandbox
+from sandbox.errors import PatchRejected
+from sandbox.program import NO_ENV, python_script, repeat_environment
 
 _MAX_OUTPUT_CHARACTERS = 4_000
 """Characters kept of what each execution printed: a table holds up to ten thousand of them."""
@@ -170,7 +172,7 @@ async def _execute(
         runs = await gather_bounded(
             _CONCURRENCY,
             (
-                sandbox.run_script(test.text, diffs=diffs, seconds=seconds, env=env)
+                sandbox.run(python_script(test.text, diffs=diffs, seconds=seconds, env=env))
                 for test, env in tests
             ),
         )

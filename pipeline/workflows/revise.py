@@ -24,6 +24,7 @@ from pipeline.store import Store
 from pipeline.types import Frozen, Issue, Patch, SourceFile, SuiteReport
 from prompts import render
 from sandbox.base import Execution, Sandbox
+from sandbox.program import Program
 
 REVISION_KEY = "revising"
 _ANSWER = 2000
@@ -184,8 +185,8 @@ class ReviseMachine(Machine[ReviseState]):
     async def _run(self, batch: Sequence[Sequence[str]]) -> list[Execution]:
         seconds = self._options.execution_seconds
         return await gather_all(
-            self._sandbox.run_command(
-                self._task.command, diffs=[diff for diff in diffs if diff], seconds=seconds
+            self._sandbox.run(
+                Program(self._task.command, diffs=[diff for diff in diffs if diff], seconds=seconds)
             )
             for diffs in batch
         )

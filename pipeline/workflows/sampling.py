@@ -28,7 +28,8 @@ from pipeline.regression.nearby import NearbyTests
 from pipeline.selection.voting import vote
 from pipeline.store import Store
 from pipeline.types import Candidate, Context, Issue, NoFix
-from sandbox.base import Sandbox, SandboxUnavailable
+from sandbox.base import Sandbox
+from sandbox.errors import SandboxUnavailable
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,9 @@ from pipeline.selection.scoring.standings import build_standings
 from pipeline.selection.voting import suspect_files
 from pipeline.store import Store
 from pipeline.types import Candidate, Evidence, Issue, Reproduction, Selection, SuiteReport
-from sandbox.base import Ending, Execution, PatchRejected, Sandbox
+from sandbox.base import Ending, Execution, Sandbox
+from sandbox.errors import PatchRejected
+from sandbox.program import Program
 
 _FILES = 10
 
@@ -73,8 +75,8 @@ async def _run_test(
 ) -> Reproduction:
     diffs = (candidate.patch.diff, test.diff)
     try:
-        after = await sandbox.run_command(
-            test.command, diffs=diffs, seconds=options.execution_seconds
+        after = await sandbox.run(
+            Program(test.command, diffs=diffs, seconds=options.execution_seconds)
         )
     except PatchRejected as rejected:  # the edit has a file of its own in that place
         after = Execution(exit_code=1, output=str(rejected), seconds=0, ending=Ending.EXIT)

@@ -9,7 +9,8 @@ from pipeline.codebase.commit import Codebase
 from pipeline.concurrency import gather_all
 from pipeline.edits.patches import create_patch
 from pipeline.types import Frozen
-from sandbox.base import Execution, Sandbox, repeat_environment
+from sandbox.base import Execution, Sandbox
+from sandbox.program import Program, repeat_environment
 
 VerificationVerdict = Literal["shown", "flaky", "passes without", "fails with"]
 
@@ -52,7 +53,7 @@ async def verify(
     alone = {test: changes[test]} if test in changes else {}
     before = await _create_diffs(codebase, alone)
     runs = await gather_all(
-        sandbox.run_command(command, diffs=diffs, seconds=seconds, env=repeat_environment(number))
+        sandbox.run(Program(command, diffs=diffs, seconds=seconds, env=repeat_environment(number)))
         for diffs in (before, after)
         for number in range(times)
     )

@@ -10,9 +10,9 @@ import docker
 from docker.errors import TLSParameterError
 from docker.tls import TLSConfig
 
-from sandbox.base import SandboxUnavailable
 from sandbox.docker.client import connect
 from sandbox.docker.ssh_tunnel import SshTunnel
+from sandbox.errors import SandboxUnavailable
 
 TLS_FILES: Final = ("ca.pem", "cert.pem", "key.pem")
 """As Docker's own client wants them in DOCKER_CERT_PATH."""

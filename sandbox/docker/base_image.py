@@ -22,11 +22,11 @@ from typing import Any, cast
 import docker
 from docker.errors import DockerException, ImageNotFound
 
-from sandbox.base import SandboxUnavailable
 from sandbox.docker import debootstrap
 from sandbox.docker.address import DockerAddress
 from sandbox.docker.client import translate_docker_errors
 from sandbox.docker.images import touch_image
+from sandbox.errors import SandboxUnavailable
 from sandbox.layout import LABEL_KIND
 
 REGISTRY_IMAGE = "python:3.11-slim-bookworm"

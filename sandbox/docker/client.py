@@ -11,7 +11,7 @@ import docker
 from docker.errors import APIError, DockerException
 from docker.tls import TLSConfig
 
-from sandbox.base import SandboxUnavailable
+from sandbox.errors import SandboxUnavailable
 
 LABEL_MAKER: Final = "capuchin.maker"
 """On every image but the base: the installation that made it, and that alone may collect it."""

@@ -10,10 +10,11 @@ from typing import Any, cast
 import docker
 from docker.errors import DockerException, ImageNotFound, NotFound
 
-from sandbox.base import Ending, Execution, SandboxUnavailable
+from sandbox.base import Ending, Execution
 from sandbox.docker.client import translate_docker_errors
 from sandbox.docker.cold_protocol import ColdProtocol, ProtocolError
 from sandbox.docker.container import GVISOR, Runtime, create_cold_container
+from sandbox.errors import SandboxUnavailable
 from sandbox.execution.cancellation import Stopped
 from sandbox.execution.job import Job
 from sandbox.execution.stream import DeadlinePassed

@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import docker
 
-from sandbox.base import PatchRejected, SandboxUnavailable
 from sandbox.docker.attach import AttachedStream
+from sandbox.errors import PatchRejected, SandboxUnavailable
 from sandbox.execution.cancellation import Stopped
 from sandbox.execution.job import Job
 from sandbox.execution.stream import STDERR, DeadlinePassed

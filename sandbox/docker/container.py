@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 import docker
 from docker.types import Ulimit
 
-from sandbox.base import SandboxUnavailable
+from sandbox.errors import SandboxUnavailable
 from sandbox.guest.supervisor.mounts import HIDDEN_FILES, HIDDEN_FOLDERS, READ_ONLY, STATE
 from sandbox.layout import CHECKOUT, LABEL_KIND, UID, USER
 from sandbox.limits import INODES, OPEN_FILES, Limits

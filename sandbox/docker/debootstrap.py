@@ -10,8 +10,8 @@ from pathlib import Path
 
 import docker
 
-from sandbox.base import SandboxUnavailable
 from sandbox.docker.client import translate_docker_errors
+from sandbox.errors import SandboxUnavailable
 from sandbox.scratch import scratch_folder
 
 SUITE = "bookworm"

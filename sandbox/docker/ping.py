@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from sandbox.base import SandboxUnavailable
 from sandbox.docker.client import connect, translate_docker_errors
+from sandbox.errors import SandboxUnavailable
 
 
 def main() -> int:

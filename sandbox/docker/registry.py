@@ -8,8 +8,8 @@ from typing import Any, cast
 import docker
 from docker.errors import ImageNotFound
 
-from sandbox.base import SandboxUnavailable
 from sandbox.docker.client import translate_docker_errors
+from sandbox.errors import SandboxUnavailable
 
 
 def push_image(client: docker.APIClient, image: str, registry: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-from sandbox.base import SandboxUnavailable
+from sandbox.errors import SandboxUnavailable
 from sandbox.scratch import PREFIX, PROCESS_FILE, lock_folder
 
 REMOTE_SOCKET: Final = "/var/run/docker.sock"

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 import docker
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 
-from sandbox.base import SandboxUnavailable
 from sandbox.docker.attach import AttachedStream
 from sandbox.docker.client import error_cause, translate_docker_errors
 from sandbox.docker.container import Runtime, create_warm_container
+from sandbox.errors import SandboxUnavailable
 from sandbox.execution.warm_worker import (
     NoWarmContainer,
     WarmContainer,

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from sandbox.base import EnvironmentFailed
+from sandbox.errors import EnvironmentFailed
 
 OWN_BASE: Final = "capuchin/base"
 """What a Dockerfile calls the image that repositories without one are installed in."""

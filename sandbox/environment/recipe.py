@@ -8,7 +8,6 @@ import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sandbox.base import EnvironmentFailed
 from sandbox.environment.manifests import (
     UNKNOWN_VERSION,
     distribution_name,
@@ -20,6 +19,7 @@ from sandbox.environment.node import INSTALL_TOOL as NPM_TOOL
 from sandbox.environment.node import is_node, node_steps
 from sandbox.environment.python import PYTEST, TOOLS, is_package, is_python, pdm_files, python_steps
 from sandbox.environment.python_version import find_python_requirement
+from sandbox.errors import EnvironmentFailed
 from sandbox.tree import Tree
 
 DEPENDENCY_FILES = re.compile(

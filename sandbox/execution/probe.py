@@ -6,7 +6,8 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Literal
 
-from sandbox.base import Execution, PatchRejected, SandboxUnavailable
+from sandbox.base import Execution
+from sandbox.errors import PatchRejected, SandboxUnavailable
 from sandbox.execution.cancellation import ExclusiveWork, run_stoppable
 from sandbox.execution.job import Job
 from sandbox.execution.warm_pool import WarmExecution, WarmPool

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine
 from typing import Any
 
-from sandbox.base import NO_ENV, Execution
+from sandbox.base import Execution
 from sandbox.execution.cancellation import SharedExecution
 from sandbox.execution.job import Job
-from sandbox.layout import CHECKOUT, ENVIRONMENT, PROGRAM_ENVIRONMENT, TREE
+from sandbox.layout import CHECKOUT, PROGRAM_ENVIRONMENT, TREE
 from sandbox.limits import Limits
+from sandbox.program import Program
 
-SCRIPT = "/tmp/capuchin/reproduce_issue.py"  # noqa: S108 - a file system of its own in the container
 Execute = Callable[[Job, Limits], Coroutine[Any, Any, Execution]]
 
 
@@ -24,40 +24,17 @@ class SandboxSession:
         self._default_limits = limits
         self._execute = execute
         self._running: set[asyncio.Task[Execution]] = set()
-        self._scripts: dict[object, SharedExecution] = {}
+        self._shared: dict[object, SharedExecution] = {}
 
-    async def run_script(
-        self,
-        script: str,
-        *,
-        diffs: Sequence[str] = (),
-        seconds: float | None = None,
-        env: Mapping[str, str] = NO_ENV,
-    ) -> Execution:
-        """See `Sandbox.run_script`. Equal calls run once in a session."""
-        key = (script, tuple(diffs), seconds, tuple(sorted(env.items())))
-        shared = self._scripts.get(key)
+    async def run(self, program: Program) -> Execution:
+        """See `Sandbox.run`. Equal programs that may share a run are run once in a session."""
+        if not program.may_share:
+            return await SharedExecution(self._start(program)).wait_for_result()
+        key = _sharing_key(program)
+        shared = self._shared.get(key)
         if shared is None or shared.is_unusable():
-            argv = (f"{ENVIRONMENT}/bin/python", SCRIPT)
-            limits = self._limits_of_run(seconds)
-            shared = SharedExecution(self._start(argv, diffs, limits, env, {SCRIPT: script}))
-            self._scripts[key] = shared
+            shared = self._shared[key] = SharedExecution(self._start(program))
         return await shared.wait_for_result()
-
-    async def run_command(
-        self,
-        argv: Sequence[str],
-        *,
-        diffs: Sequence[str] = (),
-        seconds: float | None = None,
-        output_bytes: int | None = None,
-        env: Mapping[str, str] = NO_ENV,
-    ) -> Execution:
-        """See `Sandbox.run_command`. Programs of the environment go by their bare names."""
-        if not argv:
-            raise ValueError("There is no program to run.")
-        limits = self._limits_of_run(seconds, output_bytes)
-        return await SharedExecution(self._start(argv, diffs, limits, env, {})).wait_for_result()
 
     async def close(self) -> None:
         """Stop what still runs, and wait until its containers are gone."""
@@ -66,28 +43,27 @@ class SandboxSession:
         if self._running:
             await asyncio.wait(self._running)
 
-    def _start(
-        self,
-        argv: Sequence[str],
-        diffs: Sequence[str],
-        limits: Limits,
-        env: Mapping[str, str],
-        files: Mapping[str, str],
-    ) -> asyncio.Task[Execution]:
+    def _start(self, program: Program) -> asyncio.Task[Execution]:
         job = Job(
-            steps=[argv],
+            steps=[program.argv],
             checkout=CHECKOUT,
-            environment={**PROGRAM_ENVIRONMENT, **env},
+            environment={**PROGRAM_ENVIRONMENT, **program.env},
             tree=TREE,
-            diffs=diffs,
-            files=files,
+            diffs=program.diffs,
+            files=program.files,
         )
-        task = asyncio.create_task(self._execute(job, limits))
+        task = asyncio.create_task(self._execute(job, self._limits_of(program)))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         return task
 
-    def _limits_of_run(self, seconds: float | None, output_bytes: int | None = None) -> Limits:
-        changed = {"seconds": seconds, "output_kept_bytes": output_bytes}
-        wanted = {name: value for name, value in changed.items() if value is not None}
+    def _limits_of(self, program: Program) -> Limits:
+        stated = {"seconds": program.seconds, "output_kept_bytes": program.output_bytes}
+        wanted = {name: value for name, value in stated.items() if value is not None}
         return Limits.model_validate(self._default_limits.model_dump() | wanted)
+
+
+def _sharing_key(program: Program) -> object:
+    """What two programs have in common that may share one run."""
+    values = (tuple(program.argv), tuple(program.diffs), program.seconds, program.output_bytes)
+    return (*values, tuple(sorted(program.env.items())), tuple(sorted(program.files.items())))

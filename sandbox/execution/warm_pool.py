@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from sandbox.base import Ending, Execution, PatchRejected
+from sandbox.base import Ending, Execution
+from sandbox.errors import PatchRejected
 from sandbox.execution.cancellation import Stopped
 from sandbox.execution.job import Job
 from sandbox.execution.scheduler import CostScheduler

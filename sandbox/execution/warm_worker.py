@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from sandbox.base import SandboxUnavailable
+from sandbox.errors import SandboxUnavailable
 from sandbox.execution.stream import STDOUT, DeadlinePassed, Stream
 from sandbox.layout import CHECKOUT, TREE
 from sandbox.limits import INODES, OPEN_FILES, Limits

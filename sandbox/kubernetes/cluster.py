@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, cast
 
-from sandbox.base import SandboxUnavailable
+from sandbox.errors import SandboxUnavailable
 from sandbox.kubernetes.pod import CONTAINER_NAME
 from sandbox.kubernetes.stream import PodStream
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
-from sandbox.base import EnvironmentFailed, Execution, SandboxUnavailable
+from sandbox.base import Execution
 from sandbox.docker.engine import DockerEngine
-from sandbox.engine import UNOWNED_SECONDS, CleanupResult
+from sandbox.engine import UNOWNED_SECONDS, CleanupResult, EnvironmentRequest, OnProgress
+from sandbox.errors import EnvironmentFailed, SandboxUnavailable
 from sandbox.execution.cancellation import wait_until_done
 from sandbox.execution.job import Job
 from sandbox.execution.session import SandboxSession
@@ -23,7 +24,6 @@ from sandbox.kubernetes.cluster import Cluster
 from sandbox.kubernetes.pod import OWNER_LABEL, PodOptions, label_value, warm_pod_manifest
 from sandbox.layout import LABEL_OWNER, LABEL_RUN
 from sandbox.limits import Limits
-from sandbox.tree import Tree
 
 log = logging.getLogger(__name__)
 
@@ -90,32 +90,19 @@ class KubernetesEngine:
         return f"Kubernetes {version}, warm sandboxes as pods; images are built by {built_by}"
 
     async def prepare(
-        self,
-        tree: Tree,
-        *,
-        setup: Sequence[str] = (),
-        dockerfile: str = "",
-        python: str = "",
-        scope: str = "",
-        run_id: str = "",
-        on_progress: Callable[[str], None] | None = None,
+        self, request: EnvironmentRequest, *, on_progress: OnProgress | None = None
     ) -> str:
-        """The pushed image of `tree`, by digest; see `DockerEngine.prepare`.
+        """The pushed image of the request's tree, by digest; see `DockerEngine.prepare`.
 
         Raises:
-            EnvironmentFailed: also when there is a `dockerfile`: process 1 of such an image is the
-                repository's own, and only a container for each execution would hold it.
+            EnvironmentFailed: also if the request names a Dockerfile: process 1 of its image comes
+                from the repository, and only a container for each execution could isolate that.
         """
-        if dockerfile:
-            raise EnvironmentFailed(DOCKERFILE_REFUSED, command=f"dockerfile: {dockerfile}", log="")
-        image = await self._builder.prepare(
-            tree,
-            setup=setup,
-            python=python,
-            scope=scope,
-            run_id=run_id,
-            on_progress=on_progress,
-        )
+        if request.dockerfile:
+            raise EnvironmentFailed(
+                DOCKERFILE_REFUSED, command=f"dockerfile: {request.dockerfile}", log=""
+            )
+        image = await self._builder.prepare(request, on_progress=on_progress)
         return await self._builder.push(image, self._registry)
 
     @asynccontextmanager

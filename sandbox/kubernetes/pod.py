@@ -30,8 +30,6 @@ class PodOptions:
 
     runtime_class: str = ""
     """Say `gvisor` or `kata`; empty is the cluster's default."""
-    pull_secret: str = ""
-    """Name of the secret for the registry of environment images."""
     longest_seconds: int = 6 * 3600
     """A pod that lives longer is ended by the cluster, whatever became of us."""
 
@@ -98,8 +96,6 @@ def warm_pod_manifest(
     }
     if options.runtime_class:
         spec["runtimeClassName"] = options.runtime_class
-    if options.pull_secret:
-        spec["imagePullSecrets"] = [{"name": options.pull_secret}]
     return {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks [--only NAME]`: run, print the table, write build/bench.json."""
+"""`python -m tests.benchmarks [--only NAME,NAME]`: run, print the table, write build/bench.json."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 
-from tests.benchmarks.bot import checkout, demo_run, pickup, webhook
+from tests.benchmarks.bot import checkout, demo_run, pickup, start, webhook
 from tests.benchmarks.context import reading, recall, scan, tokens
 from tests.benchmarks.pipeline import edits, normalise, paper_table1, stopping
 from tests.benchmarks.sandbox import matrix, regression
 from tests.benchmarks.table import Row, render, write
 
 BENCHMARKS: dict[str, Callable[[], Coroutine[None, None, list[Row]]]] = {
+    "start": start.measure,
     "webhook": webhook.measure,
     "pickup": pickup.measure,
     "checkout": checkout.measure,
@@ -32,15 +33,26 @@ BENCHMARKS: dict[str, Callable[[], Coroutine[None, None, list[Row]]]] = {
 }
 
 
+def _names(text: str) -> list[str]:
+    """The benchmarks that `text` names.
+
+    Raises:
+        ArgumentTypeError: one of them does not exist.
+    """
+    names = text.split(",")
+    if unknown := [name for name in names if name not in BENCHMARKS]:
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is not one of {', '.join(BENCHMARKS)}")
+    return names
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make bench")
-    parser.add_argument("--only", choices=BENCHMARKS, help="one benchmark")
-    only: str | None = parser.parse_args().only
+    parser.add_argument("--only", type=_names, default=[*BENCHMARKS], help="names, with commas")
+    only: list[str] = parser.parse_args().only
     rows: list[Row] = []
-    for name, measure in BENCHMARKS.items():
-        if only in (None, name):
-            sys.stderr.write(f"bench: {name}\n")
-            rows += asyncio.run(measure())
+    for name in only:
+        sys.stderr.write(f"bench: {name}\n")
+        rows += asyncio.run(BENCHMARKS[name]())
     sys.stdout.write(render(rows) + "\n")
     write(rows, Path("build/bench.json"))
     return 0

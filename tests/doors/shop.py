@@ -18,8 +18,7 @@ FILES: Final[Mapping[str, str]] = {
     ),
     "pyproject.toml": '[tool.pytest.ini_options]\npythonpath = ["."]\n',
     ".github/capuchin.yml": (
-        "version: 1\nsamples: 2\nattempts: 3\nevidence_runs: 1\n"
-        "repeat_tests: 0\nnearby_seconds: 0\n"
+        "version: 1\nsamples: 2\nattempts: 3\nevidence_runs: 1\nnearby_seconds: 0\n"
     ),
 }
 WITHOUT_PYTHON: Final[Mapping[str, str]] = {"index.js": "x\n"}

@@ -50,8 +50,8 @@ def test_these_variables_are_read_and_no_others() -> None:
     assert sorted(asked.names) == sorted(VARIABLES)
 
 
-def test_the_readme_names_them_with_their_defaults() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_settings_page_names_them_with_their_defaults() -> None:
+    text = (ROOT / "docs/settings.md").read_text(encoding="utf-8")
     row = r"(?m)^\| `((?:CAPUCHIN|ANTHROPIC)_\w+)` \| (?:`([^`]+)`)? *\|"
     assert dict(re.findall(row, text)) == {k: v["default"] for k, v in VARIABLES.items()}
 

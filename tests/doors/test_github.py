@@ -131,8 +131,6 @@ async def played(folder: Path) -> Scene:
                 **recorded(url),
                 "CAPUCHIN_REDIS_URL": queue,
                 "CAPUCHIN_WEBHOOK_SECRET": SECRET,
-                "CAPUCHIN_SWEEP_SECONDS": "0.2",
-                "CAPUCHIN_STATUS_SECONDS": "0",
                 "CAPUCHIN_STOP_SECONDS": "0",
                 "CAPUCHIN_WORKER_RUNS": "3",
             }

@@ -15,14 +15,13 @@ from bot.github.app import GitHubApp
 from bot.localhub import Comment, Issue, LocalHub, Repo
 from bot.localhub.serve import serve_app
 from bot.localhub.state import Pull
-from bot.queue.inbox import Inbox
 from bot.recorded.recording import Recording
 from bot.recorded.server import RecordedServer
 from bot.server.app import create_app
 from bot.settings import Settings
 from bot.storage.checkpoints import RedisStore
 from bot.storage.lease import Lease
-from bot.storage.runs import Runs
+from bot.storage.storage import Storage
 from bot.types import RepoRef, Run, now
 from pipeline.models.wrappers.throttled import RETRY_WAITS
 from sandbox.docker.client import connect
@@ -60,8 +59,9 @@ class BotHarness:
         self.hub = hub
         self.redis = redis
         self.settings = settings
-        self.runs = Runs(redis, settings.redis_prefix)
-        self.inbox = Inbox(redis, self.runs.keys)
+        self.storage = Storage(redis, settings.redis_prefix)
+        self.runs = self.storage.runs
+        self.inbox = self.storage.requests
         self.runner = FakeRunner(settings, saves=saves)
         self.parts: Bot = assemble(settings, self.runner, github=GitHubApp(settings, pause=0.001))
         """The bot around `runner`."""
@@ -182,7 +182,7 @@ class BotHarness:
 
     def store_of(self, run: Run) -> RedisStore:
         """The checkpoints of a run."""
-        return RedisStore(self.runs.redis, self.runs.keys, run.id)
+        return self.storage.checkpoints(run.id)
 
     def comments_of(self, issue: Issue) -> list[str]:
         """What the bot wrote on the issue."""
@@ -283,7 +283,7 @@ class BotHarness:
 
     async def take(self, run_id: str) -> Lease:
         """The lease of a run that nobody has."""
-        lease = await self.runs.acquire(run_id, worker="w", seconds=20)
+        lease = await Lease.acquire(self.storage, run_id, worker="w", seconds=20)
         assert lease is not None
         return lease
 
@@ -332,7 +332,7 @@ class BotHarness:
             assert await self.runs.list_active() == []
             assert await self.inbox.count() == 0
             for run in self._seen:
-                assert not await self.redis.exists(self.runs.keys.lease(run.id))
+                assert not await self.redis.exists(self.storage.keys.lease(run.id))
         if self._llm is not None:
             assert self._llm.unexpected == []
             self._assert_no_containers()

@@ -8,7 +8,7 @@ import httpx
 
 from pipeline.context.finder import ContextFinder
 from pipeline.context.relevance.reader import SCHEMA
-from pipeline.models.base import Message, Reply, ReplyFormat
+from pipeline.models.base import Message, ModelRequest, Reply, ReplyFormat
 from pipeline.models.factory import ModelOptions, build_model
 from pipeline.models.spec import ModelSpec
 from pipeline.models.wrappers.adaptive import AdaptiveModel, ConcurrencyWindow
@@ -39,15 +39,19 @@ async def test_the_context_stage_runs_on_a_real_vllm(vllm: str, tmp_path: Path) 
     try:
         asked = ReplyFormat(json_schema=SCHEMA)
         said = await client.complete(
-            "", [Message(role="user", text="?")], call="relevance", max_tokens=40, form=asked
+            ModelRequest(
+                "", (Message(role="user", text="?"),), call="relevance", max_tokens=40, form=asked
+            )
         )
         assert said.text.startswith("{")
         word = await client.complete(
-            "",
-            [Message(role="user", text="?")],
-            call="x",
-            max_tokens=1,
-            form=ReplyFormat(alternatives=5),
+            ModelRequest(
+                "",
+                (Message(role="user", text="?"),),
+                call="x",
+                max_tokens=1,
+                form=ReplyFormat(alternatives=5),
+            )
         )
         assert len(word.first) >= 5
         assert all(0 <= chance <= 1 for _, chance in word.first)
@@ -75,8 +79,8 @@ async def _thinking(spec: ModelSpec) -> Reply:
     wanted = ModelOptions(window=LENGTH, max_output=3000, thinking_tokens=1024)
     client = build_model(spec, api_key="", options=wanted, sdk_retries=0)
     try:
-        said = [Message(role="user", text="?")]
-        return await client.complete("", said, call="testing/0", max_tokens=1100)
+        said = (Message(role="user", text="?"),)
+        return await client.complete(ModelRequest("", said, call="testing/0", max_tokens=1100))
     finally:
         await client.aclose()
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from bot.repo_config.model import RepoConfig, parse_config
 from pipeline.context.search.embeddings import EmbeddingRanker
@@ -19,19 +21,22 @@ from tests.support.recorded_embeddings import served
 from tests.support.tokenizer import CountingServer
 
 
-def written(text: str) -> Options:
+def options_of(text: str, fields: Mapping[str, object]) -> Options:
+    """The options of a settings file; `fields` are options that no file sets."""
     config = parse_config(text)
     assert isinstance(config, RepoConfig), config
-    return config.options().model_copy(update={"samples": 1, "rankings": 1, "attempts": 4})
+    usual = {"samples": 1, "rankings": 1, "attempts": 4}
+    return Options.model_validate({**config.options().model_dump(), **usual, **fields})
 
 
 async def run(
     shop: Shop,
-    config: str,
+    config: str = "",
     *,
     scout: bool = True,
     meaning: EmbeddingRanker | None = None,
     scout_counter: TokenCounter = ESTIMATOR,
+    **fields: Any,
 ) -> Selection | NoFix:
     model = ScriptedModel(simple(GOOD_EDIT, APPROVE))
     solver = Solver(
@@ -44,13 +49,13 @@ async def run(
         sandbox=shop.sandbox,
         codebase=shop.codebase,
         store=DirStore(shop.folder / f"store-{len(list(shop.folder.iterdir()))}"),
-        options=written(config),
+        options=options_of(config, fields),
     )
     return await solver.solve(ISSUE)
 
 
-async def context_of(shop: Shop, config: str, *, scout: bool = True) -> Context:
-    result = await run(shop, config, scout=scout)
+async def context_of(shop: Shop, config: str = "", *, scout: bool = True, **fields: Any) -> Context:
+    result = await run(shop, config, scout=scout, **fields)
     assert isinstance(result, Selection), result
     return result.evidence.context
 
@@ -75,15 +80,16 @@ async def test_what_is_excluded_is_not_read_and_ends_the_run_when_it_is_all(shop
 
 
 async def test_the_prefilter_bounds_what_the_scout_reads(shop: Shop) -> None:
-    every = await context_of(shop, "prefilter: {use: auto}")
+    every = await context_of(shop)
     assert (every.scanned, every.findings and every.findings.way) == (4, "scout")
-    few = await context_of(shop, "prefilter: {use: always, keep: 1}")
+    few = await context_of(shop, prefilter="always", prefilter_keep=1)
     assert (few.scanned, few.findings and few.findings.way) == (1, "words, then scout")
     assert [file.path for file in few.files] == ["shop/till.py"]
     assert "3 files were not read: less in common with the issue" in told(few)
-    above = await context_of(shop, "prefilter: {above: 3, keep: 2}")
+    above = await context_of(shop, prefilter_above=3, prefilter_keep=2)
     assert above.scanned == 2
-    assert (await context_of(shop, "prefilter: {use: never, above: 3}")).scanned == 4
+    every = await context_of(shop, prefilter="never", prefilter_above=3)
+    assert every.scanned == 4
 
 
 async def test_the_embedding_model_and_the_scouts_counter_reach_the_run(
@@ -98,8 +104,9 @@ async def test_the_embedding_model_and_the_scouts_counter_reach_the_run(
         counting.serve() as url,
         open_counter(parse_spec(f"openai:m@{url}"), "") as counter,
     ):
-        config = "prefilter: {use: always, keep: 9}"
-        result = await run(large, config, meaning=meaning, scout_counter=counter)
+        result = await run(
+            large, meaning=meaning, scout_counter=counter, prefilter="always", prefilter_keep=9
+        )
     assert isinstance(result, Selection), result
     found = result.evidence.context.findings
     assert found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,8 @@ import pytest
 
 from pipeline.regression.runner import GRACE_SECONDS
 from pipeline.types import Selection
-from sandbox.base import NO_ENV, Execution
+from sandbox.base import Execution
+from sandbox.program import Program
 from tests.support.data.solver_shop import APPROVE, FILES, GOOD_EDIT, ISSUE, Shop, open_shop, simple
 from tests.support.fakes import Answer, ScriptedModel, SubprocessSandbox
 
@@ -21,30 +21,9 @@ class Timed(SubprocessSandbox):
     scripts: set[float | None]
     commands: set[float | None]
 
-    async def run_script(
-        self,
-        script: str,
-        *,
-        diffs: Sequence[str] = (),
-        seconds: float | None = None,
-        env: Mapping[str, str] = NO_ENV,
-    ) -> Execution:
-        self.scripts.add(seconds)
-        return await super().run_script(script, diffs=diffs, seconds=seconds, env=env)
-
-    async def run_command(
-        self,
-        argv: Sequence[str],
-        *,
-        diffs: Sequence[str] = (),
-        seconds: float | None = None,
-        output_bytes: int | None = None,
-        env: Mapping[str, str] = NO_ENV,
-    ) -> Execution:
-        self.commands.add(seconds)
-        return await super().run_command(
-            argv, diffs=diffs, seconds=seconds, output_bytes=output_bytes, env=env
-        )
+    async def run(self, program: Program) -> Execution:
+        (self.commands if program.script is None else self.scripts).add(program.seconds)
+        return await super().run(program)
 
 
 async def timed(shop: Shop, **options: float) -> Timed:

@@ -11,8 +11,11 @@ import pytest
 from sandbox.docker.address import DockerAddress
 from sandbox.docker.client import connect
 from sandbox.docker.engine import DockerEngine, SandboxSession
+from sandbox.docker.options import DockerOptions
+from sandbox.environment.options import BuildOptions
 from sandbox.execution.probe import ConfiguredMode
 from sandbox.limits import Limits
+from sandbox.program import python_script
 from tests.support.docker import (
     OWNER,
     ca_bundle,
@@ -113,7 +116,7 @@ def prepared(
     """The image of the package, or the one that `--prepared` names."""
     if given := request.config.getoption("--prepared", ""):
         return str(given)
-    builder = DockerEngine(ca_bundle=ca_bundle, owner=OWNER)
+    builder = DockerEngine(DockerOptions(owner=OWNER, build=BuildOptions(ca_bundle=ca_bundle)))
 
     async def build() -> str:
         try:
@@ -133,11 +136,18 @@ def prepared(
 def engine(
     ca_bundle: Path | None, mode: ConfiguredMode, gvisor: OwnDaemon | None
 ) -> Iterator[DockerEngine]:
-    address = DockerAddress(gvisor.url) if gvisor else None
+    address = DockerAddress(gvisor.url if gvisor else "")
     runtime = "runsc" if gvisor else "auto"
     limits = Limits(seconds=30, memory_mb=256, disk_mb=64, processes=64)
     engine = DockerEngine(
-        limits=limits, ca_bundle=ca_bundle, owner=OWNER, mode=mode, address=address, runtime=runtime
+        DockerOptions(
+            limits=limits,
+            owner=OWNER,
+            mode=mode,
+            address=address,
+            runtime=runtime,
+            build=BuildOptions(ca_bundle=ca_bundle),
+        )
     )
     yield engine
     asyncio.run(engine.close())
@@ -149,7 +159,7 @@ def untouched(engine: DockerEngine, prepared: str) -> str:
 
     async def look() -> str:
         async with engine.open(prepared, run_id="test-untouched") as sandbox:
-            return (await sandbox.run_script(LOOK)).output
+            return (await sandbox.run(python_script(LOOK))).output
 
     seen = asyncio.run(look())
     assert seen.startswith("2 [] ['capuchin'] [] "), seen
@@ -168,7 +178,7 @@ async def sandbox(
     """A sandbox to attack. Afterwards the next execution in it sees a world as new."""
     async with engine.open(prepared, run_id=run_id) as opened:
         yield opened
-        assert (await opened.run_script(LOOK)).output == untouched
+        assert (await opened.run(python_script(LOOK))).output == untouched
         lanes = containers_of(daemon, run_id)
         assert bool(lanes) == (mode == "warm")
         for lane in lanes:

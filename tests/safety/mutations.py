@@ -229,7 +229,7 @@ WALLS: Final = (
     Wall(
         "metadata address in a build",
         "warm",
-        (("sandbox/docker/build_network.py", 'yield f"container:{container}"', "yield network"),),
+        (("sandbox/docker/build/network.py", 'yield f"container:{container}"', "yield network"),),
         ("test_build_steps.py::test_a_build_cannot_reach_the_clouds_metadata",),
     ),
     Wall(

@@ -25,6 +25,8 @@ import docker
 from sandbox.docker.base_image import recipe_files
 from sandbox.docker.client import connect
 from sandbox.docker.engine import DockerEngine
+from sandbox.docker.options import DockerOptions
+from sandbox.environment.options import BuildOptions
 from tests.safety.mutation import Wall
 from tests.safety.mutations import WALLS
 from tests.support.docker import prepare_package_image
@@ -122,7 +124,12 @@ def who_noticed(wall: Wall, folder: Path, image: str) -> tuple[str, str]:
 
 async def prepare() -> str:
     bundle = Path("/etc/ssl/certs/ca-certificates.crt")
-    engine = DockerEngine(ca_bundle=bundle if bundle.is_file() else None, owner="tests-without")
+    engine = DockerEngine(
+        DockerOptions(
+            owner="tests-without",
+            build=BuildOptions(ca_bundle=bundle if bundle.is_file() else None),
+        )
+    )
     with tempfile.TemporaryDirectory() as folder:
         try:
             return await prepare_package_image(engine, Path(folder))

@@ -7,9 +7,11 @@ from pathlib import Path
 import docker
 import pytest
 
-from sandbox.base import EnvironmentFailed
 from sandbox.docker.engine import DockerEngine
+from sandbox.engine import EnvironmentRequest
+from sandbox.errors import EnvironmentFailed
 from sandbox.execution.probe import ConfiguredMode
+from sandbox.program import Program
 from tests.support.attack_scripts import METADATA_PROBE
 from tests.support.docker import containers_of, make_tree
 
@@ -30,9 +32,11 @@ async def test_a_build_step_finds_no_secret(
         "ls -d /var/run/docker.sock /run/secrets /root/.??* /root/* >> seen 2>/dev/null || true",
         "cat /root/.netrc /root/.pypirc /etc/pip.conf ~/.docker/config.json >> seen 2>&1 || true",
     ]
-    image = await engine.prepare(make_tree(tmp_path, {"app.py": ""}), setup=steps, scope=run_id)
+    image = await engine.prepare(
+        EnvironmentRequest(make_tree(tmp_path, {"app.py": ""}), setup=steps, scope=run_id)
+    )
     async with engine.open(image, run_id=run_id) as sandbox:
-        seen = (await sandbox.run_command(["cat", "seen"])).output
+        seen = (await sandbox.run(Program(["cat", "seen"]))).output
     assert "PATH=" in seen
     assert not [word for word in ("canary", "docker.sock", "/run/secrets") if word in seen]
 
@@ -42,7 +46,9 @@ async def test_a_build_cannot_reach_the_clouds_metadata(
 ) -> None:
     tree = make_tree(tmp_path, {"knock.py": METADATA_PROBE})
     with pytest.raises(EnvironmentFailed) as failed:
-        await engine.prepare(tree, setup=["python knock.py; exit 1"], run_id=run_id, scope=run_id)
+        await engine.prepare(
+            EnvironmentRequest(tree, setup=["python knock.py; exit 1"], run_id=run_id, scope=run_id)
+        )
     answers = dict(line.split(" ", 1) for line in failed.value.log.strip().splitlines())
     # Blackholed: EINVAL or EHOSTUNREACH at once, not a timeout or a connection.
     assert set(answers.values()) <= {"OSError 22", "OSError 113", "OSError 101"}, answers

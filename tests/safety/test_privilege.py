@@ -10,6 +10,7 @@ import pytest
 from sandbox.base import Ending
 from sandbox.docker.engine import SandboxSession
 from sandbox.guest.supervisor.seccomp import FORBIDDEN
+from sandbox.program import python_script
 from tests.support.own_docker_daemon import OwnDaemon
 
 ATTEMPT = """
@@ -29,18 +30,20 @@ async def test_no_dangerous_system_call_gets_through(sandbox: SandboxSession) ->
     """Without pointers: who is not stopped at the door answers EINVAL or EFAULT."""
     column = ["x86_64", "aarch64"].index(platform.machine())
     calls = {name: both[column] for name, both in FORBIDDEN.items() if both[column] is not None}
-    run = await sandbox.run_script(ATTEMPT.format(calls=json.dumps(calls)))
+    run = await sandbox.run(python_script(ATTEMPT.format(calls=json.dumps(calls))))
     assert run.output == "done\n"
 
 
 async def test_it_has_no_right_that_it_could_use_or_get_back(sandbox: SandboxSession) -> None:
-    run = await sandbox.run_script("""
+    run = await sandbox.run(
+        python_script("""
 import os
 print(os.getresuid(), os.getresgid(), os.getgroups())
 names = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp")
 fields = dict(line.split(":", 1) for line in open("/proc/self/status"))
 print(*(f"{name} {int(fields[name], 16)}" for name in names))
 """)
+    )
     assert run.output == (
         "(10001, 10001, 10001) (10001, 10001, 10001) [10001]\n"
         "CapInh 0 CapPrm 0 CapEff 0 CapBnd 0 CapAmb 0 NoNewPrivs 1 Seccomp 2\n"
@@ -48,7 +51,8 @@ print(*(f"{name} {int(fields[name], 16)}" for name in names))
 
 
 async def test_no_new_namespace_of_any_kind(sandbox: SandboxSession) -> None:
-    run = await sandbox.run_script("""
+    run = await sandbox.run(
+        python_script("""
 import ctypes, os, platform
 libc = ctypes.CDLL(None, use_errno=True)
 clone, unshare = {"x86_64": (56, 272), "aarch64": (220, 97)}[platform.machine()]
@@ -63,13 +67,15 @@ try: os.mkdir("/tmp/m")
 except OSError: pass
 print(libc.mount(b"tmpfs", b"/tmp/m", b"tmpfs", 0, None), libc.umount2(b"/tmp", 2))
 """)
+    )
     assert run.output == "-1 -1\n"
 
 
 async def test_walls_cannot_be_taken_down_from_inside(
     sandbox: SandboxSession, gvisor: OwnDaemon | None
 ) -> None:
-    run = await sandbox.run_script("""
+    run = await sandbox.run(
+        python_script("""
 import ctypes, os, resource
 libc = ctypes.CDLL(None, use_errno=True)
 print(libc.prctl(38, 0, 0, 0, 0))  # no_new_privs off
@@ -85,25 +91,29 @@ except OSError: pass
 try: os.nice(-5); print("NICE")
 except OSError: pass
 """)
+    )
     # A nice value means nothing to gVisor's scheduler.
     assert run.output == ("-1\nNICE\n" if gvisor else "-1\n")
 
 
 async def test_a_set_user_id_program_gives_nothing(sandbox: SandboxSession) -> None:
-    run = await sandbox.run_script("""
+    run = await sandbox.run(
+        python_script("""
 import os, shutil, subprocess
 shutil.copy("/bin/sh", "/tmp/sh"); os.chmod("/tmp/sh", 0o6755)
 print(subprocess.run(["/tmp/sh", "-pc", "id -u; id -ru"], capture_output=True, text=True).stdout)
 print(subprocess.run("find / -xdev -perm /6000 -type f 2>/dev/null", shell=True,
                      capture_output=True, text=True).stdout)
 """)
+    )
     assert run.output.split() == ["10001", "10001"]
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the old door is of x86")
 async def test_the_32_bit_door_is_shut(sandbox: SandboxSession) -> None:
     """`int 0x80` numbers system calls otherwise: a filter that forgot it would be no filter."""
-    run = await sandbox.run_script(r"""
+    run = await sandbox.run(
+        python_script(r"""
 import ctypes, mmap
 page = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
 page.write(b"\xb8\x14\x00\x00\x00\xcd\x80\xc3")  # mov eax, 20 (getpid); int 0x80; ret
@@ -111,15 +121,18 @@ address = ctypes.addressof(ctypes.c_char.from_buffer(page))
 print("before", flush=True)
 print("got", ctypes.CFUNCTYPE(ctypes.c_int)(address)())
 """)
+    )
     assert (run.ending, run.output) == (Ending.KILLED, "before\n")
 
 
 async def test_devices_cannot_be_made(sandbox: SandboxSession) -> None:
-    run = await sandbox.run_script("""
+    run = await sandbox.run(
+        python_script("""
 import os
 for kind, name in ((0o60666, "block"), (0o20666, "character")):
     for place in ("/tmp", "/testbed", "/dev/shm"):
         try: os.mknod(f"{place}/{name}", kind, os.makedev(1, 3)); print("MADE", place, name)
         except OSError: pass
 """)
+    )
     assert run.output == ""

@@ -6,8 +6,10 @@ import time
 
 import pytest
 
-from sandbox.base import Ending, SandboxUnavailable
+from sandbox.base import Ending
 from sandbox.docker.engine import SandboxSession
+from sandbox.errors import SandboxUnavailable
+from sandbox.program import python_script
 from tests.support.attack_scripts import MANY_PROCESSES
 from tests.support.own_docker_daemon import OwnDaemon
 
@@ -17,7 +19,7 @@ async def test_a_fork_bomb_ends_with_its_time(
 ) -> None:
     bomb = "import os\nwhile True:\n try: os.fork()\n except OSError: pass\n"
     begun = time.monotonic()
-    run = await sandbox.run_script(bomb, seconds=1)
+    run = await sandbox.run(python_script(bomb, seconds=1))
     # In gVisor's kernel so many processes may be too much for the memory first.
     assert run.ending in ({Ending.TIMEOUT, Ending.MEMORY} if gvisor else {Ending.TIMEOUT})
     assert time.monotonic() - begun < 60
@@ -26,13 +28,14 @@ async def test_a_fork_bomb_ends_with_its_time(
 async def test_the_number_of_processes_has_an_end(
     sandbox: SandboxSession, gvisor: OwnDaemon | None
 ) -> None:
-    run = await sandbox.run_script(MANY_PROCESSES)
+    run = await sandbox.run(python_script(MANY_PROCESSES))
     # In gVisor's kernel so many may be too much for the memory first.
     assert run.output == "11 True\n" or (gvisor and run.ending is Ending.MEMORY)
 
 
 async def test_daemons_that_hold_the_output_die_with_their_parent(sandbox: SandboxSession) -> None:
-    run = await sandbox.run_script("""
+    run = await sandbox.run(
+        python_script("""
 import os, signal, time
 for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
     signal.signal(number, signal.SIG_IGN)
@@ -44,12 +47,14 @@ if os.fork() == 0:
     os._exit(0)
 print("parent done")
 """)
+    )
     assert (run.ending, run.exit_code, run.output) == (Ending.EXIT, 0, "parent done\n")
 
 
 async def test_ignoring_every_signal_buys_no_time(sandbox: SandboxSession) -> None:
-    run = await sandbox.run_script(
-        """
+    run = await sandbox.run(
+        python_script(
+            """
 import signal, time
 for number in range(1, 65):
     try: signal.signal(number, signal.SIG_IGN)
@@ -57,7 +62,8 @@ for number in range(1, 65):
 print("ready", flush=True)
 while True: time.sleep(1000)
 """,
-        seconds=3,
+            seconds=3,
+        )
     )
     assert (run.ending, run.output) == (Ending.TIMEOUT, "ready\n")
     assert run.seconds < 10
@@ -89,20 +95,20 @@ os._exit(9)
 
 
 async def test_the_processes_that_hold_the_walls_cannot_be_reached(sandbox: SandboxSession) -> None:
-    run = await sandbox.run_script(REACH)
+    run = await sandbox.run(python_script(REACH))
     assert (run.exit_code, run.output) == (9, "")
 
 
 async def test_no_signal_ends_the_processes_that_hold_the_walls(sandbox: SandboxSession) -> None:
     try:
-        run = await sandbox.run_script(SIGNALS)
+        run = await sandbox.run(python_script(SIGNALS))
     except SandboxUnavailable as error:
         pytest.fail(f"process 1 was brought down: {error}")
     assert (run.exit_code, run.output) == (9, "")
 
 
 async def test_where_process_1_keeps_what_is_not_told(sandbox: SandboxSession) -> None:
-    run = await sandbox.run_script("open('/proc/1/maps').read(1)")
+    run = await sandbox.run(python_script("open('/proc/1/maps').read(1)"))
     assert run.exit_code == 1
     assert "PermissionError" in run.output
 
@@ -117,7 +123,7 @@ async def test_where_process_1_keeps_what_is_not_told(sandbox: SandboxSession) -
 )
 async def test_an_end_cannot_be_forged_by_printing_one(sandbox: SandboxSession, text: str) -> None:
     code = f"import os\nfor fd in (1, 2): os.write(fd, {(text + chr(10)).encode()!r})\nos._exit(2)"
-    run = await sandbox.run_script(code)
+    run = await sandbox.run(python_script(code))
     assert (run.exit_code, run.output) == (2, f"{text}\n{text}\n")
 
 
@@ -142,6 +148,6 @@ print(libc.shmget(4711, 4096, 0), libc.semget(4711, 1, 0), libc.mq_open(b"/left"
 plain = socket.socket()
 plain.bind(("127.0.0.1", 8000))
 """
-    assert (await sandbox.run_script(leave)).passed
-    run = await sandbox.run_script(look)
+    assert (await sandbox.run(python_script(leave))).passed
+    run = await sandbox.run(python_script(look))
     assert (run.exit_code, run.output) == (0, "-1 -1 -1\n")

@@ -14,6 +14,7 @@ from docker.errors import DockerException
 from sandbox.base import Ending
 from sandbox.docker.engine import DockerEngine, SandboxSession
 from sandbox.execution.probe import ConfiguredMode
+from sandbox.program import python_script
 from tests.support.attack_scripts import MEMORY_BOMBS
 from tests.support.docker import wait_until_started
 from tests.support.own_docker_daemon import OwnDaemon
@@ -21,7 +22,7 @@ from tests.support.own_docker_daemon import OwnDaemon
 
 @pytest.mark.parametrize("name", MEMORY_BOMBS)
 async def test_too_much_memory_is_called_that(sandbox: SandboxSession, name: str) -> None:
-    run = await sandbox.run_script(MEMORY_BOMBS[name])
+    run = await sandbox.run(python_script(MEMORY_BOMBS[name]))
     if name == "a file without a name" and run.ending is Ending.KILLED:
         assert run.exit_code is None  # by the limit of a file's size
     elif name == "a file without a name" and run.ending is Ending.EXIT:
@@ -33,13 +34,14 @@ async def test_too_much_memory_is_called_that(sandbox: SandboxSession, name: str
 @pytest.mark.parametrize("stream", [1, 2])
 async def test_endless_output_is_cut(sandbox: SandboxSession, stream: int) -> None:
     flood = f"import os\nwhile True: os.write({stream}, b'x' * 65536)"
-    run = await sandbox.run_script(flood)
+    run = await sandbox.run(python_script(flood))
     assert (run.ending, run.exit_code) == (Ending.OUTPUT, None)
     assert len(run.output) < 70_000
 
 
 async def test_disks_have_an_end(sandbox: SandboxSession) -> None:
-    run = await sandbox.run_script("""
+    run = await sandbox.run(
+        python_script("""
 import os
 for place in (".", "/tmp", "/dev/shm"):
     try:
@@ -49,11 +51,13 @@ for place in (".", "/tmp", "/dev/shm"):
         print(error.errno, os.path.getsize(place + "/big") <= 64 << 20)
     os.unlink(place + "/big")
 """)
+    )
     assert run.output == "28 True\n" * 3
 
 
 async def test_inodes_have_an_end(sandbox: SandboxSession) -> None:
-    run = await sandbox.run_script("""
+    run = await sandbox.run(
+        python_script("""
 count = 0
 try:
     while True:
@@ -61,11 +65,13 @@ try:
 except OSError as error:
     print(error.errno, count < 10_001)
 """)
+    )
     assert run.output == "28 True\n"
 
 
 async def test_a_sparse_file_fools_nobody(sandbox: SandboxSession) -> None:
-    run = await sandbox.run_script("""
+    run = await sandbox.run(
+        python_script("""
 import os
 with open("/tmp/sparse", "wb") as file:
     file.truncate(32 << 20)
@@ -75,13 +81,15 @@ with open("/tmp/full", "wb", buffering=0) as file:
         while True: file.write(bytes(1 << 20))
     except OSError as error: print(error.errno)
 """)
+    )
     assert run.output == "0\n28\n"
 
 
 async def test_an_archive_that_unpacks_without_end_fills_only_its_own_disk(
     sandbox: SandboxSession,
 ) -> None:
-    run = await sandbox.run_script("""
+    run = await sandbox.run(
+        python_script("""
 import zipfile
 with zipfile.ZipFile("/tmp/bomb.zip", "w", zipfile.ZIP_DEFLATED) as bomb:
     with bomb.open("big", "w") as file:
@@ -91,18 +99,21 @@ try:
 except OSError as error:
     print(error.errno)
 """)
+    )
     assert run.output == "28\n"
 
 
 async def test_a_file_has_a_largest_size(sandbox: SandboxSession, mode: ConfiguredMode) -> None:
     if mode == "cold":
         pytest.skip("in a container of its own the disk alone is the limit")
-    run = await sandbox.run_script("""
+    run = await sandbox.run(
+        python_script("""
 import os
 with open("/tmp/sparse", "wb") as file:
     try: file.truncate(1 << 40); print("MADE")
     except OSError as error: print(error.errno)
 """)
+    )
     assert run.output == "27\n"
 
 
@@ -133,7 +144,7 @@ while True: pass
         )
 
     async with engine.open(prepared, run_id=run_id) as sandbox:
-        running = asyncio.create_task(sandbox.run_script(spin, seconds=4))
+        running = asyncio.create_task(sandbox.run(python_script(spin, seconds=4)))
         container = await wait_until_started(daemon, run_id)
         samples: list[tuple[datetime, float, int]] = []
         while not running.done():
@@ -149,7 +160,8 @@ while True: pass
 
 
 async def test_handles_and_core_dumps_are_limited(sandbox: SandboxSession) -> None:
-    run = await sandbox.run_script("""
+    run = await sandbox.run(
+        python_script("""
 import os, resource
 print(resource.getrlimit(resource.RLIMIT_CORE))
 try:
@@ -157,4 +169,5 @@ try:
 except OSError as error: print(error.errno)
 print(len(os.listdir("/proc/self/fd")) <= 4096 if os.close(3) is None else None)
 """)
+    )
     assert run.output == "(0, 0)\n24\nTrue\n"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox.base import PatchRejected
 from sandbox.docker.engine import SandboxSession
+from sandbox.errors import PatchRejected
+from sandbox.program import Program, python_script
 from tests.support.docker import PACKAGE_FIX
 from tests.support.own_docker_daemon import OwnDaemon
 
@@ -16,7 +17,8 @@ OTHER = "--- /dev/null\n+++ b/other.py\n@@ -0,0 +1 @@\n+OTHER = 1\n"
 async def test_no_path_takes_a_write_but_the_three_that_are_its_own(
     sandbox: SandboxSession, gvisor: OwnDaemon | None
 ) -> None:
-    run = await sandbox.run_script("""
+    run = await sandbox.run(
+        python_script("""
 import os
 def try_folder(folder):
     path = os.path.join(folder, ".probe")
@@ -37,15 +39,17 @@ for folder, folders, names in os.walk("/"):
         try: os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK)); print("FILE", path)
         except OSError: pass
 """)
+    )
     own = {"FILE /dev/net/tun"} if gvisor else set[str]()  # of its kernel, as the network is
     assert set(run.output.splitlines()) == own
 
 
 async def test_other_edits_and_other_tests_are_out_of_reach(sandbox: SandboxSession) -> None:
     """Process 1 of a lane and the program have one uid: only the covered folder is between."""
-    assert (await sandbox.run_script(SHOW, diffs=[PACKAGE_FIX])).output == "4\n"
-    run = await sandbox.run_script(
-        """
+    assert (await sandbox.run(python_script(SHOW, diffs=[PACKAGE_FIX]))).output == "4\n"
+    run = await sandbox.run(
+        python_script(
+            """
 import ctypes, glob, os
 libc = ctypes.CDLL(None, use_errno=True)
 libc.umount2(b"/sbx", 2)
@@ -59,11 +63,12 @@ for path in glob.glob("/proc/*/root/sbx/*") + glob.glob("/proc/*/cwd/../sbx/*"):
 open("src/shop/total.py", "w").write("def total(a, b): return 'planted'")
 open("other.py", "w").write("OTHER = 'planted'")
 """,
-        diffs=[OTHER],
+            diffs=[OTHER],
+        )
     )
     assert run.output == "[]\n"
-    assert (await sandbox.run_script(SHOW + " ", diffs=[PACKAGE_FIX])).output == "4\n"
-    kept = await sandbox.run_script("import other; print(other.OTHER)", diffs=[OTHER])
+    assert (await sandbox.run(python_script(SHOW + " ", diffs=[PACKAGE_FIX]))).output == "4\n"
+    kept = await sandbox.run(python_script("import other; print(other.OTHER)", diffs=[OTHER]))
     assert kept.output == "1\n"
 
 
@@ -75,7 +80,7 @@ async def test_a_diff_cannot_write_gits_own_files_or_outside(
 ) -> None:
     diff = f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+x\n"
     with pytest.raises(PatchRejected):
-        await sandbox.run_command(["true"], diffs=[diff])
+        await sandbox.run(Program(["true"], diffs=[diff]))
 
 
 async def test_a_diff_cannot_write_through_a_link_of_another(sandbox: SandboxSession) -> None:
@@ -90,13 +95,14 @@ new file mode 120000
 """
     through = OTHER.replace("other.py", "way/planted.py")
     with pytest.raises(PatchRejected, match="beyond a symbolic link"):
-        await sandbox.run_command(["true"], diffs=[link, through])
+        await sandbox.run(Program(["true"], diffs=[link, through]))
 
 
 async def test_links_lead_nowhere(sandbox: SandboxSession) -> None:
     """Neither to what is not ours to read, nor to a file that others see too."""
-    assert (await sandbox.run_script(SHOW, diffs=[PACKAGE_FIX])).output == "4\n"
-    run = await sandbox.run_script("""
+    assert (await sandbox.run(python_script(SHOW, diffs=[PACKAGE_FIX]))).output == "4\n"
+    run = await sandbox.run(
+        python_script("""
 import os
 outside = ("/etc/shadow", "/proc/1/root/etc/hostname", "/proc/1/cwd/etc/hostname",
            "/sbx/deltas/1/u/src/shop/total.py")
@@ -114,6 +120,7 @@ for source in shared:
         try: os.link(source, target); print("LINKED", source, target); os.unlink(target)
         except OSError: pass
 """)
+    )
     assert run.output == ""
 
 
@@ -143,13 +150,15 @@ smudge = "{evil}"
         + "".join(f"+{line}\n" for line in text.splitlines())
         for name, text in planted.items()
     )
-    run = await sandbox.run_command(
-        [
-            "sh",
-            "-c",
-            "for at in ran /tmp/ran; do test -e $at && echo RAN; done; cat src/shop/total.py",
-        ],
-        diffs=[plant, PACKAGE_FIX],
+    run = await sandbox.run(
+        Program(
+            [
+                "sh",
+                "-c",
+                "for at in ran /tmp/ran; do test -e $at && echo RAN; done; cat src/shop/total.py",
+            ],
+            diffs=[plant, PACKAGE_FIX],
+        )
     )
     assert "return a + b" in run.output
     assert "RAN" not in run.output

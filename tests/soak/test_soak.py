@@ -20,6 +20,7 @@ from pipeline.store import DirStore
 from sandbox.base import Execution
 from sandbox.docker.address import DockerAddress
 from sandbox.docker.engine import DockerEngine
+from sandbox.docker.options import DockerOptions
 from sandbox.execution.probe import ConfiguredMode
 from sandbox.layout import LABEL_OWNER
 from tests.soak import worker
@@ -127,7 +128,7 @@ def there(client: docker.APIClient, container: str) -> bool:
 
 async def reaped(own: OwnDaemon) -> list[str]:
     """What is still there after the reaper, as `capuchin doctor --clean` runs it."""
-    engine = DockerEngine(owner=OWNER, address=DockerAddress(own.url))
+    engine = DockerEngine(DockerOptions(owner=OWNER, address=DockerAddress(own.url)))
     await engine.reap(live_runs=[])
     await engine.close()
     client = own.client()

@@ -13,11 +13,14 @@ from typing import cast
 
 from pipeline.concurrency import gather_all
 from pipeline.store import DirStore
-from sandbox.base import Execution, SandboxUnavailable
+from sandbox.base import Execution
 from sandbox.docker.address import DockerAddress
 from sandbox.docker.engine import DockerEngine
+from sandbox.docker.options import DockerOptions
+from sandbox.errors import SandboxUnavailable
 from sandbox.execution.probe import ConfiguredMode
 from sandbox.limits import Limits
+from sandbox.program import python_script
 
 EDITS, TESTS = 20, 10
 OWNER = "soak"
@@ -52,7 +55,7 @@ async def work(store: DirStore, engine: DockerEngine, image: str) -> None:
 
         async def one(edit: int, test: int) -> None:
             if await store.load(key(edit, test), Execution) is None:
-                run = await sandbox.run_script(script(test), diffs=(diff(edit),))
+                run = await sandbox.run(python_script(script(test), diffs=(diff(edit),)))
                 await store.save(key(edit, test), run)
 
         await gather_all(one(edit, test) for edit in range(EDITS) for test in range(TESTS))
@@ -62,10 +65,12 @@ async def main(folder: str, url: str, image: str, mode: str) -> None:
     store = DirStore(Path(folder))
     while True:
         engine = DockerEngine(
-            limits=Limits(seconds=30, memory_mb=128, disk_mb=16, processes=32),
-            owner=OWNER,
-            mode=cast(ConfiguredMode, mode),
-            address=DockerAddress(url),
+            DockerOptions(
+                limits=Limits(seconds=30, memory_mb=128, disk_mb=16, processes=32),
+                owner=OWNER,
+                mode=cast(ConfiguredMode, mode),
+                address=DockerAddress(url),
+            )
         )
         try:
             await work(store, engine, image)

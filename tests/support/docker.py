@@ -17,6 +17,9 @@ import pytest
 
 from sandbox.docker.client import connect
 from sandbox.docker.engine import DockerEngine, SandboxSession
+from sandbox.docker.options import DockerOptions
+from sandbox.engine import EnvironmentRequest
+from sandbox.environment.options import BuildOptions
 from sandbox.execution.probe import ConfiguredMode
 from sandbox.layout import LABEL_RUN
 from sandbox.limits import Limits
@@ -103,7 +106,11 @@ def any_engine(ca_bundle: Path | None) -> Iterator[DockerEngine]:
 @contextmanager
 def engine_in(mode: ConfiguredMode, ca_bundle: Path | None) -> Generator[DockerEngine]:
     limits = Limits(seconds=30, memory_mb=256, disk_mb=64, processes=64)
-    made = DockerEngine(limits=limits, ca_bundle=ca_bundle, owner=OWNER, mode=mode)
+    made = DockerEngine(
+        DockerOptions(
+            limits=limits, owner=OWNER, mode=mode, build=BuildOptions(ca_bundle=ca_bundle)
+        )
+    )
     yield made
     asyncio.run(made.close())
 
@@ -112,7 +119,7 @@ async def prepare_package_image(engine: DockerEngine, directory: Path) -> str:
     """The image of `PACKAGE`, installed with pytest."""
     make_tree(directory, PACKAGE)
     (directory / "src/shop/link.py").symlink_to("total.py")
-    return await engine.prepare(tree_of_directory(directory))
+    return await engine.prepare(EnvironmentRequest(tree_of_directory(directory)))
 
 
 @pytest.fixture(scope="session")

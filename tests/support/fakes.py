@@ -17,18 +17,19 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from pipeline.codebase.git import GitFailed, git
-from pipeline.models.base import Message, ModelProfile, Price, Reply
-from pipeline.models.wrappers.base import ModelAdapter, ModelRequest
+from pipeline.models.base import Message, Model, ModelProfile, ModelRequest, Price, Reply
 from pipeline.store import DirStore
 from pipeline.types import Usage
-from sandbox.base import NO_ENV, Ending, Execution, PatchRejected
+from sandbox.base import Ending, Execution
+from sandbox.errors import PatchRejected
+from sandbox.program import Program
 from sandbox.tree import Tree
 
 Answer = str | Exception | Callable[[Sequence[Message]], str]
 
 
 @dataclass
-class ScriptedModel(ModelAdapter):
+class ScriptedModel(Model):
     """Answers by the call's name and the turn of its conversation; the last answer repeats.
 
     An unexpected call fails the test.
@@ -54,7 +55,7 @@ class ScriptedModel(ModelAdapter):
             price=Price(),
         )
 
-    async def answer(self, request: ModelRequest) -> Reply:
+    async def complete(self, request: ModelRequest) -> Reply:
         call, messages = request.call, request.messages
         assert messages[-1].role == "user"
         assert all(message.text for message in messages)
@@ -88,7 +89,7 @@ def asked_for(what: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]] | 
 
 @dataclass
 class SubprocessSandbox:
-    """Runs things for real in a fresh checkout, with no walls; equal runs are remembered."""
+    """Runs things for real in a fresh checkout, not isolated; equal runs are remembered."""
 
     tree: Tree
     results: dict[tuple[object, ...], Execution] = field(
@@ -99,46 +100,16 @@ class SubprocessSandbox:
     )
     """Every run that was asked for: what, with which diffs."""
 
-    async def run_script(
-        self,
-        script: str,
-        *,
-        diffs: Sequence[str] = (),
-        seconds: float | None = None,
-        env: Mapping[str, str] = NO_ENV,
-    ) -> Execution:
-        argv = (sys.executable, "-c", script)
-        return await self._run(("script", script), argv, diffs, seconds, env)
-
-    async def run_command(
-        self,
-        argv: Sequence[str],
-        *,
-        diffs: Sequence[str] = (),
-        seconds: float | None = None,
-        output_bytes: int | None = None,
-        env: Mapping[str, str] = NO_ENV,
-    ) -> Execution:
-        program = sys.executable if argv[0] == "python" else argv[0]
-        return await self._run(tuple(argv), (program, *argv[1:]), diffs, seconds, env)
-
-    async def _run(
-        self,
-        what: tuple[str, ...],
-        argv: Sequence[str],
-        diffs: Sequence[str],
-        seconds: float | None,
-        env: Mapping[str, str],
-    ) -> Execution:
-        self.runs.append((what, tuple(diffs)))
-        key = (what, tuple(diffs), tuple(env.items()))
+    async def run(self, program: Program) -> Execution:
+        script = program.script
+        what = ("script", script) if script is not None else tuple(program.argv)
+        self.runs.append((what, tuple(program.diffs)))
+        key = (what, tuple(program.diffs), tuple(program.env.items()))
         if key not in self.results:
-            self.results[key] = await self._really(argv, diffs, seconds or 100, env)
+            self.results[key] = await self._run_in_checkout(program)
         return self.results[key]
 
-    async def _really(
-        self, argv: Sequence[str], diffs: Sequence[str], seconds: float, env: Mapping[str, str]
-    ) -> Execution:
+    async def _run_in_checkout(self, program: Program) -> Execution:
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
             with self.tree.tar.open() as data, tarfile.open(fileobj=data) as tar:
@@ -146,12 +117,19 @@ class SubprocessSandbox:
                 tar.extraction_filter = lambda member, _path: member
                 tar.extractall(root)
             await git(None, "init", "-q", folder)
-            for diff in diffs:
+            for diff in program.diffs:
                 try:
                     await git(None, "apply", "-", input=diff.encode(), cwd=root)
                 except GitFailed as failed:
                     raise PatchRejected(failed.words) from failed
-            return await _execute(argv, root, seconds, env)
+            return await _execute(_argv(program), root, program.seconds or 100, program.env)
+
+
+def _argv(program: Program) -> Sequence[str]:
+    if program.script is not None:
+        return (sys.executable, "-c", program.script)
+    name = program.argv[0]
+    return (sys.executable if name == "python" else name, *program.argv[1:])
 
 
 async def _execute(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bot.localhub import AppIdentity, LocalHub, Repo, generate_app
-from bot.settings import Settings
+from bot.settings import Settings, Timings
 from bot.types import RepoRef
 from tests.contracts.github.contract_log import ContractLog
 
@@ -34,15 +34,16 @@ async def hub(tmp_path: Path, app_identity: AppIdentity) -> AsyncGenerator[Local
 
 
 def settings_for(hub: LocalHub, **fields: object) -> Settings:
-    """Settings of a Capuchin that belongs to `hub`."""
+    """Settings of a bot that belongs to `hub`; `fields` are those of `Settings` and `Timings`."""
+    timings = {"status_seconds": 0, **fields}
     return Settings.model_validate(
         {
             "github_url": hub.url,
             "github_app_id": str(hub.app.app_id),
             "github_private_key": hub.app.private_key_pem,
             "webhook_secret": SECRET,
-            "status_seconds": 0,
-            **fields,
+            "timings": {n: v for n, v in timings.items() if n in Timings.model_fields},
+            **{n: v for n, v in fields.items() if n not in Timings.model_fields},
         }
     )
 

@@ -7,7 +7,9 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from sandbox.base import Execution, PatchRejected, Sandbox
+from sandbox.base import Execution, Sandbox
+from sandbox.errors import PatchRejected
+from sandbox.program import python_script
 
 MAX_PARALLEL = 8
 """Executions asked for at once; the sandbox runs as many of them as it may."""
@@ -40,7 +42,7 @@ async def run_matrix(
     the iteration early (`contextlib.aclosing`) stops what still runs.
 
     Raises:
-        SandboxUnavailable: as `Sandbox.run_script`; what still ran is stopped.
+        SandboxUnavailable: as `Sandbox.run`; what still ran is stopped.
     """
     places = _cells_by_pair(edits, tests)
     waiting = iter(places)
@@ -84,6 +86,6 @@ async def _run_pair(
 ) -> Execution | PatchRejected:
     diffs, test = pair
     try:
-        return await sandbox.run_script(test, diffs=diffs, seconds=seconds)
+        return await sandbox.run(python_script(test, diffs=diffs, seconds=seconds))
     except PatchRejected as error:
         return error

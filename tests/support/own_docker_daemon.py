@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,9 +16,9 @@ from typing import Any, cast
 
 import docker
 
-from sandbox.base import SandboxUnavailable
 from sandbox.docker.base_image import image_exists
 from sandbox.docker.client import connect
+from sandbox.errors import SandboxUnavailable
 
 START_SECONDS = 60
 
@@ -29,7 +30,9 @@ class OwnDaemon:
         """`runtimes` as in Docker's `daemon.json`."""
         self.folder = folder
         self._runtimes = runtimes or {}
-        self.url = f"unix://{folder}/docker.sock"
+        # Docker adds up to 60 characters; the path of a socket has at most 108.
+        self._sockets = Path(tempfile.mkdtemp(prefix="dockerd-"))
+        self.url = f"unix://{self._sockets}/docker.sock"
         self._process: subprocess.Popen[bytes] | None = None
         self._containerd: subprocess.Popen[bytes] | None = None
 
@@ -65,6 +68,7 @@ class OwnDaemon:
             self._containerd.wait()
         for place in self.mounts():
             subprocess.run(["umount", "-l", place], check=False)
+        shutil.rmtree(self._sockets, ignore_errors=True)
 
     def start(self) -> None:
         """Returns when it answers."""
@@ -113,10 +117,11 @@ class OwnDaemon:
             client.close()
 
     def mounts(self) -> list[str]:
-        """What is mounted below its folder, the innermost first."""
+        """What is mounted below its folders, the innermost first."""
         lines = Path("/proc/self/mounts").read_text().splitlines()
         found = [line.split()[1] for line in lines]
-        return sorted((at for at in found if at.startswith(str(self.folder))), reverse=True)
+        ours = (str(self.folder), str(self._sockets))
+        return sorted((at for at in found if at.startswith(ours)), reverse=True)
 
     def _command(self) -> list[str]:
         here = self.folder
@@ -127,7 +132,7 @@ class OwnDaemon:
             "dockerd",
             f"--host={self.url}",
             f"--data-root={here}/data",
-            f"--exec-root={here}/exec",
+            f"--exec-root={self._sockets}/exec",
             f"--pidfile={here}/pid",
             f"--config-file={here}/daemon.json",
             "--bridge=none",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 from bot.recorded.recording import Recording
@@ -24,10 +25,9 @@ async def served(
         settings = Settings.model_validate(
             {
                 "embedding_model": f"openai:mini@{url}/v1",
-                "embedding_files": files,
                 "model_api_key": key,
             }
         )
         meaning = build_ranker(stack, settings)
         assert meaning is not None
-        yield meaning, server
+        yield replace(meaning, files=files), server

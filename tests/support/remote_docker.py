@@ -98,7 +98,8 @@ def skip_without_sshd() -> None:
 def docker_behind_ssh(folder: Path) -> Generator[str]:
     """The address of Docker behind a real sshd on this machine; needs openssh-server.
 
-    `folder` gets the client's configuration, `ssh_config`.
+    `folder` gets the client's configuration, `ssh_config`, and a command `bin/ssh` that uses it in
+    place of the user's.
     """
     for name in ("host", "user"):
         argv = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)]
@@ -121,6 +122,10 @@ def docker_behind_ssh(folder: Path) -> Generator[str]:
         f"IdentityFile {folder}/user\nIdentitiesOnly yes\nUserKnownHostsFile {folder}/known\n"
         "GlobalKnownHostsFile none\nStrictHostKeyChecking yes\n"
     )
+    command = folder / "bin/ssh"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} -F {folder}/ssh_config "$@"\n')
+    command.chmod(0o755)
     wait_for_port(port)
     try:
         yield f"ssh://{getpass.getuser()}@127.0.0.1:{port}"

@@ -3,47 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sandbox.base import NO_ENV, Execution
+from sandbox.base import Execution
+from sandbox.program import Program
 from tests.support.data.publishing import PASSES
 
 
 class PassingSandbox:
-    """Every test command passes; no script may be run."""
+    """Every test command passes; nothing else may be run."""
 
-    async def run_script(
-        self,
-        script: str,
-        *,
-        diffs: Sequence[str] = (),
-        seconds: float | None = None,
-        env: Mapping[str, str] = NO_ENV,
-    ) -> Execution:
-        raise AssertionError((script, diffs, seconds))
-
-    async def run_command(
-        self,
-        argv: Sequence[str],
-        *,
-        diffs: Sequence[str] = (),
-        seconds: float | None = None,
-        output_bytes: int | None = None,
-        env: Mapping[str, str] = NO_ENV,
-    ) -> Execution:
-        assert argv[0] == "python", (diffs, seconds, output_bytes)
+    async def run(self, program: Program) -> Execution:
+        assert program.argv[0] == "python", program
         return PASSES
 
 
 class FailingSandbox:
     """A sandbox in which every script reports the issue."""
 
-    async def run_script(self, script: str, **_: object) -> Execution:
+    async def run(self, program: Program) -> Execution:
+        assert program.script, "only scripts are run"
         return Execution(exit_code=2, output="", seconds=0)
-
-    async def run_command(self, argv: object, **_: object) -> Execution:
-        raise AssertionError("only scripts are run")
 
 
 Asked = list[tuple[str, tuple[str, ...]]]
@@ -59,29 +39,12 @@ class TableSandbox:
     running: int = 0
     most_running: int = 0
 
-    async def run_script(
-        self,
-        script: str,
-        *,
-        diffs: Sequence[str] = (),
-        seconds: float | None = None,
-        env: Mapping[str, str] = NO_ENV,
-    ) -> Execution:
-        self.asked.append((script, tuple(diffs)))
+    async def run(self, program: Program) -> Execution:
+        assert program.script is not None, "no command is run for votes"
+        self.asked.append((program.script, tuple(program.diffs)))
         self.running += 1
         self.most_running = max(self.most_running, self.running)
         await asyncio.sleep(0)
         self.running -= 1
-        code = self.codes.get((script, "".join(diffs)), 1)
+        code = self.codes.get((program.script, "".join(program.diffs)), 1)
         return Execution(exit_code=code, output=self.output, seconds=0)
-
-    async def run_command(
-        self,
-        argv: Sequence[str],
-        *,
-        diffs: Sequence[str] = (),
-        seconds: float | None = None,
-        output_bytes: int | None = None,
-        env: Mapping[str, str] = NO_ENV,
-    ) -> Execution:
-        raise AssertionError("no command is run for votes")

@@ -6,8 +6,9 @@ import pytest
 from pydantic import SecretStr
 from redis.asyncio import Redis
 
-from bot.settings import Settings
+from bot.settings import Settings, Timings
 from bot.storage.runs import Runs
+from bot.storage.storage import Storage
 from tests.support.redis import RedisServer
 
 SECRET = "it's a secret: schön"
@@ -20,11 +21,16 @@ def settings(redis_server: RedisServer, redis_prefix: str) -> Settings:
         redis_url=redis_server.url,
         redis_prefix=redis_prefix,
         lease_seconds=3,
-        sweep_seconds=0.2,
+        timings=Timings(sweep_seconds=0.2),
         stop_seconds=10,
     )
 
 
 @pytest.fixture
-def runs(redis: Redis, redis_prefix: str) -> Runs:
-    return Runs(redis, redis_prefix)
+def storage(redis: Redis, redis_prefix: str) -> Storage:
+    return Storage(redis, redis_prefix)
+
+
+@pytest.fixture
+def runs(storage: Storage) -> Runs:
+    return storage.runs

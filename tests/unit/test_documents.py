@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 import yaml
 
 from bot.cli import COMMANDS
@@ -19,8 +20,10 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 MANIFEST = yaml.safe_load((ROOT / "app.yml").read_text(encoding="utf-8"))
 
 
-def test_the_readme_names_every_setting_with_its_default() -> None:
-    assert fill_tables(README) == README, "run: python -m bot.settings_table README.md"
+@pytest.mark.parametrize("name", ["README.md", "docs/settings.md"])
+def test_the_tables_of_settings_and_keys_are_current(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert fill_tables(text) == text, f"run: python -m bot.settings_table {name}"
 
 
 def test_the_manifest_asks_for_what_the_bot_uses_and_no_more() -> None:

@@ -1,4 +1,4 @@
-"""The local web server that sends the browser to GitHub, and that GitHub sends it back to."""
+"""The local web server that sends the browser to GitHub and receives it back."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ _HEADERS: Final = {
 }
 
 BuildManifest = Callable[[str], dict[str, Any]]
-"""The manifest for a redirect address."""
+"""Builds the manifest for a redirect address."""
 
 
 class RegistrationFlow:
-    """One person's way to GitHub and back. Whoever does not know `state` is not heard."""
+    """One person's way to GitHub and back. Requests without the secret `state` are rejected."""
 
     def __init__(self, github_url: str, organization: str, build_manifest: BuildManifest) -> None:
         self.state = secrets.token_urlsafe(32)
         self.url = ""
-        """Where the browser begins."""
+        """The address to open in the browser."""
         self._build_manifest = build_manifest
         self._code: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         root = github_url.rstrip("/")
@@ -48,12 +48,12 @@ class RegistrationFlow:
         self._target = f"{root}{account}/settings/apps/new?state={self.state}"
 
     async def wait_for_code(self) -> str:
-        """What GitHub gave for the App, once it did."""
+        """Wait for the code that GitHub returns for the new App."""
         return await self._code
 
     @asynccontextmanager
     async def open(self, port: int) -> AsyncGenerator[None, None]:
-        """Answers on the loopback at `port` (0: any free one) until the block is left.
+        """Serve on the loopback at `port` (0: any free one) until the block ends.
 
         Raises:
             OSError: the port is taken.
@@ -63,11 +63,11 @@ class RegistrationFlow:
             yield
 
     def build_app(self) -> Starlette:
-        """The two pages."""
+        """The start page and the page to which GitHub redirects."""
         app = Starlette(
             routes=[Route("/", self._show_start_page), Route("/created", self._receive_code)]
         )
-        app.router.redirect_slashes = False  # it sends to whatever host the request names
+        app.router.redirect_slashes = False  # it would redirect to the host that the request names
         return app
 
     async def _show_start_page(self, request: Request) -> Response:
@@ -76,21 +76,21 @@ class RegistrationFlow:
         return _render_page(
             f'<form action="{escape(self._target)}" method="post">'
             f'<input type="hidden" name="manifest" value="{manifest}">'
-            "<p>GitHub asks you for the App's name next, and creates it.</p>"
-            '<p><button type="submit">Go on to GitHub</button></p></form>'
+            "<p>GitHub will ask for the App's name, then create the App.</p>"
+            '<p><button type="submit">Continue to GitHub</button></p></form>'
         )
 
     async def _receive_code(self, request: Request) -> Response:
         state, code = (request.query_params.get(name, "") for name in ("state", "code"))
         if not hmac.compare_digest(state.encode("utf-8", "replace"), self.state.encode()):
             return _render_page(
-                "<p>This is not the answer to what was asked here. Begin anew.</p>", 400
+                "<p>This response does not belong to this setup. Please start again.</p>", 400
             )
         if not _CODE.fullmatch(code):
-            return _render_page("<p>GitHub sent no code. Begin anew.</p>", 400)
+            return _render_page("<p>GitHub sent no code. Please start again.</p>", 400)
         if not self._code.done():
             self._code.set_result(code)
-        return _render_page("<p>The App is created. The terminal says how to go on.</p>")
+        return _render_page("<p>The App has been created. Continue in the terminal.</p>")
 
 
 def _render_page(body: str, status: int = 200) -> Response:

@@ -1,4 +1,4 @@
-"""`capuchin setup`: creates the GitHub App in the browser, keeps its keys, and examines it all."""
+"""`capuchin setup`: creates the GitHub App in the browser, saves its keys, and runs the checks."""
 
 from __future__ import annotations
 
@@ -20,25 +20,30 @@ FAILED = 1
 
 
 def register(subparsers: Subparsers) -> None:
-    """Adds the command to `capuchin`."""
-    parser = subparsers.add_parser("setup", help="create the GitHub App, in the browser")
+    """Add the command to `capuchin`."""
+    parser = subparsers.add_parser("setup", help="create the GitHub App in the browser")
     parser.add_argument(
-        "--public-url", help="where `serve` is reached from GitHub (default: CAPUCHIN_PUBLIC_URL)"
+        "--public-url",
+        help="the address at which GitHub reaches `serve` (default: CAPUCHIN_PUBLIC_URL)",
     )
-    parser.add_argument("--github-url", help="an Enterprise Server (default: CAPUCHIN_GITHUB_URL)")
-    parser.add_argument("--org", default="", help="create it for an organisation, not for yourself")
-    parser.add_argument("--name", default="", help="the App's name (default: that of app.yml)")
+    parser.add_argument(
+        "--github-url", help="a GitHub Enterprise Server (default: CAPUCHIN_GITHUB_URL)"
+    )
+    parser.add_argument(
+        "--org", default="", help="create the App for this organisation instead of yourself"
+    )
+    parser.add_argument("--name", default="", help="the App's name (default: the name in app.yml)")
     parser.add_argument(
         "--env",
         type=Path,
         metavar="FILE",
         default=Path("deploy/.env"),
-        help="where its keys are kept (default: deploy/.env)",
+        help="where to save its keys (default: deploy/.env)",
     )
     parser.add_argument(
-        "--port", type=parse_port, default=0, help="of the local page; 0: a free one"
+        "--port", type=parse_port, default=0, help="port of the local page; 0: a free one"
     )
-    parser.add_argument("--no-browser", action="store_true", help="print the address to open only")
+    parser.add_argument("--no-browser", action="store_true", help="only print the address to open")
     parser.set_defaults(run=_run)
 
 
@@ -47,9 +52,9 @@ def _run(args: argparse.Namespace) -> int:
     public_url = _parse_address("--public-url", args.public_url or settings.public_url)
     github_url = _parse_address("--github-url", args.github_url or settings.github_url)
     if args.org and not re.fullmatch(r"[A-Za-z0-9-]{1,39}", args.org):
-        raise SettingsError(f"--org: {args.org!r} is no organisation's name.")
+        raise SettingsError(f"--org: {args.org!r} is not a valid organisation name.")
     if len(args.name) > MAX_NAME_LENGTH:
-        raise SettingsError(f"--name: GitHub takes {MAX_NAME_LENGTH} characters at most.")
+        raise SettingsError(f"--name: GitHub accepts at most {MAX_NAME_LENGTH} characters.")
     settings = settings.model_copy(update={"public_url": public_url, "github_url": github_url})
     from bot.cli.setup.env_file import EnvFileError
 
@@ -58,7 +63,7 @@ def _run(args: argparse.Namespace) -> int:
     except EnvFileError as error:
         return _print_error(str(error))
     except OSError as error:
-        return _print_error(f"The local page cannot be opened: {error.strerror}.")
+        return _print_error(f"Cannot open the local page: {error.strerror}.")
 
 
 async def _set_up(settings: Settings, args: argparse.Namespace) -> int:
@@ -84,9 +89,11 @@ async def _set_up(settings: Settings, args: argparse.Namespace) -> int:
         try:
             app: AppRegistration = await exchange_code(settings.github_url, code)
         except GitHubError as error:
-            return _print_error(f"GitHub did not hand over the App's keys ({error}). Begin anew.")
+            return _print_error(
+                f"GitHub did not send the App's keys ({error}). Please start again."
+            )
         except ValueError:
-            return _print_error("GitHub handed over an App without a webhook secret. Begin anew.")
+            return _print_error("GitHub sent an App without a webhook secret. Please start again.")
     settings = settings.model_copy(
         update={
             "github_app_id": str(app.id),
@@ -97,7 +104,7 @@ async def _set_up(settings: Settings, args: argparse.Namespace) -> int:
     )
     append_values(args.env, _env_values(settings))
     sys.stderr.write(
-        f"The App is {app.html_url}; its keys are in {args.env}.\n"
+        f"Created the App {app.html_url}; its keys are in {args.env}.\n"
         f"Install it on your repositories: {app.html_url}/installations/new\n"
     )
     return await _run_checks(settings)

@@ -1,4 +1,4 @@
-"""The file that keeps the App's keys: lines for a shell and for compose, read by its owner only."""
+"""The file with the App's keys: lines for a shell and for compose, readable only by its owner."""
 
 from __future__ import annotations
 
@@ -13,46 +13,48 @@ _APP_ID_LINE: Final = re.compile(r"^\s*(?:export\s+)?CAPUCHIN_GITHUB_APP_ID\s*=\
 
 
 class EnvFileError(Exception):
-    """The keys cannot be kept there; `str(error)` is a sentence."""
+    """The keys cannot be saved there; `str(error)` is a sentence."""
 
 
 def check_writable(file: Path) -> None:
-    """Before anything is created at GitHub: can the file take an App?
+    """Check that the file can receive an App's keys, before GitHub creates the App.
 
     Raises:
-        NotKept: it holds one already, is no file, or may not be written.
+        EnvFileError: the file already names an App, is not a text file, or is not writable.
     """
     try:
         if file.exists() and _APP_ID_LINE.search(file.read_text(encoding="utf-8")):
-            raise EnvFileError(f"{file} names an App already. Remove it there, or give --env FILE.")
+            raise EnvFileError(
+                f"{file} already names an App. Remove it there, or give another --env FILE."
+            )
         file.parent.mkdir(parents=True, exist_ok=True)
         os.close(_open_private(file))
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not text"
-        raise EnvFileError(f"{file} cannot be written: {reason}.") from None
+        raise EnvFileError(f"Cannot write {file}: {reason}.") from None
 
 
 def append_values(file: Path, values: Mapping[str, str]) -> None:
     """Append `NAME='value'` lines; line breaks become `\\n`, as `Settings` reads a key.
 
     Raises:
-        NotKept: it cannot be written, or a value cannot stand in such a line.
+        EnvFileError: the file is not writable, or a value does not fit into such a line.
     """
-    lines = ["", "# Made by `capuchin setup`. Whoever reads this can act as the App."]
+    lines = ["", "# Written by `capuchin setup`. Anybody who can read this can act as the App."]
     for name, value in values.items():
         text = value.strip().replace("\n", "\\n")
         if "'" in text or not text.isprintable():
-            raise EnvFileError(f"GitHub answered with a value for {name} that no file can hold.")
+            raise EnvFileError(f"GitHub sent a value for {name} that cannot be written to a file.")
         lines.append(f"{name}='{text}'")
     try:
         with os.fdopen(_open_private(file), "a", encoding="utf-8") as stream:
             stream.write("\n".join(lines) + "\n")
     except OSError as error:
-        raise EnvFileError(f"{file} cannot be written: {error.strerror}.") from None
+        raise EnvFileError(f"Cannot write {file}: {error.strerror}.") from None
 
 
 def _open_private(file: Path) -> int:
-    """For appending; nobody but its owner may read it from now on."""
+    """Open for appending, readable only by its owner."""
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, MODE)
     try:
         os.fchmod(descriptor, MODE)

@@ -8,17 +8,17 @@ from typing import Any, Final, cast
 import yaml
 
 _PACKAGED_PATH: Final = Path(__file__).parents[2] / "app.yml"
-"""Where the package has it."""
+"""Its place in an installed package."""
 _SOURCE_PATH: Final = Path(__file__).parents[3] / "app.yml"
-"""Where the repository has it."""
+"""Its place in the repository."""
 MAX_NAME_LENGTH: Final = 34
-"""GitHub takes no longer name of an App."""
+"""GitHub's limit for an App's name."""
 
 
 def build_manifest(*, name: str, public_url: str, redirect_url: str) -> dict[str, Any]:
-    """What GitHub makes the App from.
+    """The manifest from which GitHub creates the App.
 
-    `public_url` is where `capuchin serve` is reached, `redirect_url` where the browser goes next.
+    `public_url` is the address of `capuchin serve`; GitHub redirects the browser to `redirect_url`.
     """
     place = _PACKAGED_PATH if _PACKAGED_PATH.is_file() else _SOURCE_PATH
     written = cast("dict[str, Any]", yaml.safe_load(place.read_text(encoding="utf-8")))

@@ -15,6 +15,7 @@ from pipeline.models.base import (
     Message,
     Model,
     ModelRefused,
+    ModelRequest,
     ModelUnavailable,
     ReplyFormat,
 )
@@ -94,10 +95,12 @@ class RelevanceReader:
         nothing = Piece(path="empty", text="", tokens=0, first=1, last=1, number=1, of=1)
         try:
             await self._scout.complete(
-                self._system,
-                self._messages(nothing, word=True),
-                call="relevance/word",
-                max_tokens=1,
+                ModelRequest(
+                    self._system,
+                    self._messages(nothing, word=True),
+                    call="relevance/word",
+                    max_tokens=1,
+                )
             )
         except ModelUnavailable:
             return False
@@ -111,12 +114,14 @@ class RelevanceReader:
             return RelevanceVerdict(path=piece.path, answer="not relevant", probability=chance)
         for form, temperature in _TRIES:
             reply = await self._scout.complete(
-                self._system,
-                self._messages(piece, word=False),
-                call="relevance",
-                temperature=temperature,
-                max_tokens=_REPLY_TOKENS,
-                form=form,
+                ModelRequest(
+                    self._system,
+                    self._messages(piece, word=False),
+                    call="relevance",
+                    temperature=temperature,
+                    max_tokens=_REPLY_TOKENS,
+                    form=form,
+                )
             )
             said = parse_verdict(reply.text)
             if said is not None:
@@ -130,12 +135,14 @@ class RelevanceReader:
     async def _ask_probability(self, piece: Piece) -> float | None:
         """By the probabilities of the first token; None where the server tells none of use."""
         reply = await self._scout.complete(
-            self._system,
-            self._messages(piece, word=True),
-            call="relevance/word",
-            temperature=0,
-            max_tokens=1,
-            form=ReplyFormat(alternatives=_ALTERNATIVES),
+            ModelRequest(
+                self._system,
+                self._messages(piece, word=True),
+                call="relevance/word",
+                temperature=0,
+                max_tokens=1,
+                form=ReplyFormat(alternatives=_ALTERNATIVES),
+            )
         )
         return yes_probability(reply.first)
 
@@ -158,9 +165,9 @@ class RelevanceReader:
         ]
         return merge_verdicts([await self.read(part) for part in smaller])
 
-    def _messages(self, piece: Piece, *, word: bool) -> list[Message]:
+    def _messages(self, piece: Piece, *, word: bool) -> tuple[Message, ...]:
         asked = render("relevance/file", piece=piece, word=word)
-        return [Message(role="user", text=self._issue), Message(role="user", text=asked)]
+        return (Message(role="user", text=self._issue), Message(role="user", text=asked))
 
     def _verdict(
         self, piece: Piece, relevant: bool, summary: str, chance: float | None

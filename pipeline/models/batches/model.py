@@ -10,13 +10,14 @@ from pipeline.models.base import (
     Model,
     ModelError,
     ModelProfile,
+    ModelRequest,
     ModelRetired,
     ModelUnavailable,
     Reply,
 )
 from pipeline.models.batches.queue import POLL_SECONDS, BatchQueue
 from pipeline.models.batches.service import BatchService, remove_mark, request_name
-from pipeline.models.wrappers.base import ModelAdapter, ModelRequest, ModelWrapper
+from pipeline.models.wrappers.base import ModelWrapper
 from pipeline.store import Store
 
 BATCH_SECONDS = 25 * 3600.0
@@ -44,16 +45,16 @@ class BatchedOpenings(ModelWrapper):
         super().__init__(model)
         self._batch_model = batch_model
 
-    async def answer(self, request: ModelRequest) -> Reply:
+    async def complete(self, request: ModelRequest) -> Reply:
         if request.is_opening:
             try:
-                return await request.send_to(self._batch_model)
+                return await self._batch_model.complete(request)
             except (ModelUnavailable, ModelRetired):
                 pass
-        return await request.send_to(self.model)
+        return await self.model.complete(request)
 
 
-class BatchModel(ModelAdapter):
+class BatchModel(Model):
     """A `Model` that sends in one batch what it is asked within a moment, and waits for it.
 
     What is sent is kept in the store, before and after: a question that is asked again after a
@@ -93,7 +94,7 @@ class BatchModel(ModelAdapter):
             self._pending, None
         )  # a job that was cancelled before its first step did nothing
 
-    async def answer(self, request: ModelRequest) -> Reply:
+    async def complete(self, request: ModelRequest) -> Reply:
         """Raises ModelUnavailable also when the batch was cancelled or came to no end."""
         answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         if not self._pending:

@@ -14,12 +14,12 @@ from pydantic import Field
 from pipeline.models.base import (
     ModelError,
     ModelMisconfigured,
+    ModelRequest,
     ModelRetired,
     ModelUnavailable,
     Reply,
 )
 from pipeline.models.batches.service import MARK_LENGTH, BatchService, add_mark
-from pipeline.models.wrappers.base import ModelRequest
 from pipeline.store import Store
 from pipeline.types import Frozen
 

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from pipeline.models.base import ModelError, ModelProfile, Reply
-from pipeline.models.wrappers.base import ModelRequest
+from pipeline.models.base import ModelError, ModelProfile, ModelRequest, Reply
 
 _CALL_LENGTH, _DIGEST_LENGTH = 30, 24
 """Characters of a question's name, of which a service allows 64 with the batch's mark."""

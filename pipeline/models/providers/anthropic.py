@@ -21,6 +21,7 @@ from pipeline.models.base import (
     ModelMisconfigured,
     ModelProfile,
     ModelRefused,
+    ModelRequest,
     ModelUnavailable,
     Reply,
 )
@@ -39,7 +40,6 @@ from pipeline.models.providers.http import (
     ssl_context,
     validate_key,
 )
-from pipeline.models.wrappers.base import ModelRequest
 from pipeline.types import Usage
 
 PUBLIC_URL = "https://api.anthropic.com"
@@ -95,7 +95,7 @@ class AnthropicModel(ProviderClient):
     async def aclose(self) -> None:
         await self._client.close()
 
-    async def answer(self, request: ModelRequest) -> Reply:
+    async def complete(self, request: ModelRequest) -> Reply:
         state = AnthropicStreamState()
         try:
             with keep_usage_on_cancel(state):

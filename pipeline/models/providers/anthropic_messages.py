@@ -17,10 +17,9 @@ from anthropic.types import (
 )
 from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
 
-from pipeline.models.base import Message, ModelProfile
+from pipeline.models.base import Message, ModelProfile, ModelRequest
 from pipeline.models.cache_lifetime import HOUR
 from pipeline.models.providers.http import replace_surrogates
-from pipeline.models.wrappers.base import ModelRequest
 from pipeline.types import Usage
 
 CACHED_USER_MESSAGES = 2

@@ -14,13 +14,13 @@ import httpx2
 
 from pipeline.models.base import (
     ContextTooLong,
+    Model,
     ModelError,
     ModelMisconfigured,
     ModelProfile,
     ModelRetired,
     ModelUnavailable,
 )
-from pipeline.models.wrappers.base import ModelAdapter
 from pipeline.types import Usage
 
 CALL_HEADER = "X-Capuchin-Call"
@@ -77,7 +77,7 @@ def event_hooks() -> dict[str, list[Callable[..., Any]]]:
     return {"response": [block_foreign_redirect]}
 
 
-class ProviderClient(ModelAdapter):
+class ProviderClient(Model):
     """What both clients know of themselves."""
 
     def __init__(self, profile: ModelProfile, base_url: str) -> None:

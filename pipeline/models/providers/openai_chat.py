@@ -21,6 +21,7 @@ from pipeline.models.base import (
     ModelMisconfigured,
     ModelProfile,
     ModelRefused,
+    ModelRequest,
     ModelUnavailable,
     Reply,
     ReplyFormat,
@@ -36,7 +37,6 @@ from pipeline.models.providers.http import (
     replace_surrogates,
 )
 from pipeline.models.providers.openai_client import connect
-from pipeline.models.wrappers.base import ModelRequest
 from pipeline.types import Usage
 
 _THINK_START, _THINK_END = "<think>", "</think>"
@@ -83,7 +83,7 @@ class OpenAIChatModel(ProviderClient):
     async def aclose(self) -> None:
         await self._client.close()
 
-    async def answer(self, request: ModelRequest) -> Reply:
+    async def complete(self, request: ModelRequest) -> Reply:
         """A server that declines a form, or to limit thinking, is asked without from then on."""
         asked = {**_format_params(request.form), **_thinking_params(self._profile, request)}
         wanted = {name: value for name, value in asked.items() if name not in self._declined}

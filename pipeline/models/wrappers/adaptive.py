@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
-from pipeline.models.base import Model, ModelUnavailable, Reply
-from pipeline.models.wrappers.base import ModelRequest, ModelWrapper
+from pipeline.models.base import Model, ModelRequest, ModelUnavailable, Reply
+from pipeline.models.wrappers.base import ModelWrapper
 from pipeline.models.wrappers.throttled import RETRY_WAITS
 
 _INITIAL_SIZE = 4
@@ -80,7 +80,7 @@ class AdaptiveModel(ModelWrapper):
         self._window = window
         self._waits = tuple(waits)
 
-    async def answer(self, request: ModelRequest) -> Reply:
+    async def complete(self, request: ModelRequest) -> Reply:
         """ModelUnavailable is raised after every wait when nobody was served meanwhile: then the
         server is away, and not merely busy.
         """
@@ -89,7 +89,7 @@ class AdaptiveModel(ModelWrapper):
         while True:
             async with self._window.slot() as number:
                 try:
-                    reply = await request.send_to(self.model)
+                    reply = await self.model.complete(request)
                 except ModelUnavailable:
                     self._window.record_overload(number)
                     tries += 1

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from pipeline.models.base import Model, Reply
-from pipeline.models.wrappers.base import ModelRequest, ModelWrapper
+from pipeline.models.base import Model, ModelRequest, Reply
+from pipeline.models.wrappers.base import ModelWrapper
 
 
 class CacheWarmup(ModelWrapper):
@@ -20,11 +20,11 @@ class CacheWarmup(ModelWrapper):
         self._started = False
         self._done = asyncio.Event()
 
-    async def answer(self, request: ModelRequest) -> Reply:
+    async def complete(self, request: ModelRequest) -> Reply:
         first, self._started = not self._started, True
         if not first:
             await self._done.wait()
         try:
-            return await request.send_to(self.model)
+            return await self.model.complete(request)
         finally:
             self._done.set()

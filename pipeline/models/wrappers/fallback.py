@@ -9,22 +9,22 @@ from pipeline.models.base import (
     ContextTooLong,
     Model,
     ModelProfile,
+    ModelRequest,
     ModelRetired,
     ModelUnavailable,
     Reply,
 )
-from pipeline.models.wrappers.base import ModelAdapter, ModelRequest
 
 COOLDOWN_SECONDS = 300.0
 """How long a model that was down is left alone, so that not every question waits for it first."""
 
 
-class FallbackModel(ModelAdapter):
+class FallbackModel(Model):
     """The first of several models that answers; a conversation may move between them.
 
-    A model that is down (ModelUnavailable, after the waits of `ThrottledModel`) rests for a while; one
-    that the service does not know (ModelRetired) is not asked again. A conversation that the next
-    one cannot hold ends nothing: then the failure of the model that could hold it is raised.
+    A model that is down (ModelUnavailable, after the waits of `ThrottledModel`) is skipped for
+    `COOLDOWN_SECONDS`; a model that the service does not know (ModelRetired) is skipped for good.
+    If the next model's window is too small for the conversation, the first model's error is raised.
     """
 
     def __init__(
@@ -42,12 +42,12 @@ class FallbackModel(ModelAdapter):
         window = min(model.profile.window for model in self._models)
         return first.model_copy(update={"window": window})
 
-    async def answer(self, request: ModelRequest) -> Reply:
+    async def complete(self, request: ModelRequest) -> Reply:
         """Raises as `Model.complete`: of several failures the first."""
         failed: ModelUnavailable | ModelRetired | None = None
         for i in self._order():
             try:
-                reply = await request.send_to(self._models[i])
+                reply = await self._models[i].complete(request)
             except (ModelUnavailable, ModelRetired) as error:
                 passes = isinstance(error, ModelUnavailable)
                 self._cooldown_until[i] = (

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Iterable
 from contextlib import closing
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
 from pipeline.budget import CALL_SECONDS, Budget, CostBounds, Reservation, SharedBudget
 from pipeline.concurrency import shield
-from pipeline.models.base import Model, ModelError, ModelProfile, Reply, usage_of
+from pipeline.models.base import Model, ModelError, ModelProfile, ModelRequest, Reply, usage_of
 from pipeline.models.destinations import UNKNOWN_HOST
-from pipeline.models.wrappers.base import ModelRequest, ModelWrapper
+from pipeline.models.wrappers.base import ModelWrapper
 from pipeline.store import Store
 from pipeline.types import Account, Usage
 
@@ -33,7 +34,7 @@ class Ledger(BaseModel):
 
     accounts: tuple[Account, ...] = ()
     sent_to: tuple[str, ...] = ()
-    """The hosts that code was sent to, or was about to be; `UNKNOWN_HOST` among them where one is."""
+    """The hosts that code was sent to, or nearly; with `UNKNOWN_HOST` if one is unknown."""
 
     @property
     def dollars(self) -> float:
@@ -117,7 +118,7 @@ class MeteredModel(ModelWrapper):
         self._meter = meter
         self._seconds = seconds
 
-    async def answer(self, request: ModelRequest) -> Reply:
+    async def complete(self, request: ModelRequest) -> Reply:
         """A call that failed or was cancelled after the service had counted tokens is counted too,
         under the name that was asked for; a reply under the name that the service answered with.
         """
@@ -125,9 +126,8 @@ class MeteredModel(ModelWrapper):
         async with self._meter.budget.reserve(self._cost_bounds(request, prompt)) as reservation:
             await self._meter.record_destinations(self.profile.sent_to)
             try:
-                reply = await self._cap_reply(request, reservation.dollars - prompt).send_to(
-                    self.model
-                )
+                capped = self._cap_reply(request, reservation.dollars - prompt)
+                reply = await self.model.complete(capped)
             except (ModelError, asyncio.CancelledError) as error:
                 usage = usage_of(error)
                 if usage is not None:
@@ -153,7 +153,7 @@ class MeteredModel(ModelWrapper):
         if self.profile.price.of(Usage(output=longest)) <= dollars * (1 + _ROUNDING):
             return request
         tokens = int(dollars * (1 + _ROUNDING) / self.profile.price.of(Usage(output=1)))
-        return request.with_max_tokens(max(1, tokens))
+        return replace(request, max_tokens=max(1, tokens))
 
     async def _count(self, reservation: Reservation, call: str, model: str, usage: Usage) -> None:
         dollars = self.profile.price.of(usage)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from pipeline.models.base import Model, ModelUnavailable, Reply
-from pipeline.models.wrappers.base import ModelRequest, ModelWrapper
+from pipeline.models.base import Model, ModelRequest, ModelUnavailable, Reply
+from pipeline.models.wrappers.base import ModelWrapper
 
 RETRY_WAITS = (1.0, 4.0, 15.0)
 """Seconds before each further attempt, beside the two quick retries of the SDK itself."""
@@ -25,12 +25,12 @@ class ThrottledModel(ModelWrapper):
         self._slots = asyncio.Semaphore(limit) if isinstance(limit, int) else limit
         self._waits = tuple(waits)
 
-    async def answer(self, request: ModelRequest) -> Reply:
+    async def complete(self, request: ModelRequest) -> Reply:
         # The slot is kept while waiting: a service in trouble shall hear less of us, not more.
         async with self._slots:
             for wait in self._waits:
                 try:
-                    return await request.send_to(self.model)
+                    return await self.model.complete(request)
                 except ModelUnavailable:
                     await asyncio.sleep(wait)
-            return await request.send_to(self.model)
+            return await self.model.complete(request)

@@ -14,6 +14,7 @@ from pipeline.replies import Malformed, Tag, only_tag
 from pipeline.types import Frozen, Issue, SourceFile, VoteTable
 from prompts import render
 from sandbox.base import Execution, Sandbox
+from sandbox.program import python_script
 
 
 class Round(Frozen):
@@ -109,7 +110,7 @@ class DiscriminatingMachine(Machine[DiscriminatingState]):
     async def execute(self, state: DiscriminatingState) -> str:
         edits = [(self._table.candidates[c].patch.diff,) for c in self._finalists]
         base, *runs = await gather_all(
-            self._sandbox.run_script(state.script, diffs=diffs, seconds=self._seconds)
+            self._sandbox.run(python_script(state.script, diffs=diffs, seconds=self._seconds))
             for diffs in ((), *edits)
         )
         state.rounds.append(Round(script=state.script, base=base, runs=tuple(runs)))

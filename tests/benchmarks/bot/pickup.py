@@ -18,7 +18,7 @@ from bot.demo.redis_server import run_redis
 from bot.queue.nudges import Nudges
 from bot.settings import Settings
 from bot.storage.lease import Lease
-from bot.storage.runs import Runs
+from bot.storage.storage import Storage
 from bot.types import RepoRef, Run, RunStatus, replace
 from tests.benchmarks.table import Row
 from tests.support.handlers import handlers_of
@@ -55,8 +55,8 @@ async def _capuchin(url: str) -> list[float]:
     worker = ours.Worker(Settings(redis_url=url), handlers_of(work, give_up))
     task = asyncio.create_task(worker.run())
     async with Redis.from_url(url) as redis:
-        runs = Runs(redis, Settings().redis_prefix)
-        nudges = Nudges(redis, runs.keys)
+        storage = Storage(redis, Settings().redis_prefix)
+        runs, nudges = storage.runs, Nudges(storage)
         for number in range(RUNS):
             await _pause(number)
             sent[number] = time.perf_counter()

@@ -5,7 +5,7 @@ Replies are recorded and executions are told, so that a replay is about tokens a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +23,8 @@ from pipeline.options import Options
 from pipeline.solve import Models, Solver
 from pipeline.store import DirStore
 from pipeline.types import Issue, NoFix, Selection
-from sandbox.base import NO_ENV, Execution
+from sandbox.base import Execution
+from sandbox.program import Program
 from tests.benchmarks.spending import CostLine, cost_table
 from tests.support.data.repositories import make_codebase
 
@@ -43,28 +44,12 @@ TEST_FILE = (
 class PassesWithEdit:
     """A sandbox in which whatever has an edit passes, and nothing else does."""
 
-    async def run_script(
-        self,
-        script: str,
-        *,
-        diffs: Sequence[str] = (),
-        seconds: float | None = None,
-        env: Mapping[str, str] = NO_ENV,
-    ) -> Execution:
-        code = 0 if diffs else 2
-        return Execution(exit_code=code, output="it was looked at\n" * 200, seconds=1)
-
-    async def run_command(
-        self,
-        argv: Sequence[str],
-        *,
-        diffs: Sequence[str] = (),
-        seconds: float | None = None,
-        output_bytes: int | None = None,
-        env: Mapping[str, str] = NO_ENV,
-    ) -> Execution:
-        """The reproduction test, alone and with an edit: the repository has no other."""
-        passed = len(diffs) > 1
+    async def run(self, program: Program) -> Execution:
+        if program.script is not None:
+            code = 0 if program.diffs else 2
+            return Execution(exit_code=code, output="it was looked at\n" * 200, seconds=1)
+        # The reproduction test, alone and with an edit: the repository has no other.
+        passed = len(program.diffs) > 1
         output = "Ran 1 test in 0.1s\n\nOK\n" if passed else "Ran 1 test in 0.1s\n\nFAILED\n"
         return Execution(exit_code=0 if passed else 1, output=output, seconds=1)
 

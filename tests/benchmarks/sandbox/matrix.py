@@ -20,7 +20,9 @@ from bot.settings import Settings
 from sandbox.base import Execution
 from sandbox.docker.client import connect
 from sandbox.docker.engine import DockerEngine, SandboxSession
+from sandbox.engine import EnvironmentRequest
 from sandbox.layout import LABEL_RUN
+from sandbox.program import Program
 from tests.benchmarks.sandbox.bare_processes import BareProcesses
 from tests.benchmarks.sandbox.session_memory import measure_peak
 from tests.benchmarks.sandbox.swebench_harness import HARNESS, SwebenchHarness
@@ -46,7 +48,7 @@ async def measure() -> list[Row]:
         with tempfile.TemporaryDirectory() as name:
             tree = unpack(release(Settings.from_env().data_dir / "cache"), Path(name))
             diffs = edits(Path(name))
-            image = await warm.prepare(tree, setup=SETUP)
+            image = await warm.prepare(EnvironmentRequest(tree, setup=SETUP))
             memory = await measure_peak(Path(name))
         await measure_matrix(warm, image, [], ["pass"])  # finds out that this host can
         with BareProcesses(daemon, image) as bare:
@@ -107,7 +109,7 @@ async def measure_starts(
 
     async def over_bare(held: DockerEngine, rounds: int) -> float:
         async with held.open(image, run_id="bench") as sandbox:
-            await sandbox.run_command(["/bin/true"])
+            await sandbox.run(Program(["/bin/true"]))
             took = [await measure_start(sandbox, ()) for _ in range(rounds)]
         return (statistics.median(took) - nothing) * 1000
 
@@ -117,7 +119,7 @@ async def measure_starts(
 
 async def measure_start(sandbox: SandboxSession, diffs: Sequence[str]) -> float:
     begun = time.perf_counter()
-    await sandbox.run_command(["/bin/true"], diffs=diffs)
+    await sandbox.run(Program(["/bin/true"], diffs=diffs))
     return time.perf_counter() - begun
 
 

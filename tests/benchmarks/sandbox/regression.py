@@ -24,6 +24,7 @@ from pipeline.regression.runner import RequestedTests, TestRun, TestRunner
 from pipeline.regression.select_tests import choose_tests
 from pipeline.regression.touched import find_touched
 from pipeline.store import DirStore
+from sandbox.engine import EnvironmentRequest
 from tests.benchmarks.sandbox.warm_engine import engine
 from tests.benchmarks.table import Row
 from tests.support.data.repositories import make_codebase
@@ -58,7 +59,7 @@ async def measure() -> list[Row]:
     try:
         with tempfile.TemporaryDirectory() as name:
             codebase = await make_codebase(Path(name) / "repo.git", package)
-            image = await held.prepare(await codebase.build_tree())
+            image = await held.prepare(EnvironmentRequest(await codebase.build_tree()))
             async with held.open(image, run_id="bench") as sandbox:
                 runner = TestRunner(
                     (await find_commands(codebase))[-1],

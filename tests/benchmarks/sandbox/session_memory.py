@@ -10,6 +10,7 @@ import asyncio
 import sys
 from pathlib import Path
 
+from sandbox.engine import EnvironmentRequest
 from tests.benchmarks.sandbox.warm_engine import engine
 from tests.benchmarks.sympy_release import SETUP, edits
 from tests.support.data.directory_trees import tree_of_directory
@@ -30,7 +31,7 @@ async def measure_peak(folder: Path) -> float:
 async def prepare_and_execute(folder: Path) -> None:
     diffs = edits(folder)
     held = engine("warm")
-    image = await held.prepare(tree_of_directory(folder), setup=SETUP)
+    image = await held.prepare(EnvironmentRequest(tree_of_directory(folder), setup=SETUP))
     async with held.open(image, run_id="bench") as sandbox:
         async for _ in run_matrix(sandbox, [(), *((diff,) for diff in diffs)], [TEST]):
             pass

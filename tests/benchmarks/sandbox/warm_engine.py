@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from sandbox.docker.engine import DockerEngine
+from sandbox.docker.options import DockerOptions
+from sandbox.environment.options import BuildOptions
 from sandbox.execution.probe import ConfiguredMode
 
 PARALLEL = 2
@@ -13,4 +15,8 @@ PARALLEL = 2
 def engine(mode: ConfiguredMode) -> DockerEngine:
     bundle = Path("/etc/ssl/certs/ca-certificates.crt")
     found = bundle if bundle.is_file() else None
-    return DockerEngine(parallel=PARALLEL, ca_bundle=found, owner="bench", mode=mode)
+    return DockerEngine(
+        DockerOptions(
+            parallel=PARALLEL, owner="bench", mode=mode, build=BuildOptions(ca_bundle=found)
+        )
+    )

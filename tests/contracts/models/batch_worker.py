@@ -8,6 +8,7 @@ from contextlib import aclosing
 from pathlib import Path
 
 from pipeline.concurrency import gather_all
+from pipeline.models.base import ModelRequest
 from pipeline.models.batches.model import BatchModel
 from pipeline.models.batches.service import BatchService
 from pipeline.models.providers.anthropic import AnthropicModel
@@ -25,7 +26,8 @@ async def ask_two(url: str, root: Path, kind: type[AnthropicModel] = AnthropicMo
 async def ask_in_batch(service: BatchService, root: Path) -> list[str]:
     async with aclosing(BatchModel(service, DirStore(root), linger=0.05, poll=0)) as batching:
         replies = await gather_all(
-            batching.complete("Brief.", [user("Hi")], call=f"testing/{n}") for n in range(2)
+            batching.complete(ModelRequest("Brief.", (user("Hi"),), call=f"testing/{n}"))
+            for n in range(2)
         )
     return [reply.text for reply in replies]
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from bot.recorded.recording import Recording
 from bot.recorded.server import RecordedServer
-from pipeline.models.base import Message, ModelProfile, Reply
+from pipeline.models.base import Message, ModelProfile, ModelRequest, Reply
 from pipeline.models.profiles import look_up
 from pipeline.models.providers.anthropic import AnthropicModel
 from pipeline.models.providers.openai_chat import OpenAIChatModel
@@ -29,7 +29,9 @@ class Serving(NamedTuple):
     url: str
 
     async def ask(self, text: str = "Hello?", *, call: str = "testing/0", **options: Any) -> Reply:
-        return await self.model.complete("Be brief.", [user(text)], call=call, **options)
+        return await self.model.complete(
+            ModelRequest("Be brief.", (user(text),), call=call, **options)
+        )
 
 
 def user(text: str) -> Message:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.models.base import ContextTooLong, ModelMisconfigured, ModelUnavailable
+from pipeline.models.base import ContextTooLong, ModelMisconfigured, ModelRequest, ModelUnavailable
 from pipeline.models.providers.anthropic import AnthropicModel
 from pipeline.models.wrappers.metered import Meter, MeteredModel
 from pipeline.store import DirStore
@@ -23,20 +23,22 @@ LONG = "The quick brown monkey jumps over the lazy dog. " * 200
 
 
 async def test_the_system_prompt_and_the_last_two_user_messages_are_marked() -> None:
-    said = [user("1"), assistant("2"), user("3"), assistant("4"), user("5")]
+    said = (user("1"), assistant("2"), user("3"), assistant("4"), user("5"))
     async with serving("anthropic", {"reply": "6"}) as at:
-        await at.model.complete("Be brief.", said, call="editing/0")
+        await at.model.complete(ModelRequest("Be brief.", said, call="editing/0"))
     marked = [part.text for part in at.server.requests[0].parts if part.marked]
     assert marked == ["system\nBe brief.", "user\n3", "user\n5"]
 
 
 async def test_a_turn_reads_what_the_turn_before_it_stored() -> None:
-    said = [user(LONG)]
+    said = (user(LONG),)
     async with serving("anthropic", {"reply": "yes"}) as at:
-        usages = [(await at.model.complete("Brief.", said, call="editing/0")).usage]
+        usages = [(await at.model.complete(ModelRequest("Brief.", said, call="editing/0"))).usage]
         for _ in range(2):
-            said += [assistant("yes"), user(LONG)]
-            usages.append((await at.model.complete("Brief.", said, call="editing/0")).usage)
+            said = (*said, assistant("yes"), user(LONG))
+            usages.append(
+                (await at.model.complete(ModelRequest("Brief.", said, call="editing/0"))).usage
+            )
     stored = usages[0].cache_write
     assert usages[0] == Usage(input=0, output=1, cache_read=0, cache_write=stored)
     assert usages[1].cache_read == stored
@@ -72,7 +74,9 @@ async def test_a_temperature_that_the_service_does_not_take_is_the_operators_mis
     async with serving("anthropic", {"reply": "yes"}) as at:
         model = AnthropicModel(wrong, api_key=KEY, base_url=at.url)
         with pytest.raises(ModelMisconfigured):
-            await model.complete("", [user("Hello?")], call="testing/0", temperature=0.5)
+            await model.complete(
+                ModelRequest("", (user("Hello?"),), call="testing/0", temperature=0.5)
+            )
         await model.aclose()
 
 
@@ -92,7 +96,7 @@ async def test_what_a_cancelled_call_had_used_by_then_is_counted(tmp_path: Path)
     model = AnthropicModel(profile("anthropic"), api_key=KEY, base_url=url)
     meter = await Meter.open(DirStore(tmp_path), 10)
     asking = asyncio.ensure_future(
-        MeteredModel(model, meter).complete("", [user("Hello?")], call="testing/0")
+        MeteredModel(model, meter).complete(ModelRequest("", (user("Hello?"),), call="testing/0"))
     )
     await heard.wait()
     for _ in range(50):  # what was sent has to pass through the SDK

@@ -19,6 +19,7 @@ from pipeline.models.base import (
     ContextTooLong,
     ModelMisconfigured,
     ModelRefused,
+    ModelRequest,
     ModelRetired,
     ModelUnavailable,
     Price,
@@ -27,7 +28,6 @@ from pipeline.models.batches.model import BatchedOpenings, BatchModel
 from pipeline.models.batches.queue import BATCHES_KEY, Batches
 from pipeline.models.batches.service import SubmittedBatch, call_of, request_name
 from pipeline.models.providers.anthropic import AnthropicModel
-from pipeline.models.wrappers.base import ModelRequest
 from pipeline.models.wrappers.metered import Meter, MeteredModel
 from pipeline.store import DirStore
 from tests.contracts.models import batch_worker
@@ -66,7 +66,8 @@ def _anthropic(url: str) -> AnthropicModel:
 
 async def opened(at: At, count: int) -> list[str]:
     replies = await gather_all(
-        at.model.complete("Brief.", [user("Hi")], call=f"testing/{n}") for n in range(count)
+        at.model.complete(ModelRequest("Brief.", (user("Hi"),), call=f"testing/{n}"))
+        for n in range(count)
     )
     return [reply.text for reply in replies]
 
@@ -86,8 +87,8 @@ async def test_what_opens_conversations_goes_in_one_batch_and_comes_back_in_orde
 async def test_a_batch_is_counted_at_its_price_on_a_line_of_its_own(tmp_path: Path) -> None:
     async with batched(tmp_path, {"reply": "x" * 400}) as at:
         await opened(at, 2)
-        said = [user("Hi"), assistant("x"), user("And?")]
-        await at.model.complete("Brief.", said, call="testing/0")
+        said = (user("Hi"), assistant("x"), user("And?"))
+        await at.model.complete(ModelRequest("Brief.", said, call="testing/0"))
     in_batch, at_once = at.meter.accounts()
     assert (in_batch.model, at_once.model) == (
         "recorded-claude-haiku-4-5 (batch)",
@@ -108,7 +109,7 @@ async def test_a_question_asked_again_after_a_crash_waits_for_the_batch_that_it_
             aclosing(_anthropic(at.url)) as service,
             aclosing(BatchModel(service, DirStore(tmp_path), linger=0, poll=0)) as again,
         ):
-            reply = await again.complete("Brief.", [user("Hi")], call="testing/1")
+            reply = await again.complete(ModelRequest("Brief.", (user("Hi"),), call="testing/1"))
     assert reply.text == "yes"
     assert len(at.server.requests) == 2, "it was not asked a second time"
 
@@ -127,7 +128,7 @@ async def test_each_question_of_a_batch_ends_in_its_own_way(
 ) -> None:
     bad = {"call": "testing/1", **answer}
     async with batched(tmp_path, bad, {"reply": "yes"}) as at:
-        good = at.batching.complete("", [user("Hi")], call="testing/0")
+        good = at.batching.complete(ModelRequest("", (user("Hi"),), call="testing/0"))
         failing = _kind_of_failure(at, error)
         reply, _ = await gather_all([_text(good), failing])
     assert reply == "yes"
@@ -139,7 +140,7 @@ async def _text(reply: Any) -> str:
 
 async def _kind_of_failure(at: At, error: type[Exception]) -> str:
     with pytest.raises(error):
-        await at.batching.complete("", [user("Hi")], call="testing/1")
+        await at.batching.complete(ModelRequest("", (user("Hi"),), call="testing/1"))
     return ""
 
 
@@ -160,9 +161,13 @@ async def test_a_service_without_batches_is_asked_at_once(tmp_path: Path) -> Non
         gateway = _anthropic(f"{at.url}/nowhere")
         batching = BatchModel(gateway, DirStore(tmp_path / "other"), linger=0, poll=0)
         model = BatchedOpenings(at.model, batching)
-        reply = await model.complete("", [user("x"), assistant("y"), user("z")], call="testing/0")
+        reply = await model.complete(
+            ModelRequest("", (user("x"), assistant("y"), user("z")), call="testing/0")
+        )
         assert reply.text == "yes"
-        assert (await model.complete("", [user("Hi")], call="testing/0")).text == "yes"
+        assert (
+            await model.complete(ModelRequest("", (user("Hi"),), call="testing/0"))
+        ).text == "yes"
         await batching.aclose()
         await gateway.aclose()
 
@@ -171,7 +176,9 @@ async def test_closing_ends_the_waiting_for_a_batch(tmp_path: Path) -> None:
     async with batched(tmp_path, {"reply": "yes"}) as at:
         service = _anthropic(at.url)
         slow = BatchModel(service, DirStore(tmp_path / "other"), linger=3600)
-        asking = asyncio.ensure_future(slow.complete("", [user("Hi")], call="testing/0"))
+        asking = asyncio.ensure_future(
+            slow.complete(ModelRequest("", (user("Hi"),), call="testing/0"))
+        )
         await asyncio.sleep(0)
         await slow.aclose()
         await asyncio.wait([asking])

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.models.base import Price
+from pipeline.models.base import ModelRequest, Price
 from pipeline.models.cache_lifetime import cache_lifetime
 from pipeline.models.factory import ModelOptions, build_model, profile_of
 from pipeline.models.profiles import price_table
@@ -55,7 +55,7 @@ async def test_every_mark_asks_for_the_life_that_was_chosen(
             options=ModelOptions(cache_seconds=life),
         )
         try:
-            await model.complete("Be brief.", [user("Hello?")], call="testing/0")
+            await model.complete(ModelRequest("Be brief.", (user("Hello?"),), call="testing/0"))
         finally:
             await model.aclose()
     (asked,) = at.server.requests

@@ -16,6 +16,7 @@ from pipeline.models.base import (
     ContextTooLong,
     ModelMisconfigured,
     ModelRefused,
+    ModelRequest,
     ModelRetired,
     ModelUnavailable,
 )
@@ -44,7 +45,9 @@ class Pair(NamedTuple):
     clock: Clock
 
     async def ask(self) -> str:
-        return (await self.model.complete("", [user("Hello?")], call="testing/0")).text
+        return (
+            await self.model.complete(ModelRequest("", (user("Hello?"),), call="testing/0"))
+        ).text
 
 
 @asynccontextmanager

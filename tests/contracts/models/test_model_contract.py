@@ -11,6 +11,7 @@ from pipeline.models.base import (
     ModelError,
     ModelMisconfigured,
     ModelRefused,
+    ModelRequest,
     ModelUnavailable,
 )
 from pipeline.types import Usage
@@ -40,12 +41,12 @@ async def test_the_reply_says_what_the_service_said_and_that_it_is_recorded(kind
 
 
 async def test_the_whole_conversation_arrives_in_order(kind: Kind) -> None:
-    said = [user("one"), assistant("two"), user("three")]
+    said = (user("one"), assistant("two"), user("three"))
     async with serving(kind, {"reply": "four"}) as at:
-        await at.model.complete("Be brief.", said, call="editing/3")
+        await at.model.complete(ModelRequest("Be brief.", said, call="editing/3"))
     (asked,) = at.server.requests
     assert asked.system == "Be brief."
-    assert list(asked.messages) == said
+    assert tuple(asked.messages) == said
     assert asked.model == NAME
 
 
@@ -65,7 +66,7 @@ async def test_a_call_that_is_not_ascii_is_a_mistake_of_ours(kind: Kind, call: s
 
 async def test_an_empty_system_prompt_is_left_out(kind: Kind) -> None:
     async with serving(kind, {"reply": "yes"}) as at:
-        await at.model.complete("", [user("Hello?")], call="testing/0")
+        await at.model.complete(ModelRequest("", (user("Hello?"),), call="testing/0"))
     assert len(at.server.requests[0].parts) == 1
 
 
@@ -84,11 +85,11 @@ async def test_half_a_surrogate_is_replaced_on_both_ways(kind: Kind) -> None:
 
 
 async def test_what_was_sent_before_is_read_from_the_cache(kind: Kind) -> None:
-    said = [user(LONG)]
+    said = (user(LONG),)
     async with serving(kind, {"reply": "yes"}) as at:
-        first = await at.model.complete(LONG, said, call="editing/0")
-        said += [assistant("yes"), user(LONG)]
-        second = await at.model.complete(LONG, said, call="editing/0")
+        first = await at.model.complete(ModelRequest(LONG, said, call="editing/0"))
+        said = (*said, assistant("yes"), user(LONG))
+        second = await at.model.complete(ModelRequest(LONG, said, call="editing/0"))
     assert first.usage.cache_read == 0
     prompt = first.usage.input + first.usage.cache_write
     assert second.usage.cache_read == prompt >= 4_800
@@ -176,7 +177,7 @@ async def test_a_service_that_is_not_there_is_unavailable(kind: Kind) -> None:
         url = at.url
     model = client(kind, url, sdk_retries=0)
     with pytest.raises(ModelUnavailable, match="cannot be reached"):
-        await model.complete("", [user("Hello?")], call="testing/0")
+        await model.complete(ModelRequest("", (user("Hello?"),), call="testing/0"))
     await model.aclose()
 
 
@@ -233,7 +234,7 @@ async def _asking_a_server_that_sends(kind: Kind, response: bytes) -> None:
     port = server.sockets[0].getsockname()[1]
     model = client(kind, f"http://127.0.0.1:{port}")
     try:
-        await model.complete("", [user("Hello?")], call="testing/0")
+        await model.complete(ModelRequest("", (user("Hello?"),), call="testing/0"))
     finally:
         await model.aclose()
         server.close()

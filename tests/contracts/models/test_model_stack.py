@@ -10,7 +10,7 @@ import pytest
 
 from bot.recorded.server import RecordedServer
 from pipeline.errors import BudgetSpent
-from pipeline.models.base import Model
+from pipeline.models.base import Model, ModelRequest
 from pipeline.models.factory import build_model
 from pipeline.models.spec import parse_spec
 from pipeline.models.wrappers.metered import Meter, MeteredModel
@@ -33,9 +33,9 @@ async def test_a_recorded_run_is_paid_at_list_prices_under_its_own_name(
     async with server.serve() as url:
         client = build_model(parse_spec(text.format(url)), api_key=KEY)
         model: Model = ThrottledModel(MeteredModel(client, meter), 2, waits=(0, 0))
-        await model.complete("", [user("Hi")], call="testing/0")
+        await model.complete(ModelRequest("", (user("Hi"),), call="testing/0"))
         with pytest.raises(BudgetSpent):
-            await model.complete("", [user("Hi")], call="testing/1")
+            await model.complete(ModelRequest("", (user("Hi"),), call="testing/1"))
         await client.aclose()
     (account,) = meter.accounts()
     assert (account.stage, account.model) == ("testing", "recorded-claude-sonnet-4-6")

@@ -9,7 +9,7 @@ import pytest
 from bot.recorded.server import RecordedServer
 from pipeline.generation.testing import TestingMachine, TestingState
 from pipeline.machine import drive
-from pipeline.models.base import ReplyFormat
+from pipeline.models.base import ModelRequest, ReplyFormat
 from pipeline.models.factory import ModelOptions, build_model, profile_of
 from pipeline.models.spec import ModelSpec, parse_spec
 from pipeline.options import Options
@@ -31,7 +31,7 @@ def thinker(kind: Kind, at: Serving, tokens: int = 4000) -> Client:
 async def test_anthropics_models_think_as_much_as_is_wanted_and_it_is_kept_apart() -> None:
     async with serving("anthropic", THINKS) as at:
         model = thinker("anthropic", at)
-        reply = await model.complete("", [user("Hello?")], call="testing/0")
+        reply = await model.complete(ModelRequest("", (user("Hello?"),), call="testing/0"))
         await model.aclose()
     assert (reply.text, reply.thinking) == ("<approve/>", "Is it right? Yes.")
     assert at.server.requests[0].thinking_tokens == 4000
@@ -41,8 +41,8 @@ async def test_anthropics_models_think_as_much_as_is_wanted_and_it_is_kept_apart
 async def test_vllm_is_told_how_much_may_be_thought() -> None:
     async with serving("openai", THINKS) as at:
         model = thinker("openai", at)
-        reply = await model.complete("", [user("Hello?")], call="testing/0")
-        await model.complete("", [user("Hello?")], call="testing/0", max_tokens=4000)
+        reply = await model.complete(ModelRequest("", (user("Hello?"),), call="testing/0"))
+        await model.complete(ModelRequest("", (user("Hello?"),), call="testing/0", max_tokens=4000))
         await model.aclose()
     assert (reply.text, reply.thinking) == ("<approve/>", "Is it right? Yes.")
     assert [asked.thinking_tokens for asked in at.server.requests] == [4000, 0]
@@ -60,7 +60,9 @@ async def test_a_server_that_cannot_limit_thinking_is_asked_without_and_told_onc
             options=ModelOptions(thinking_tokens=2000),
         )
         for _ in range(2):
-            reply = await model.complete("", [user("Hello?")], call="testing/0", form=form)
+            reply = await model.complete(
+                ModelRequest("", (user("Hello?"),), call="testing/0", form=form)
+            )
             assert reply.thinking == "Is it right? Yes."
         await model.aclose()
     asked = [(asked.thinking_tokens, asked.alternatives) for asked in server.requests]
@@ -77,7 +79,7 @@ async def test_without_a_wish_nobody_is_asked_to_think() -> None:
 async def test_where_a_reply_has_no_room_for_thinking_there_is_none() -> None:
     async with serving("anthropic", THINKS) as at:
         model = thinker("anthropic", at)
-        await model.complete("", [user("Hello?")], call="testing/0", max_tokens=4000)
+        await model.complete(ModelRequest("", (user("Hello?"),), call="testing/0", max_tokens=4000))
         await model.aclose()
     assert at.server.requests[0].thinking_tokens == 0
 

@@ -11,8 +11,12 @@ from uuid import uuid4
 import docker
 import pytest
 
-from sandbox.base import EnvironmentFailed, SandboxUnavailable
 from sandbox.docker.engine import DockerEngine
+from sandbox.docker.options import DockerOptions
+from sandbox.engine import EnvironmentRequest
+from sandbox.environment.options import BuildOptions
+from sandbox.errors import EnvironmentFailed, SandboxUnavailable
+from sandbox.program import Program
 from tests.support.attack_scripts import METADATA_PROBE
 from tests.support.docker import OWNER, PACKAGE, any_engine, containers_of, make_tree
 
@@ -27,7 +31,9 @@ SECRET = f"hunter2-{uuid4().hex}"
 async def trusted(ca_bundle: Path | None) -> AsyncIterator[DockerEngine]:
     """An engine whose operator lets builds in to a private index."""
     secrets = {"PIP_EXTRA_INDEX_URL": f"http://me:{SECRET}@127.0.0.1:1/simple"}
-    engine = DockerEngine(ca_bundle=ca_bundle, owner=OWNER, build_secrets=secrets)
+    engine = DockerEngine(
+        DockerOptions(owner=OWNER, build=BuildOptions(ca_bundle=ca_bundle, secrets=secrets))
+    )
     yield engine
     await engine.close()
 
@@ -39,11 +45,13 @@ async def test_a_build_is_on_the_network_that_the_operator_names(
     ipam = {"Driver": "default", "Config": [{"Subnet": f"{SUBNET}.0/24"}]}
     cast(Any, daemon).create_network(network, internal=True, ipam=ipam)
     tree = make_tree(tmp_path, {"a.py": "", "Dockerfile": f"FROM capuchin/base\nRUN {ADDRESSES}\n"})
-    engine = DockerEngine(ca_bundle=ca_bundle, owner=OWNER, build_network=network)
+    engine = DockerEngine(
+        DockerOptions(owner=OWNER, build=BuildOptions(ca_bundle=ca_bundle, network=network))
+    )
     try:
         for given in ({"setup": [ADDRESSES]}, {"dockerfile": "Dockerfile"}):
             with pytest.raises(EnvironmentFailed) as failed:
-                await engine.prepare(tree, run_id=run_id, scope=run_id, **given)  # pyright: ignore[reportArgumentType] - either
+                await engine.prepare(EnvironmentRequest(tree, run_id=run_id, scope=run_id, **given))  # pyright: ignore[reportArgumentType] - either
             assert "it is on\n" in failed.value.log
     finally:
         await engine.close()
@@ -53,9 +61,13 @@ async def test_a_build_is_on_the_network_that_the_operator_names(
 async def test_a_network_that_docker_does_not_know_is_told(
     ca_bundle: Path | None, tmp_path: Path, run_id: str
 ) -> None:
-    engine = DockerEngine(ca_bundle=ca_bundle, owner=OWNER, build_network="no-such")
+    engine = DockerEngine(
+        DockerOptions(owner=OWNER, build=BuildOptions(ca_bundle=ca_bundle, network="no-such"))
+    )
     with pytest.raises(SandboxUnavailable, match=r"no-such.*CAPUCHIN_BUILD_NETWORK"):
-        await engine.prepare(make_tree(tmp_path, {"a.py": ""}), setup=["true"], scope=run_id)
+        await engine.prepare(
+            EnvironmentRequest(make_tree(tmp_path, {"a.py": ""}), setup=["true"], scope=run_id)
+        )
     await engine.close()
 
 
@@ -65,12 +77,12 @@ async def test_a_secret_is_seen_by_the_step_and_kept_nowhere(
     tree = make_tree(tmp_path, {"app.py": ""})
     program = "import os; print(len(os.environ['PIP_EXTRA_INDEX_URL']), file=open('seen', 'w'))"
     step = f'python -c "{program}"'
-    image = await trusted.prepare(tree, setup=[step], scope=run_id)
+    image = await trusted.prepare(EnvironmentRequest(tree, setup=[step], scope=run_id))
     search = (
         f"cat seen; env; grep -rlF {SECRET[:20]} / --exclude-dir=proc --exclude-dir=sys || true"
     )
     async with trusted.open(image, run_id=run_id) as sandbox:
-        run = await sandbox.run_command(["sh", "-c", search])
+        run = await sandbox.run(Program(["sh", "-c", search]))
     assert run.output.startswith(str(len(f"http://me:{SECRET}@127.0.0.1:1/simple")))
     assert "INDEX" not in run.output
     assert "/testbed" not in run.output.replace("PWD=/testbed", "")
@@ -84,7 +96,7 @@ async def test_an_image_that_would_keep_a_secret_is_thrown_away_and_the_log_hide
 ) -> None:
     tree = make_tree(tmp_path, {"app.py": ""})
     with pytest.raises(EnvironmentFailed, match="wrote a secret") as failed:
-        await trusted.prepare(tree, setup=["env | tee kept"], scope=run_id)
+        await trusted.prepare(EnvironmentRequest(tree, setup=["env | tee kept"], scope=run_id))
     assert "/testbed/kept holds a secret" in failed.value.log
     assert "PIP_EXTRA_INDEX_URL=***" in failed.value.log
     assert SECRET not in failed.value.log
@@ -93,28 +105,31 @@ async def test_an_image_that_would_keep_a_secret_is_thrown_away_and_the_log_hide
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"build_network": "host"}, "must not be the host's"),
+        ({"network": "host"}, "must not be the host's"),
         ({"npm_registry": "https://a:b@npm.example"}, "npm_registry must not carry"),
-        ({"build_secrets": {"PATH": "long enough"}}, '"PATH" is no variable'),
-        ({"build_secrets": {"A-B": "long enough"}}, '"A-B" is no variable'),
-        ({"build_secrets": {"TOKEN": "short"}}, "fewer than 8"),
+        ({"secrets": {"PATH": "long enough"}}, '"PATH" is no variable'),
+        ({"secrets": {"A-B": "long enough"}}, '"A-B" is no variable'),
+        ({"secrets": {"TOKEN": "short"}}, "fewer than 8"),
     ],
 )
 def test_what_would_open_a_wall_is_refused(given: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=re.escape(words)):
-        DockerEngine(**given)
+        BuildOptions(**given)
 
 
 async def test_a_python_that_is_not_there_is_told_in_a_sentence_before_anything_is_installed(
     ca_bundle: Path | None, tmp_path: Path, run_id: str
 ) -> None:
     engine = DockerEngine(
-        ca_bundle=ca_bundle, owner=OWNER, python_mirror="http://127.0.0.1:9/mirror"
+        DockerOptions(
+            owner=OWNER,
+            build=BuildOptions(ca_bundle=ca_bundle, python_mirror="http://127.0.0.1:9/mirror"),
+        )
     )
     project = '[project]\nname = "x"\nrequires-python = ">=3.13"\n'
     tree = make_tree(tmp_path, {"app.py": "", "pyproject.toml": project})
     with pytest.raises(EnvironmentFailed) as failed:
-        await engine.prepare(tree, run_id=run_id)
+        await engine.prepare(EnvironmentRequest(tree, run_id=run_id))
     await engine.close()
     said = str(failed.value)
     assert said.startswith(
@@ -150,10 +165,12 @@ ENTRYPOINT ["false"]
 """
     tree = make_tree(tmp_path, {**PACKAGE, "ci/Dockerfile": dockerfile})
     seen = "ls /srv > seen; echo $SHOP_MODE > mode; cat /tmp/as /tmp/at /srv/made/word > ran"
-    image = await engine.prepare(tree, dockerfile="ci/Dockerfile", setup=[seen], run_id=run_id)
+    image = await engine.prepare(
+        EnvironmentRequest(tree, dockerfile="ci/Dockerfile", setup=[seen], run_id=run_id)
+    )
     ask = "cat seen /srv/who ran mode; id -u; tool; pwd; echo $SHOP_MODE $HOME; command -v python"
     async with engine.open(image, run_id=run_id) as sandbox:
-        run = await sandbox.run_command(["sh", "-c", ask])
+        run = await sandbox.run(Program(["sh", "-c", ask]))
     assert run.output.splitlines() == [
         *("bin", "here", "made", "there.toml", "venv", "who", "0"),
         *("nobody", "/srv/here", "default", "of the image"),
@@ -165,13 +182,15 @@ ENTRYPOINT ["false"]
 async def test_a_build_that_fills_the_disk_is_ended_and_told(
     ca_bundle: Path | None, tmp_path: Path, run_id: str, daemon: docker.APIClient
 ) -> None:
-    engine = DockerEngine(ca_bundle=ca_bundle, owner=OWNER, build_disk_mb=30)
+    engine = DockerEngine(
+        DockerOptions(owner=OWNER, build=BuildOptions(ca_bundle=ca_bundle, written_mb=30))
+    )
     fill = "head -c 100000000 /dev/zero > /tmp/filled; sleep 600"
     dockerfile = f"FROM capuchin/base\nRUN {fill}\n"
     tree = make_tree(tmp_path, {"a.py": "", "Dockerfile": dockerfile})
     for given, words in (({"setup": [fill]}, "installation"), ({"dockerfile": "Dockerfile"}, "")):
         with pytest.raises(EnvironmentFailed, match="wrote more than 30 MB") as failed:
-            await engine.prepare(tree, run_id=run_id, scope=run_id, **given)  # pyright: ignore[reportArgumentType] - either
+            await engine.prepare(EnvironmentRequest(tree, run_id=run_id, scope=run_id, **given))  # pyright: ignore[reportArgumentType] - either
         assert words in str(failed.value)
         assert failed.value.command.endswith(fill)
     await engine.close()
@@ -182,11 +201,13 @@ async def test_one_file_of_a_build_stops_at_the_limit_of_the_disk(
     ca_bundle: Path | None, tmp_path: Path, run_id: str
 ) -> None:
     """However fast it grows, and though the step ends before anybody has looked."""
-    engine = DockerEngine(ca_bundle=ca_bundle, owner=OWNER, build_disk_mb=30)
+    engine = DockerEngine(
+        DockerOptions(owner=OWNER, build=BuildOptions(ca_bundle=ca_bundle, written_mb=30))
+    )
     tree = make_tree(tmp_path, {"a.py": ""})
     fill = "head -c 900000000 /dev/zero > /tmp/f || { stat -c %s /tmp/f; exit 1; }"
     with pytest.raises(EnvironmentFailed, match="wrote more than 30 MB") as failed:
-        await engine.prepare(tree, setup=[fill], run_id=run_id, scope=run_id)
+        await engine.prepare(EnvironmentRequest(tree, setup=[fill], run_id=run_id, scope=run_id))
     assert failed.value.log.split()[-1] == "31000000"
     await engine.close()
 
@@ -201,7 +222,9 @@ async def test_a_dockerfile_sees_no_secret_and_nothing_of_the_host(
     )
     tree = make_tree(tmp_path, {"a.py": "", "Dockerfile": "\n".join(lines)})
     with pytest.raises(EnvironmentFailed) as failed:
-        await trusted.prepare(tree, dockerfile="Dockerfile", run_id=run_id, scope=run_id)
+        await trusted.prepare(
+            EnvironmentRequest(tree, dockerfile="Dockerfile", run_id=run_id, scope=run_id)
+        )
     assert "HOME=/root" in failed.value.log
     assert "cannot access '/var/run/docker.sock'" in failed.value.log
     assert "walled" in failed.value.log
@@ -218,7 +241,7 @@ async def test_a_dockerfile_that_fails_is_told_with_its_instruction_and_log(
     with pytest.raises(
         EnvironmentFailed, match="An instruction of the Dockerfile failed"
     ) as failed:
-        await engine.prepare(tree, dockerfile="Dockerfile", run_id=run_id)
+        await engine.prepare(EnvironmentRequest(tree, dockerfile="Dockerfile", run_id=run_id))
     assert failed.value.command == "RUN echo words && exit 7"
     assert "words" in failed.value.log
 
@@ -229,6 +252,6 @@ async def test_a_dockerfile_cannot_reach_the_clouds_metadata(
     text = "FROM capuchin/base\nCOPY knock.py /\nRUN python3 /knock.py; exit 1\n"
     tree = make_tree(tmp_path, {"knock.py": METADATA_PROBE, "Dockerfile": text})
     with pytest.raises(EnvironmentFailed) as failed:
-        await engine.prepare(tree, dockerfile="Dockerfile", run_id=run_id)
+        await engine.prepare(EnvironmentRequest(tree, dockerfile="Dockerfile", run_id=run_id))
     assert " open" not in failed.value.log
     assert "169.254.169.254 OSError" in failed.value.log

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.base import PatchRejected
 from sandbox.docker.engine import SandboxSession
+from sandbox.errors import PatchRejected
+from sandbox.program import Program, python_script
 from tests.support.docker import PACKAGE, PACKAGE_FIX
 
 ADD_ONE = PACKAGE_FIX.replace("a - b", "a + b").replace(
@@ -42,12 +43,14 @@ def made_by_git(tmp_path: Path) -> Callable[[Callable[[Path], object]], str]:
 
 
 async def test_a_diff_is_applied_and_the_next_run_sees_none_of_it(sandbox: SandboxSession) -> None:
-    assert (await sandbox.run_script(SHOW, diffs=[PACKAGE_FIX])).output == "4\n"
-    assert (await sandbox.run_script(SHOW)).output == "2\n"
+    assert (await sandbox.run(python_script(SHOW, diffs=[PACKAGE_FIX]))).output == "4\n"
+    assert (await sandbox.run(python_script(SHOW))).output == "2\n"
 
 
 async def test_diffs_are_applied_in_order(sandbox: SandboxSession) -> None:
-    assert (await sandbox.run_script(SHOW, diffs=[PACKAGE_FIX, "", ADD_ONE])).output == "5\n"
+    assert (
+        await sandbox.run(python_script(SHOW, diffs=[PACKAGE_FIX, "", ADD_ONE]))
+    ).output == "5\n"
 
 
 async def test_a_diff_that_does_not_apply_is_rejected_in_gits_words(
@@ -56,7 +59,7 @@ async def test_a_diff_that_does_not_apply_is_rejected_in_gits_words(
     with pytest.raises(
         PatchRejected, match=r"Diff 2 of 2: error: patch failed: src/shop/total.py:1"
     ):
-        await sandbox.run_script("print('never')", diffs=[PACKAGE_FIX, PACKAGE_FIX])
+        await sandbox.run(python_script("print('never')", diffs=[PACKAGE_FIX, PACKAGE_FIX]))
 
 
 @pytest.mark.parametrize(
@@ -69,7 +72,7 @@ async def test_a_diff_that_does_not_apply_is_rejected_in_gits_words(
 )
 async def test_nonsense_and_paths_outside_are_rejected(sandbox: SandboxSession, diff: str) -> None:
     with pytest.raises(PatchRejected):
-        await sandbox.run_command(["true"], diffs=[diff])
+        await sandbox.run(Program(["true"], diffs=[diff]))
 
 
 def edit(name: str, old: bytes, new: bytes) -> Callable[[Path], object]:
@@ -132,7 +135,9 @@ async def test_every_kind_of_change_that_git_knows_arrives(
     name: str,
 ) -> None:
     change, holds = CHANGES[name]
-    run = await sandbox.run_script(f"import os\nprint({holds})", diffs=[made_by_git(change)])
+    run = await sandbox.run(
+        python_script(f"import os\nprint({holds})", diffs=[made_by_git(change)])
+    )
     assert run.output == "True\n"
 
 
@@ -148,7 +153,7 @@ new file mode 120000
 """
     through = "--- /dev/null\n+++ b/out/escaped\n@@ -0,0 +1 @@\n+x\n"
     with pytest.raises(PatchRejected, match="beyond a symbolic link"):
-        await sandbox.run_command(["true"], diffs=[link, through])
+        await sandbox.run(Program(["true"], diffs=[link, through]))
 
 
 async def test_a_tree_that_looks_like_a_git_repository_configures_nothing(
@@ -166,4 +171,4 @@ async def test_a_tree_that_looks_like_a_git_repository_configures_nothing(
     )
     loose = PACKAGE_FIX.replace("    return a - b", "  return a   - b")
     with pytest.raises(PatchRejected, match="patch does not apply"):
-        await sandbox.run_command(["true"], diffs=[plant, loose])
+        await sandbox.run(Program(["true"], diffs=[plant, loose]))

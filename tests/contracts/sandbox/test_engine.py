@@ -14,11 +14,16 @@ import docker
 import pytest
 from docker.errors import APIError, NotFound
 
-from sandbox.base import PatchRejected, SandboxUnavailable
 from sandbox.docker.address import DockerAddress
-from sandbox.docker.engine import DockerEngine, SandboxSession
+from sandbox.docker.engine import DockerEngine
+from sandbox.docker.options import DockerOptions
+from sandbox.engine import EnvironmentRequest
+from sandbox.environment.options import BuildOptions
+from sandbox.errors import PatchRejected, SandboxUnavailable
 from sandbox.execution.probe import ConfiguredMode
+from sandbox.execution.session import SandboxSession
 from sandbox.layout import LABEL_OWNER, LABEL_RUN
+from sandbox.program import Program, python_script
 from tests.support.docker import (
     OWNER,
     containers_of,
@@ -33,7 +38,7 @@ SLEEP = ["sleep", "1000"]
 @pytest.fixture
 async def nowhere(tmp_path: Path) -> AsyncIterator[DockerEngine]:
     """An engine whose daemon is not there."""
-    engine = DockerEngine(address=DockerAddress(f"unix://{tmp_path}/docker.sock"))
+    engine = DockerEngine(DockerOptions(address=DockerAddress(f"unix://{tmp_path}/docker.sock")))
     yield engine
     await engine.close()
 
@@ -48,12 +53,12 @@ async def test_docker_down_is_said_in_a_sentence_with_the_mend(
     with pytest.raises(SandboxUnavailable, match=r"Install and start Docker"):
         await nowhere.check()
     with pytest.raises(SandboxUnavailable):
-        await nowhere.prepare(make_tree(tmp_path / "tree", {"a.py": ""}))
+        await nowhere.prepare(EnvironmentRequest(make_tree(tmp_path / "tree", {"a.py": ""})))
     with pytest.raises(SandboxUnavailable):
         await nowhere.reap(live_runs=())
     async with nowhere.open("capuchin/tree:any", run_id="r") as sandbox:
         with pytest.raises(SandboxUnavailable, match="no daemon answers"):
-            await sandbox.run_script("print()")
+            await sandbox.run(python_script("print()"))
 
 
 async def until_taken_away(daemon: docker.APIClient, run_id: str) -> None:
@@ -69,13 +74,13 @@ async def test_docker_that_goes_away_during_a_run_is_no_execution(
     sandbox: SandboxSession, daemon: docker.APIClient, run_id: str, mode: ConfiguredMode
 ) -> None:
     """Seen from here, a container taken away by force is the same as a daemon that restarts."""
-    running = asyncio.create_task(sandbox.run_command(SLEEP))
+    running = asyncio.create_task(sandbox.run(Program(SLEEP)))
     await until_taken_away(daemon, run_id)
     if mode == "warm":
         await until_taken_away(daemon, run_id)
     with pytest.raises(SandboxUnavailable):
         await running
-    assert (await sandbox.run_command(["true"])).passed
+    assert (await sandbox.run(Program(["true"]))).passed
 
 
 async def test_a_container_lost_once_costs_nothing_but_time(
@@ -83,8 +88,8 @@ async def test_a_container_lost_once_costs_nothing_but_time(
 ) -> None:
     if mode == "cold":
         pytest.skip("an execution with a container of its own is not repeated")
-    assert (await sandbox.run_command(["true"])).passed
-    running = asyncio.create_task(sandbox.run_command(["sh", "-c", "sleep 0.5; echo done"]))
+    assert (await sandbox.run(Program(["true"]))).passed
+    running = asyncio.create_task(sandbox.run(Program(["sh", "-c", "sleep 0.5; echo done"])))
     await until_taken_away(daemon, run_id)
     assert (await running).output == "done\n"
 
@@ -92,7 +97,7 @@ async def test_a_container_lost_once_costs_nothing_but_time(
 async def test_cancelling_a_run_leaves_nothing_of_it(
     sandbox: SandboxSession, daemon: docker.APIClient, run_id: str, mode: ConfiguredMode
 ) -> None:
-    running = asyncio.create_task(sandbox.run_script("import time; time.sleep(1000)"))
+    running = asyncio.create_task(sandbox.run(python_script("import time; time.sleep(1000)")))
     container = await wait_until_started(daemon, run_id)
     running.cancel()
     begun = time.monotonic()
@@ -103,7 +108,7 @@ async def test_cancelling_a_run_leaves_nothing_of_it(
         assert containers_of(daemon, run_id) == []
     else:
         await wait_until_idle(daemon, container)
-        assert (await sandbox.run_command(["true"])).passed
+        assert (await sandbox.run(Program(["true"]))).passed
         assert containers_of(daemon, run_id) == [container]
 
 
@@ -111,8 +116,8 @@ async def test_a_script_still_wanted_by_another_survives_a_cancellation(
     sandbox: SandboxSession, daemon: docker.APIClient, run_id: str
 ) -> None:
     script = "import time; time.sleep(2); print('done')"
-    first = asyncio.create_task(sandbox.run_script(script))
-    second = asyncio.create_task(sandbox.run_script(script))
+    first = asyncio.create_task(sandbox.run(python_script(script)))
+    second = asyncio.create_task(sandbox.run(python_script(script)))
     await wait_until_started(daemon, run_id)
     first.cancel()
     assert (await second).output == "done\n"
@@ -122,7 +127,7 @@ async def test_leaving_the_block_stops_what_runs(
     engine: DockerEngine, prepared: str, daemon: docker.APIClient, run_id: str
 ) -> None:
     async with engine.open(prepared, run_id=run_id) as sandbox:
-        running = asyncio.create_task(sandbox.run_command(SLEEP))
+        running = asyncio.create_task(sandbox.run(Program(SLEEP)))
         await wait_until_started(daemon, run_id)
     assert containers_of(daemon, run_id) == []
     with pytest.raises(asyncio.CancelledError):
@@ -132,7 +137,7 @@ async def test_leaving_the_block_stops_what_runs(
 async def test_a_rejected_diff_can_be_asked_again(sandbox: SandboxSession) -> None:
     for _ in range(2):
         with pytest.raises(PatchRejected):
-            await sandbox.run_script("print()", diffs=["nonsense"])
+            await sandbox.run(python_script("print()", diffs=["nonsense"]))
 
 
 async def test_reaping_removes_our_containers_of_dead_runs_only(
@@ -154,9 +159,12 @@ async def test_reaping_removes_our_containers_of_dead_runs_only(
 HOST = """
 import asyncio, sys
 from sandbox.docker.engine import DockerEngine
+from sandbox.docker.options import DockerOptions
+from sandbox.program import Program
 async def main():
-    async with DockerEngine(mode=sys.argv[3]).open(sys.argv[1], run_id=sys.argv[2]) as sandbox:
-        await sandbox.run_command(["sleep", "1000"])
+    engine = DockerEngine(DockerOptions(mode=sys.argv[3]))
+    async with engine.open(sys.argv[1], run_id=sys.argv[2]) as sandbox:
+        await sandbox.run(Program(["sleep", "1000"]))
 asyncio.run(main())
 """
 
@@ -180,4 +188,4 @@ async def test_what_ran_for_a_host_that_was_killed_ends_by_itself(
 
 def test_an_index_with_a_password_is_refused() -> None:
     with pytest.raises(ValueError, match="credentials"):
-        DockerEngine(index_url="https://me:secret@pypi.example.org/simple")
+        BuildOptions(index_url="https://me:secret@pypi.example.org/simple")

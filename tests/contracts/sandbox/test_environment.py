@@ -13,9 +13,13 @@ import pytest
 
 from pipeline.concurrency import gather_all
 from sandbox.archive import Archive
-from sandbox.base import EnvironmentFailed, SandboxUnavailable
 from sandbox.docker.address import DockerAddress
 from sandbox.docker.engine import DockerEngine
+from sandbox.docker.options import DockerOptions
+from sandbox.engine import EnvironmentRequest
+from sandbox.environment.options import BuildOptions
+from sandbox.errors import EnvironmentFailed, SandboxUnavailable
+from sandbox.program import Program, python_script
 from sandbox.tree import Tree
 from tests.support.data.directory_trees import tree_of_directory
 from tests.support.docker import PACKAGE, any_engine, containers_of, make_tree, wait_until_started
@@ -31,7 +35,9 @@ async def test_a_prepared_tree_is_found_again_at_once(
     make_tree(tmp_path, PACKAGE)
     (tmp_path / "src/shop/link.py").symlink_to("total.py")
     said: list[str] = []
-    again = await engine.prepare(tree_of_directory(tmp_path), on_progress=said.append)
+    again = await engine.prepare(
+        EnvironmentRequest(tree_of_directory(tmp_path)), on_progress=said.append
+    )
     assert (again, said) == (prepared, [])
 
 
@@ -41,14 +47,13 @@ async def test_setup_lines_replace_detection_and_progress_is_told(
     said: list[str] = []
     tree = make_tree(tmp_path, {"app.py": "import made\n"})
     image = await engine.prepare(
-        tree,
-        setup=["echo 'X = 7' > made.py", "id -u > who"],
-        scope=run_id,
-        run_id=run_id,
+        EnvironmentRequest(
+            tree, setup=["echo 'X = 7' > made.py", "id -u > who"], scope=run_id, run_id=run_id
+        ),
         on_progress=said.append,
     )
     async with engine.open(image, run_id=run_id) as sandbox:
-        run = await sandbox.run_script("import app; print(app.made.X, open('who').read())")
+        run = await sandbox.run(python_script("import app; print(app.made.X, open('who').read())"))
     parent = str(cast(dict[str, Any], daemon.inspect_image(image))["Parent"])
     daemon.remove_image(image)
     daemon.remove_image(parent, force=True)
@@ -64,7 +69,9 @@ async def test_a_new_tree_with_the_same_dependencies_reuses_them(
     for number in range(2):
         # A digest of its own, so that the image is new whatever ran here before.
         tree = make_tree(tmp_path / str(number), {"app.py": f"# {time.time_ns()}"})
-        image = await engine.prepare(tree, setup=["true"], on_progress=said.append)
+        image = await engine.prepare(
+            EnvironmentRequest(tree, setup=["true"]), on_progress=said.append
+        )
         daemon.remove_image(image)
     assert said[-1] == "installing the repository"
     assert said.count("installing the dependencies") <= 1
@@ -72,8 +79,8 @@ async def test_a_new_tree_with_the_same_dependencies_reuses_them(
 
 async def test_images_are_not_shared_between_scopes(engine: DockerEngine, tmp_path: Path) -> None:
     tree = make_tree(tmp_path, {"app.py": ""})
-    one = await engine.prepare(tree, setup=["true"], scope="acme/shop")
-    two = await engine.prepare(tree, setup=["true"], scope="fork/shop")
+    one = await engine.prepare(EnvironmentRequest(tree, setup=["true"], scope="acme/shop"))
+    two = await engine.prepare(EnvironmentRequest(tree, setup=["true"], scope="fork/shop"))
     assert one != two
 
 
@@ -83,7 +90,8 @@ async def test_two_at_once_build_once(
     said: list[str] = []
     tree = make_tree(tmp_path, {"app.py": f"# {time.time_ns()}"})
     images = await gather_all(
-        engine.prepare(tree, setup=["true"], on_progress=said.append) for _ in range(3)
+        engine.prepare(EnvironmentRequest(tree, setup=["true"]), on_progress=said.append)
+        for _ in range(3)
     )
     assert len(set(images)) == 1
     daemon.remove_image(images[0])
@@ -94,7 +102,9 @@ async def test_cancelling_a_build_takes_its_container_along(
     engine: DockerEngine, tmp_path: Path, run_id: str, daemon: docker.APIClient
 ) -> None:
     tree = make_tree(tmp_path, {"app.py": ""})
-    building = asyncio.create_task(engine.prepare(tree, setup=["sleep 1000"], run_id=run_id))
+    building = asyncio.create_task(
+        engine.prepare(EnvironmentRequest(tree, setup=["sleep 1000"], run_id=run_id))
+    )
     await wait_until_started(daemon, run_id)
     building.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -103,10 +113,10 @@ async def test_cancelling_a_build_takes_its_container_along(
 
 
 async def test_a_bundle_that_is_not_there_is_the_operators_mistake(tmp_path: Path) -> None:
-    engine = DockerEngine(ca_bundle=tmp_path / "none.pem")
+    engine = DockerEngine(DockerOptions(build=BuildOptions(ca_bundle=tmp_path / "none.pem")))
     tree = make_tree(tmp_path / "tree", {"app.py": ""})
     with pytest.raises(SandboxUnavailable, match=r"CA bundle cannot be read: .*none\.pem"):
-        await engine.prepare(tree, setup=[f"echo {time.time_ns()}"])
+        await engine.prepare(EnvironmentRequest(tree, setup=[f"echo {time.time_ns()}"]))
     await engine.close()
 
 
@@ -115,7 +125,9 @@ async def test_a_failing_step_is_told_with_its_log(
 ) -> None:
     tree = make_tree(tmp_path, {"app.py": ""})
     with pytest.raises(EnvironmentFailed, match="exit code 3") as failed:
-        await engine.prepare(tree, setup=["echo well", "echo wrong; exit 3"], run_id=run_id)
+        await engine.prepare(
+            EnvironmentRequest(tree, setup=["echo well", "echo wrong; exit 3"], run_id=run_id)
+        )
     assert failed.value.command == "echo wrong; exit 3"
     assert failed.value.log.endswith("well\nwrong\n")
     assert containers_of(daemon, run_id) == []
@@ -125,9 +137,11 @@ async def test_a_build_sees_no_privilege_and_no_variable_of_the_host(
     engine: DockerEngine, tmp_path: Path
 ) -> None:
     line = "env | cut -d= -f1 | sort > seen; grep CapEff /proc/self/status >> seen"
-    image = await engine.prepare(make_tree(tmp_path, {"app.py": ""}), setup=[line])
+    image = await engine.prepare(
+        EnvironmentRequest(make_tree(tmp_path, {"app.py": ""}), setup=[line])
+    )
     async with engine.open(image, run_id="test-env") as sandbox:
-        run = await sandbox.run_command(["cat", "seen"])
+        run = await sandbox.run(Program(["cat", "seen"]))
     assert run.output.splitlines()[-1].endswith("0" * 16)
     names = {name for name in run.output.split()[:-2] if not name.startswith(OF_MANAGERS)}
     assert names <= {
@@ -143,9 +157,9 @@ async def test_history_stays_out_and_paths_cannot_escape(
     directory = tmp_path / "tree"
     make_tree(directory, {"app.py": "", ".git/config": "x"})
     (directory / "out").symlink_to("/opt/capuchin")
-    image = await engine.prepare(tree_of_directory(directory), setup=["true"])
+    image = await engine.prepare(EnvironmentRequest(tree_of_directory(directory), setup=["true"]))
     async with engine.open(image, run_id="test-git") as sandbox:
-        run = await sandbox.run_command(["ls", "-A"])
+        run = await sandbox.run(Program(["ls", "-A"]))
     assert run.output.split() == ["__pycache__", "app.py", "out"]
 
 
@@ -153,9 +167,9 @@ async def test_source_of_a_size_that_nobody_writes_is_not_compiled(
     engine: DockerEngine, tmp_path: Path
 ) -> None:
     files = {"app.py": "", "it's (1).py": "x = 2\n" * 400_000, "big\nname.py": "x = 1\n" * 400_000}
-    image = await engine.prepare(make_tree(tmp_path, files), setup=["true"])
+    image = await engine.prepare(EnvironmentRequest(make_tree(tmp_path, files), setup=["true"]))
     async with engine.open(image, run_id="test-compiled") as sandbox:
-        run = await sandbox.run_command(["ls", "__pycache__"])
+        run = await sandbox.run(Program(["ls", "__pycache__"]))
     assert run.output.split() == ["app.cpython-311.pyc"]
 
 
@@ -164,21 +178,23 @@ async def test_a_checkout_too_large_for_the_sandbox_is_told_before_any_run(
 ) -> None:
     tree = make_tree(tmp_path, {"app.py": "", "big": bytes(40 << 20)})
     with pytest.raises(EnvironmentFailed, match="larger than 32 MB"):
-        await engine.prepare(tree, setup=["true"])
+        await engine.prepare(EnvironmentRequest(tree, setup=["true"]))
 
 
 async def test_a_repository_without_python_is_told_without_docker(tmp_path: Path) -> None:
-    engine = DockerEngine(address=DockerAddress(f"unix://{tmp_path}/none.sock"))
+    engine = DockerEngine(DockerOptions(address=DockerAddress(f"unix://{tmp_path}/none.sock")))
     with pytest.raises(EnvironmentFailed, match="no Python file"):
-        await engine.prepare(make_tree(tmp_path / "tree", {"main.go": "package main"}))
+        await engine.prepare(
+            EnvironmentRequest(make_tree(tmp_path / "tree", {"main.go": "package main"}))
+        )
     await engine.close()
 
 
 async def test_an_archive_that_is_none_is_told(tmp_path: Path) -> None:
-    engine = DockerEngine(address=DockerAddress(f"unix://{tmp_path}/none.sock"))
+    engine = DockerEngine(DockerOptions(address=DockerAddress(f"unix://{tmp_path}/none.sock")))
     with TemporaryFile() as file:
         file.write(b"not a tar" * 200)
         tree = Tree(Archive(file), digest="0" * 40)
     with pytest.raises(EnvironmentFailed, match="cannot be read"):
-        await engine.prepare(tree)
+        await engine.prepare(EnvironmentRequest(tree))
     await engine.close()

@@ -9,10 +9,13 @@ from collections.abc import AsyncIterator, Iterator
 import docker
 import pytest
 
-from sandbox.base import Ending, SandboxUnavailable
+from sandbox.base import Ending
 from sandbox.docker.address import DockerAddress
 from sandbox.docker.engine import DockerEngine, SandboxSession
+from sandbox.docker.options import DockerOptions
+from sandbox.errors import SandboxUnavailable
 from sandbox.limits import Limits
+from sandbox.program import python_script
 from tests.contracts.sandbox.execution_contract import *  # noqa: F403 - the same tests again
 from tests.support.attack_scripts import MANY_PROCESSES, MEMORY_BOMBS
 from tests.support.docker import OWNER, any_engine
@@ -38,7 +41,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnDaemon]:
 def under_gvisor(own: OwnDaemon, prepared: str, daemon: docker.APIClient) -> Iterator[DockerEngine]:
     own.copy_image(prepared, daemon)
     limits = Limits(seconds=30, memory_mb=256, disk_mb=64, processes=64)
-    engine = DockerEngine(limits=limits, owner=OWNER, address=DockerAddress(own.url))
+    engine = DockerEngine(DockerOptions(limits=limits, owner=OWNER, address=DockerAddress(own.url)))
     yield engine
     asyncio.run(engine.close())
 
@@ -52,7 +55,7 @@ async def sandbox(
 
 
 async def test_what_runs_sees_the_kernel_of_gvisor(sandbox: SandboxSession) -> None:
-    run = await sandbox.run_script("import platform; print(platform.release())")
+    run = await sandbox.run(python_script("import platform; print(platform.release())"))
     assert run.output == "4.4.0\n"
 
 
@@ -68,17 +71,17 @@ async def test_what_runs_sees_the_kernel_of_gvisor(sandbox: SandboxSession) -> N
 async def test_a_program_that_brings_its_container_down_is_told_as_killed(
     sandbox: SandboxSession, attack: str
 ) -> None:
-    run = await sandbox.run_script(f"import os, time; {attack}")
+    run = await sandbox.run(python_script(f"import os, time; {attack}"))
     assert run.ending is Ending.KILLED
-    assert (await sandbox.run_script("print(1)")).output == "1\n"
+    assert (await sandbox.run(python_script("print(1)"))).output == "1\n"
 
 
 async def test_memory_is_told_and_processes_are_counted_as_anywhere(
     sandbox: SandboxSession,
 ) -> None:
-    run = await sandbox.run_script(MEMORY_BOMBS["many children"])
+    run = await sandbox.run(python_script(MEMORY_BOMBS["many children"]))
     assert run.ending is Ending.MEMORY
-    run = await sandbox.run_script(MANY_PROCESSES)
+    run = await sandbox.run(python_script(MANY_PROCESSES))
     # In its kernel so many may be too much for the memory first.
     assert run.output == "11 True\n" or run.ending is Ending.MEMORY
 
@@ -86,7 +89,8 @@ async def test_memory_is_told_and_processes_are_counted_as_anywhere(
 async def test_process_1_shows_no_environment_and_nothing_is_reached(
     sandbox: SandboxSession,
 ) -> None:
-    run = await sandbox.run_script("""
+    run = await sandbox.run(
+        python_script("""
 import socket
 print(open("/proc/1/environ").read().strip("\\0"))
 try: open("/proc/1/mem", "rb"); print("OPENED")
@@ -96,18 +100,21 @@ except OSError: pass
 try: open("/opt/tree/planted", "w"); print("WROTE")
 except OSError: pass
 """)
+    )
     assert run.output == "\n"
 
 
 async def test_the_check_says_so(own: OwnDaemon) -> None:
     for runtime, said in (("auto", True), ("runsc", True), ("default", False)):
-        engine = DockerEngine(owner=OWNER, address=DockerAddress(own.url), runtime=runtime)
+        engine = DockerEngine(
+            DockerOptions(owner=OWNER, address=DockerAddress(own.url), runtime=runtime)
+        )
         assert (" with runsc" in await engine.check()) is said
         await engine.close()
 
 
 async def test_a_runtime_that_docker_does_not_know_is_told() -> None:
-    engine = DockerEngine(owner=OWNER, runtime="kata")
+    engine = DockerEngine(DockerOptions(owner=OWNER, runtime="kata"))
     with pytest.raises(SandboxUnavailable, match=r"knows no runtime 'kata', only .*runc"):
         await engine.check()
     await engine.close()

@@ -15,6 +15,9 @@ from sandbox.docker.base_image import image_exists
 from sandbox.docker.client import LABEL_MAKER
 from sandbox.docker.engine import DockerEngine
 from sandbox.docker.images import collect_base_images, list_images, parse_time
+from sandbox.docker.options import DockerOptions
+from sandbox.engine import EnvironmentRequest
+from sandbox.program import Program
 from tests.support.docker import make_tree
 
 SCOPE = uuid.uuid4().hex
@@ -24,7 +27,7 @@ SCOPE = uuid.uuid4().hex
 @pytest.fixture
 async def maker() -> AsyncIterator[DockerEngine]:
     """An installation of its own, so that nobody else's images can go."""
-    engine = DockerEngine(owner=f"tests-{uuid.uuid4().hex}")
+    engine = DockerEngine(DockerOptions(owner=f"tests-{uuid.uuid4().hex}"))
     yield engine
     await engine.collect(max_bytes=0)
     await engine.close()
@@ -33,7 +36,9 @@ async def maker() -> AsyncIterator[DockerEngine]:
 async def built(maker: DockerEngine, folder: Path) -> str:
     tree = make_tree(folder, {"app.py": f"# {uuid.uuid4()}"})
     return await maker.prepare(
-        tree, setup=["head -c 3000000 /dev/urandom > big"], scope=SCOPE + folder.name
+        EnvironmentRequest(
+            tree, setup=["head -c 3000000 /dev/urandom > big"], scope=SCOPE + folder.name
+        )
     )
 
 
@@ -43,7 +48,7 @@ async def test_the_least_recently_used_go_first(
     first, second = await built(maker, tmp_path / "one"), await built(maker, tmp_path / "two")
     tree = make_tree(tmp_path / "one", {})
     found = await maker.prepare(
-        tree, setup=["head -c 3000000 /dev/urandom > big"], scope=SCOPE + "one"
+        EnvironmentRequest(tree, setup=["head -c 3000000 /dev/urandom > big"], scope=SCOPE + "one")
     )
     assert found == first
     freed = await maker.collect(max_bytes=5_000_000)
@@ -57,10 +62,10 @@ async def test_an_image_in_use_stays_and_nobody_elses_is_touched(
     maker: DockerEngine, tmp_path: Path, daemon: docker.APIClient
 ) -> None:
     image = await built(maker, tmp_path / "used")
-    other = DockerEngine(owner=f"tests-{uuid.uuid4().hex}")
+    other = DockerEngine(DockerOptions(owner=f"tests-{uuid.uuid4().hex}"))
     assert await other.collect(max_bytes=0) == 0
     async with maker.open(image, run_id="test-images") as sandbox:
-        assert (await sandbox.run_command(["true"])).passed
+        assert (await sandbox.run(Program(["true"]))).passed
         await maker.collect(max_bytes=0)
         assert image_exists(daemon, image)
     await maker.collect(max_bytes=0)

@@ -7,8 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.base import EnvironmentFailed
 from sandbox.docker.engine import DockerEngine
+from sandbox.docker.options import DockerOptions
+from sandbox.engine import EnvironmentRequest
+from sandbox.environment.options import BuildOptions
+from sandbox.errors import EnvironmentFailed
+from sandbox.program import Program, python_script
 from tests.support.data import lock_files
 from tests.support.docker import OWNER, any_engine, make_tree
 
@@ -41,9 +45,9 @@ NODE = {
 async def test_a_python_lock_file_is_installed_as_locked_with_the_group_for_tests(
     engine: DockerEngine, tmp_path: Path, run_id: str, files: dict[str, str]
 ) -> None:
-    image = await engine.prepare(make_tree(tmp_path, {"app.py": "", **files}))
+    image = await engine.prepare(EnvironmentRequest(make_tree(tmp_path, {"app.py": "", **files})))
     async with engine.open(image, run_id=run_id) as sandbox:
-        run = await sandbox.run_script(VERSIONS)
+        run = await sandbox.run(python_script(VERSIONS))
     assert run.output == "1.15.0 0.4.4\n"
 
 
@@ -67,7 +71,9 @@ async def test_a_package_that_is_not_what_was_locked_is_not_installed(
 ) -> None:
     other = {name: re.sub("sha256:[0-9a-f]{8}", "sha256:00000000", t) for name, t in files.items()}
     with pytest.raises(EnvironmentFailed) as failed:
-        await engine.prepare(make_tree(tmp_path, {"app.py": "", **other}), run_id=run_id)
+        await engine.prepare(
+            EnvironmentRequest(make_tree(tmp_path, {"app.py": "", **other}), run_id=run_id)
+        )
     assert words in failed.value.command
     # Poetry drops files whose hashes are others and has none left, or says so; versions differ.
     told = "hash|checksum|Unable to find installation candidates"
@@ -87,11 +93,11 @@ async def test_a_package_that_is_not_what_was_locked_is_not_installed(
 async def test_a_node_repository_runs_its_own_tests_sealed_on_an_edit(
     engine: DockerEngine, tmp_path: Path, run_id: str, files: dict[str, str]
 ) -> None:
-    image = await engine.prepare(make_tree(tmp_path, {**NODE, **files}))
+    image = await engine.prepare(EnvironmentRequest(make_tree(tmp_path, {**NODE, **files})))
     async with engine.open(image, run_id=run_id) as sandbox:
-        before = await sandbox.run_command(["npm", "test"])
-        after = await sandbox.run_command(["npm", "test"], diffs=[EDIT])
-        script = await sandbox.run_command(["cat", "installed-by"])
+        before = await sandbox.run(Program(["npm", "test"]))
+        after = await sandbox.run(Program(["npm", "test"], diffs=[EDIT]))
+        script = await sandbox.run(Program(["cat", "installed-by"]))
     assert (before.exit_code, after.exit_code) == (1, 0), after.output
     assert "'--7'" in before.output
     assert script.output == "10001\n"
@@ -101,10 +107,14 @@ async def test_packages_of_node_are_asked_of_the_operators_registry(
     ca_bundle: Path | None, tmp_path: Path, run_id: str
 ) -> None:
     registry = "http://127.0.0.1:9/npm"
-    engine = DockerEngine(ca_bundle=ca_bundle, owner=OWNER, npm_registry=registry)
+    engine = DockerEngine(
+        DockerOptions(owner=OWNER, build=BuildOptions(ca_bundle=ca_bundle, npm_registry=registry))
+    )
     files = {"package-lock.json": lock_files.NPM_LOCK, ".npmrc": "fetch-retries=0\n"}
     with pytest.raises(EnvironmentFailed) as failed:
-        await engine.prepare(make_tree(tmp_path, {**NODE, **files}), run_id=run_id)
+        await engine.prepare(
+            EnvironmentRequest(make_tree(tmp_path, {**NODE, **files}), run_id=run_id)
+        )
     await engine.close()
     assert failed.value.command.startswith("npm ")
     assert "ECONNREFUSED" in failed.value.log

@@ -6,10 +6,12 @@ import json
 
 from sandbox.base import Ending
 from sandbox.docker.engine import SandboxSession
+from sandbox.program import python_script
 
 
 async def test_there_is_no_network(sandbox: SandboxSession) -> None:
-    run = await sandbox.run_script("""
+    run = await sandbox.run(
+        python_script("""
 import socket
 for family, address in (
     (socket.AF_INET, ("169.254.169.254", 80)), (socket.AF_INET, ("172.17.0.1", 22)),
@@ -28,11 +30,12 @@ except OSError:
 server = socket.create_server(("127.0.0.1", 0))
 socket.create_connection(server.getsockname()); print("loopback works")
 """)
+    )
     assert run.output == "True\nTrue\nTrue\nTrue\nno names\nloopback works\n"
 
 
 async def test_the_environment_holds_only_ours(sandbox: SandboxSession) -> None:
-    run = await sandbox.run_script("import os, json; print(json.dumps(dict(os.environ)))")
+    run = await sandbox.run(python_script("import os, json; print(json.dumps(dict(os.environ)))"))
     assert json.loads(run.output) == {
         "PATH": "/opt/env/bin:/usr/local/bin:/usr/bin:/bin",
         "VIRTUAL_ENV": "/opt/env",
@@ -45,7 +48,8 @@ async def test_the_environment_holds_only_ours(sandbox: SandboxSession) -> None:
 
 
 async def test_it_is_nobody_and_can_become_nobody_else(sandbox: SandboxSession) -> None:
-    run = await sandbox.run_script("""
+    run = await sandbox.run(
+        python_script("""
 import os
 print(os.getuid(), os.getgid(), os.getgroups())
 for line in open("/proc/self/status"):
@@ -60,6 +64,7 @@ for change in (os.setuid, os.setgid):
 print(os.popen("find / -xdev -perm /6000 -type f 2>/dev/null").read())
 print(open("/proc/self/oom_score_adj").read())
 """)
+    )
     nothing = "0" * 16
     assert run.output.split() == [
         *("10001", "10001", "[10001]"),
@@ -69,7 +74,8 @@ print(open("/proc/self/oom_score_adj").read())
 
 
 async def test_threads_processes_and_their_locks_work(sandbox: SandboxSession) -> None:
-    run = await sandbox.run_script("""
+    run = await sandbox.run(
+        python_script("""
 import multiprocessing, concurrent.futures as futures, subprocess, tempfile, sqlite3
 def double(n): return n * 2
 if __name__ == "__main__":
@@ -83,11 +89,13 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as name:
         sqlite3.connect(name + "/db").execute("create table t (x)").close()
 """)
+    )
     assert run.output == "[2, 4]\n[2, 4]\n[6]\nb'child\\n'\n"
 
 
 async def test_nothing_of_the_host_can_be_seen(sandbox: SandboxSession) -> None:
-    run = await sandbox.run_script("""
+    run = await sandbox.run(
+        python_script("""
 import os, glob
 for path in ("/var/run/docker.sock", "/run/docker.sock", "/dev/vda", "/dev/sda", "/dev/kvm",
              "/dev/mem", "/home/*/*", "/root/*"):
@@ -103,13 +111,15 @@ for path in ("/proc/kcore", "/proc/keys", "/proc/sysrq-trigger", "/proc/1/enviro
         pass
 print(os.uname().nodename)
 """)
+    )
     assert run.output == "sandbox\n"
 
 
 async def test_nothing_can_be_written_but_the_checkout_and_the_temporary_folders(
     sandbox: SandboxSession,
 ) -> None:
-    run = await sandbox.run_script("""
+    run = await sandbox.run(
+        python_script("""
 import os
 for folder in ("/", "/etc", "/opt/env", "/opt/tree", "/opt/incoming", "/opt/capuchin", "/usr/bin",
                "/var/tmp", "/run", "/home", "/proc/sys/kernel", "/sys"):
@@ -124,11 +134,13 @@ try:
 except OSError as error:
     print(error.errno)
 """)
+    )
     assert run.output == "1\n"
 
 
 async def test_dangerous_system_calls_are_refused(sandbox: SandboxSession) -> None:
-    run = await sandbox.run_script("""
+    run = await sandbox.run(
+        python_script("""
 import ctypes, os, platform, socket
 libc = ctypes.CDLL(None, use_errno=True)
 for name, family in (("vsock", 40), ("netlink", 16), ("packet", 17), ("alg", 38), ("xdp", 44)):
@@ -155,11 +167,13 @@ for name, arguments in calls.items() if platform.machine() == "x86_64" else ():
         print("ALLOWED", name, result, ctypes.get_errno())
 print("done")
 """)
+    )
     assert run.output == "done\n"
 
 
 async def test_process_1_cannot_be_killed_read_or_spoken_for(sandbox: SandboxSession) -> None:
-    run = await sandbox.run_script("""
+    run = await sandbox.run(
+        python_script("""
 import glob, os, signal, sys
 for number in range(1, 65):
     try:
@@ -179,13 +193,16 @@ except OSError:
     pass
 sys.exit(2)
 """)
+    )
     assert run.ending is Ending.EXIT
     assert run.exit_code == 2
     assert run.output.count("\n") == 2
 
 
 async def test_a_script_that_kills_its_parent_ends_only_itself(sandbox: SandboxSession) -> None:
-    run = await sandbox.run_script(
-        "import os\nfor pid in (os.getppid(), -os.getpid()): os.kill(pid, 9)\nprint('alive')"
+    run = await sandbox.run(
+        python_script(
+            "import os\nfor pid in (os.getppid(), -os.getpid()): os.kill(pid, 9)\nprint('alive')"
+        )
     )
     assert (run.ending, run.exit_code, run.output) == (Ending.KILLED, None, "")

@@ -13,18 +13,17 @@ from pathlib import Path
 import docker
 import pytest
 
-from sandbox.base import (
-    Ending,
-    EnvironmentFailed,
-    Execution,
-    PatchRejected,
-    SandboxUnavailable,
-)
+from sandbox.base import Ending, Execution
 from sandbox.docker.engine import DockerEngine
+from sandbox.docker.options import DockerOptions
+from sandbox.engine import EnvironmentRequest
+from sandbox.environment.options import BuildOptions
+from sandbox.errors import EnvironmentFailed, PatchRejected, SandboxUnavailable
 from sandbox.execution.session import SandboxSession
 from sandbox.kubernetes.cluster import Cluster
 from sandbox.kubernetes.engine import KubernetesEngine
 from sandbox.limits import Limits
+from sandbox.program import Program, python_script
 from tests.support.docker import OWNER, PACKAGE, any_engine, containers_of, make_tree
 from tests.support.image_registry import local_registry
 from tests.support.local_kubernetes import NAMESPACE, LocalCluster
@@ -68,7 +67,9 @@ def engine_at(
     local: LocalCluster, folder: Path, ca_bundle: Path | None = None, registry: str = "none.invalid"
 ) -> KubernetesEngine:
     limits = Limits(seconds=30, memory_mb=256, disk_mb=64, processes=64)
-    builder = DockerEngine(limits=limits, ca_bundle=ca_bundle, owner=OWNER)
+    builder = DockerEngine(
+        DockerOptions(limits=limits, owner=OWNER, build=BuildOptions(ca_bundle=ca_bundle))
+    )
     cluster = Cluster(NAMESPACE, local.kubeconfig(folder))
     # The builder must not take the containers that stand for pods for its own.
     return KubernetesEngine(builder, cluster, registry=registry, owner=f"{OWNER}-pods")
@@ -96,28 +97,29 @@ async def test_every_test_runs_on_every_edit(pod_sandbox: SandboxSession) -> Non
 
 
 async def test_the_end_of_an_execution_is_what_it_was(pod_sandbox: SandboxSession) -> None:
-    slow = await pod_sandbox.run_script("import time; time.sleep(60)", seconds=0.5)
+    slow = await pod_sandbox.run(python_script("import time; time.sleep(60)", seconds=0.5))
     assert slow.ending is Ending.TIMEOUT
-    greedy = await pod_sandbox.run_script("x = bytearray(1 << 30)\nprint(len(x))")
+    greedy = await pod_sandbox.run(python_script("x = bytearray(1 << 30)\nprint(len(x))"))
     assert greedy.ending is Ending.MEMORY
-    loud = await pod_sandbox.run_script("while True: print('x' * 100000)")
+    loud = await pod_sandbox.run(python_script("while True: print('x' * 100000)"))
     assert loud.ending is Ending.OUTPUT
-    killed = await pod_sandbox.run_script("import os; os.kill(os.getpid(), 9)")
+    killed = await pod_sandbox.run(python_script("import os; os.kill(os.getpid(), 9)"))
     assert killed.ending is Ending.KILLED
     with pytest.raises(PatchRejected):
-        await pod_sandbox.run_script("pass", diffs=("nonsense",))
-    assert (await pod_sandbox.run_command(["echo", "well"])).output == "well\n"
+        await pod_sandbox.run(python_script("pass", diffs=("nonsense",)))
+    assert (await pod_sandbox.run(Program(["echo", "well"]))).output == "well\n"
 
 
 async def test_a_large_edit_and_a_large_output_get_through(pod_sandbox: SandboxSession) -> None:
     lines = "".join(f"+{number}\n" for number in range(40_000))
     diff = f"--- /dev/null\n+++ b/big.txt\n@@ -0,0 +1,40000 @@\n{lines}"
-    run = await pod_sandbox.run_command(["cat", "big.txt"], diffs=(diff,), output_bytes=1 << 20)
+    run = await pod_sandbox.run(Program(["cat", "big.txt"], diffs=(diff,), output_bytes=1 << 20))
     assert run.output == "".join(f"{number}\n" for number in range(40_000))
 
 
 async def test_a_pod_sees_no_network_and_no_privilege(pod_sandbox: SandboxSession) -> None:
-    run = await pod_sandbox.run_script("""
+    run = await pod_sandbox.run(
+        python_script("""
 import os, socket
 print(os.getuid(), os.listdir("/sys/class/net"), os.path.exists("/var/run/secrets"))
 for line in open("/proc/self/status"):
@@ -128,28 +130,31 @@ try:
 except OSError as error:
     print("unreachable")
 """)
+    )
     assert run.output == "10001 ['lo'] False\n0000000000000000\n1\nunreachable\n"
 
 
 async def test_cancelling_ends_the_execution_and_the_lane_goes_on(
     pod_sandbox: SandboxSession, local: LocalCluster
 ) -> None:
-    await pod_sandbox.run_script("pass")
+    await pod_sandbox.run(python_script("pass"))
     before = set(local.pods)
-    going = asyncio.create_task(pod_sandbox.run_script("import time; time.sleep(60)"))
+    going = asyncio.create_task(pod_sandbox.run(python_script("import time; time.sleep(60)")))
     await asyncio.sleep(0.2)
     going.cancel()
     with pytest.raises(asyncio.CancelledError):
         await going
-    assert (await pod_sandbox.run_script("print(1)")).output == "1\n"
+    assert (await pod_sandbox.run(python_script("print(1)"))).output == "1\n"
     assert set(local.pods) == before
 
 
 async def test_an_execution_whose_pod_is_evicted_runs_in_another(
     pod_sandbox: SandboxSession, daemon: docker.APIClient, run_id: str
 ) -> None:
-    await pod_sandbox.run_script("pass")
-    going = asyncio.create_task(pod_sandbox.run_script("import time; time.sleep(1); print('done')"))
+    await pod_sandbox.run(python_script("pass"))
+    going = asyncio.create_task(
+        pod_sandbox.run(python_script("import time; time.sleep(1); print('done')"))
+    )
     await asyncio.sleep(0.3)
     for container in containers_of(daemon, run_id):
         daemon.kill(container)
@@ -164,10 +169,12 @@ async def test_environments_are_pushed_and_run_from_the_registry(
     run_id: str,
 ) -> None:
     engine = engine_at(local, tmp_path, ca_bundle, f"{registry}/capuchin")
-    image = await engine.prepare(make_tree(tmp_path / "tree", PACKAGE))
+    image = await engine.prepare(EnvironmentRequest(make_tree(tmp_path / "tree", PACKAGE)))
     assert image.startswith(f"{registry}/capuchin/capuchin-tree@sha256:")
     async with engine.open(image, run_id=run_id) as sandbox:
-        assert (await sandbox.run_script("import shop; print(shop.total(1, 2))")).output == "-1\n"
+        assert (
+            await sandbox.run(python_script("import shop; print(shop.total(1, 2))"))
+        ).output == "-1\n"
     await engine.close()
 
 
@@ -175,7 +182,7 @@ async def test_a_registry_that_does_not_answer_is_told(
     pods: KubernetesEngine, tmp_path: Path
 ) -> None:
     with pytest.raises(SandboxUnavailable, match=r"could not be pushed to none\.invalid"):
-        await pods.prepare(make_tree(tmp_path / "tree", PACKAGE))
+        await pods.prepare(EnvironmentRequest(make_tree(tmp_path / "tree", PACKAGE)))
 
 
 async def test_a_dockerfile_of_the_repository_is_refused_in_a_sentence(
@@ -183,7 +190,7 @@ async def test_a_dockerfile_of_the_repository_is_refused_in_a_sentence(
 ) -> None:
     tree = make_tree(tmp_path / "tree", {**PACKAGE, "Dockerfile": "FROM capuchin/base"})
     with pytest.raises(EnvironmentFailed, match="Remove `dockerfile`"):
-        await pods.prepare(tree, dockerfile="Dockerfile")
+        await pods.prepare(EnvironmentRequest(tree, dockerfile="Dockerfile"))
 
 
 async def test_pods_of_runs_that_no_longer_live_are_reaped(
@@ -191,7 +198,7 @@ async def test_pods_of_runs_that_no_longer_live_are_reaped(
 ) -> None:
     opened = pods.open(prepared, run_id="run-that-died")
     sandbox = await opened.__aenter__()
-    await sandbox.run_script("pass")
+    await sandbox.run(python_script("pass"))
     assert len(local.pods) == 1
     assert await pods.reap(live_runs=["run-that-died"]) == 0
     assert await pods.reap(live_runs=["another"]) == 1
@@ -246,7 +253,7 @@ async def test_a_pod_that_cannot_start_is_told_in_the_words_of_the_cluster(
     try:
         async with pods.open(prepared, run_id="test-fate") as sandbox:
             with pytest.raises(SandboxUnavailable, match=words):
-                await sandbox.run_script("pass")
+                await sandbox.run(python_script("pass"))
     finally:
         local.fate = {}
 

@@ -8,6 +8,7 @@ import pytest
 
 from sandbox.base import Ending
 from sandbox.docker.engine import SandboxSession
+from sandbox.program import Program, python_script
 
 STUBBORN = """
 import os, signal, sys, time
@@ -29,7 +30,7 @@ async def test_a_tree_of_processes_that_ignores_signals_is_killed_in_time(
     sandbox: SandboxSession,
 ) -> None:
     begun = time.monotonic()
-    run = await sandbox.run_script(STUBBORN, seconds=3)
+    run = await sandbox.run(python_script(STUBBORN, seconds=3))
     assert (run.ending, run.exit_code, run.output) == (Ending.TIMEOUT, None, "started\n")
     assert 3 <= run.seconds < 10
     assert time.monotonic() - begun < 60
@@ -38,7 +39,8 @@ async def test_a_tree_of_processes_that_ignores_signals_is_killed_in_time(
 async def test_a_daemon_that_holds_the_output_does_not_delay_the_end(
     sandbox: SandboxSession,
 ) -> None:
-    run = await sandbox.run_script("""
+    run = await sandbox.run(
+        python_script("""
 import os, time
 if os.fork() == 0:
     os.setsid()
@@ -47,12 +49,13 @@ if os.fork() == 0:
     os._exit(0)
 print("parent done")
 """)
+    )
     assert (run.ending, run.exit_code, run.output) == (Ending.EXIT, 0, "parent done\n")
     assert run.seconds < 10
 
 
 async def test_endless_output_is_stopped_and_both_ends_kept(sandbox: SandboxSession) -> None:
-    run = await sandbox.run_command(["yes", "capuchin"])
+    run = await sandbox.run(Program(["yes", "capuchin"]))
     assert (run.ending, run.exit_code) == (Ending.OUTPUT, None)
     assert run.output.startswith("capuchin\ncapuchin\n")
     assert "bytes of output left out here" in run.output
@@ -70,19 +73,20 @@ async def test_endless_output_is_stopped_and_both_ends_kept(sandbox: SandboxSess
     ids=["one process", "a child", "files count"],
 )
 async def test_too_much_memory_is_called_that(sandbox: SandboxSession, script: str) -> None:
-    run = await sandbox.run_script(script)
+    run = await sandbox.run(python_script(script))
     assert (run.ending, run.exit_code) == (Ending.MEMORY, None)
 
 
 async def test_a_fork_bomb_is_contained_and_the_next_run_is_well(sandbox: SandboxSession) -> None:
     bomb = "import os\nwhile True:\n try: os.fork()\n except OSError: pass\n"
-    run = await sandbox.run_script(bomb, seconds=1)
+    run = await sandbox.run(python_script(bomb, seconds=1))
     assert run.ending is Ending.TIMEOUT
-    assert (await sandbox.run_script("print('well')")).output == "well\n"
+    assert (await sandbox.run(python_script("print('well')"))).output == "well\n"
 
 
 async def test_files_are_limited_in_size_and_number(sandbox: SandboxSession) -> None:
-    run = await sandbox.run_script("""
+    run = await sandbox.run(
+        python_script("""
 import os
 for place in (".", "/tmp", "/dev/shm"):
     path, size = os.path.join(place, "big"), 0
@@ -96,11 +100,14 @@ for place in (".", "/tmp", "/dev/shm"):
 status = os.statvfs("/tmp")
 print(status.f_files)
 """)
+    )
     assert run.output == ". 28 True\n/tmp 28 True\n/dev/shm 28 True\n200000\n"
 
 
 async def test_a_program_killed_by_its_own_signal_has_no_exit_code(sandbox: SandboxSession) -> None:
-    run = await sandbox.run_script("import os; print('x', flush=True); os.kill(os.getpid(), 9)")
+    run = await sandbox.run(
+        python_script("import os; print('x', flush=True); os.kill(os.getpid(), 9)")
+    )
     assert (run.ending, run.exit_code, run.output) == (Ending.KILLED, None, "x\n")
-    crash = await sandbox.run_script("import os; os.abort()")
+    crash = await sandbox.run(python_script("import os; os.abort()"))
     assert crash.ending is Ending.KILLED

@@ -8,9 +8,11 @@ from contextlib import aclosing
 import docker
 import pytest
 
-from sandbox.base import Execution, PatchRejected, SandboxUnavailable
+from sandbox.base import Execution
 from sandbox.docker.engine import DockerEngine, SandboxSession
+from sandbox.errors import PatchRejected, SandboxUnavailable
 from sandbox.execution.probe import ConfiguredMode
+from sandbox.program import Program
 from tests.support.docker import PACKAGE_FIX, containers_of, wait_until_idle, wait_until_started
 from tests.support.matrix import run_matrix
 
@@ -78,7 +80,7 @@ async def test_cancelling_who_iterates_stops_what_runs(
     with pytest.raises(asyncio.CancelledError):
         await iterating
     async with asyncio.timeout(60):
-        assert (await sandbox.run_command(["true"])).passed
+        assert (await sandbox.run(Program(["true"]))).passed
 
 
 async def test_a_failing_sandbox_ends_the_iteration(engine: DockerEngine) -> None:

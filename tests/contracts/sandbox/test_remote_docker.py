@@ -10,11 +10,16 @@ from typing import Literal
 import docker
 import pytest
 
-from sandbox.base import Ending, Execution, PatchRejected, SandboxUnavailable
+from sandbox.base import Ending, Execution
 from sandbox.docker.address import DockerAddress
 from sandbox.docker.engine import DockerEngine
+from sandbox.docker.options import DockerOptions
+from sandbox.engine import EnvironmentRequest
+from sandbox.environment.options import BuildOptions
+from sandbox.errors import PatchRejected, SandboxUnavailable
 from sandbox.execution.probe import ConfiguredMode
 from sandbox.limits import Limits
+from sandbox.program import python_script
 from tests.support.docker import OWNER, PACKAGE, containers_of, make_tree
 from tests.support.matrix import run_matrix
 from tests.support.remote_docker import docker_behind_ssh, docker_behind_tls, skip_without_sshd
@@ -50,7 +55,15 @@ async def far(
     address: DockerAddress, ca_bundle: Path | None, mode: ConfiguredMode
 ) -> AsyncIterator[DockerEngine]:
     limits = Limits(seconds=30, memory_mb=256, disk_mb=64, processes=64)
-    made = DockerEngine(limits=limits, ca_bundle=ca_bundle, owner=OWNER, mode=mode, address=address)
+    made = DockerEngine(
+        DockerOptions(
+            limits=limits,
+            owner=OWNER,
+            mode=mode,
+            address=address,
+            build=BuildOptions(ca_bundle=ca_bundle),
+        )
+    )
     yield made
     await made.close()
 
@@ -58,7 +71,7 @@ async def far(
 async def test_an_environment_is_prepared_and_used_there(
     far: DockerEngine, daemon: docker.APIClient, run_id: str, tmp_path: Path
 ) -> None:
-    image = await far.prepare(make_tree(tmp_path, PACKAGE))
+    image = await far.prepare(EnvironmentRequest(make_tree(tmp_path, PACKAGE)))
     async with far.open(image, run_id=run_id) as sandbox:
         ask = "from shop import total; print(total(1, 2))"
         cells = {
@@ -68,13 +81,13 @@ async def test_an_environment_is_prepared_and_used_there(
         outputs = {at: run.output for at, run in cells.items() if isinstance(run, Execution)}
         assert outputs == {(0, 0): "-1\n", (1, 0): "3\n", (0, 1): "", (1, 1): ""}
         with pytest.raises(PatchRejected):
-            await sandbox.run_script("pass", diffs=("nonsense",))
-        slow = await sandbox.run_script("import time; time.sleep(60)", seconds=0.5)
+            await sandbox.run(python_script("pass", diffs=("nonsense",)))
+        slow = await sandbox.run(python_script("import time; time.sleep(60)", seconds=0.5))
         assert slow.ending is Ending.TIMEOUT
-        long = await sandbox.run_script("print('x' * 3_000_000)")
+        long = await sandbox.run(python_script("print('x' * 3_000_000)"))
         assert long.exit_code == 0
         assert long.output.startswith("xxx")
-        going = asyncio.create_task(sandbox.run_script("import time; time.sleep(60)"))
+        going = asyncio.create_task(sandbox.run(python_script("import time; time.sleep(60)")))
         await asyncio.sleep(0)
         going.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -90,7 +103,7 @@ async def test_a_tunnel_that_broke_is_dug_anew(tmp_path: Path) -> None:
     skip_without_sshd()
     with docker_behind_ssh(tmp_path) as url:
         address = DockerAddress(url, ssh_config=tmp_path / "ssh_config")
-        engine = DockerEngine(owner=OWNER, address=address)
+        engine = DockerEngine(DockerOptions(owner=OWNER, address=address))
         assert (await engine.check()).startswith("Docker ")
         tunnel = address._tunnel  # pyright: ignore[reportPrivateUsage] - no door breaks it
         assert tunnel is not None
@@ -113,14 +126,14 @@ async def test_a_tunnel_that_broke_is_dug_anew(tmp_path: Path) -> None:
     ],
 )
 async def test_an_address_that_leads_nowhere_is_told(url: str, words: str) -> None:
-    engine = DockerEngine(address=DockerAddress(url))
+    engine = DockerEngine(DockerOptions(address=DockerAddress(url)))
     with pytest.raises(SandboxUnavailable, match=words):
         await engine.check()
     await engine.close()
 
 
 async def test_a_folder_without_certificates_is_told(tmp_path: Path) -> None:
-    engine = DockerEngine(address=DockerAddress("tcp://localhost:1", tls=tmp_path))
+    engine = DockerEngine(DockerOptions(address=DockerAddress("tcp://localhost:1", tls=tmp_path)))
     with pytest.raises(SandboxUnavailable, match=r"does not hold ca\.pem, cert\.pem, key\.pem"):
         await engine.check()
     await engine.close()
@@ -131,7 +144,7 @@ async def test_a_daemon_of_another_authority_is_not_trusted(tmp_path: Path) -> N
     (tmp_path / "other").mkdir()
     with docker_behind_tls(tmp_path / "mine") as port, docker_behind_tls(tmp_path / "other"):
         address = DockerAddress(f"tcp://localhost:{port}", tls=tmp_path / "other")
-        engine = DockerEngine(address=address)
+        engine = DockerEngine(DockerOptions(address=address))
         with pytest.raises(SandboxUnavailable, match="CAPUCHIN_DOCKER_TLS_DIR"):
             await engine.check()
         await engine.close()

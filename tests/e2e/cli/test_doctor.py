@@ -15,6 +15,8 @@ from bot.settings import Settings
 from sandbox.docker.base_image import image_exists
 from sandbox.docker.client import connect
 from sandbox.docker.engine import DockerEngine
+from sandbox.docker.options import DockerOptions
+from sandbox.engine import EnvironmentRequest
 from sandbox.layout import LABEL_OWNER, LABEL_RUN
 from tests.e2e.harness import BotHarness
 from tests.support.docker import make_tree
@@ -41,9 +43,9 @@ async def test_cleaning_takes_the_images_and_the_containers_of_dead_runs(
     recorded_bot: BotHarness, tmp_path: Path
 ) -> None:
     owner = f"tests-{uuid.uuid4().hex}"
-    engine = DockerEngine(owner=owner)
+    engine = DockerEngine(DockerOptions(owner=owner))
     tree = make_tree(tmp_path, {"app.py": f"# {uuid.uuid4()}"})
-    image = await engine.prepare(tree, setup=["true"], scope=uuid.uuid4().hex)
+    image = await engine.prepare(EnvironmentRequest(tree, setup=["true"], scope=uuid.uuid4().hex))
     client = connect(None)
     labels = {LABEL_RUN: "dead", LABEL_OWNER: owner}
     made = str(cast(Any, client).create_container(image, labels=labels)["Id"])

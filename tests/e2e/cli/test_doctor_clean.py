@@ -18,9 +18,9 @@ import pytest
 
 from bot.runner.sandbox import FIX_OWNER, build_engine
 from bot.settings import Settings
-from sandbox.base import EnvironmentFailed
 from sandbox.docker.base_image import base_reference, ensure_base_image
-from sandbox.engine import Engine
+from sandbox.engine import Engine, EnvironmentRequest
+from sandbox.errors import EnvironmentFailed
 from sandbox.kubernetes.cluster import Cluster
 from sandbox.kubernetes.pod import PodOptions, warm_pod_manifest
 from sandbox.layout import LABEL_OWNER, LABEL_RUN
@@ -52,11 +52,9 @@ def far(way: str, own: OwnDaemon, folder: Path) -> Generator[dict[str, str]]:
     """The settings that lead to it."""
     if way == "ssh":
         skip_without_sshd()
-        with docker_behind_ssh(folder) as url:
-            yield {
-                "CAPUCHIN_DOCKER_URL": url + own.url.removeprefix("unix://"),
-                "CAPUCHIN_DOCKER_SSH_CONFIG": str(folder / "ssh_config"),
-            }
+        with docker_behind_ssh(folder) as url, pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PATH", str(folder / "bin"), prepend=os.pathsep)
+            yield {"CAPUCHIN_DOCKER_URL": url + own.url.removeprefix("unix://")}
         return
     with docker_behind_tls(folder, own.url.removeprefix("unix://")) as port:
         yield {
@@ -72,10 +70,12 @@ def settings_of(environment: dict[str, str]) -> Settings:
 
 async def leave(engine: Engine, folder: Path) -> None:
     """Images of an installed repository, and layers of a Dockerfile that failed."""
-    await engine.prepare(make_tree(folder / "one", {"app.py": ""}), setup=["true"])
+    await engine.prepare(
+        EnvironmentRequest(make_tree(folder / "one", {"app.py": ""}), setup=["true"])
+    )
     tree = make_tree(folder / "two", {"app.py": "", "Dockerfile": DOCKERFILE})
     with pytest.raises(EnvironmentFailed):
-        await engine.prepare(tree, dockerfile="Dockerfile")
+        await engine.prepare(EnvironmentRequest(tree, dockerfile="Dockerfile"))
     await engine.close()
 
 

@@ -54,7 +54,7 @@ async def test_a_fix_leaves_its_patch_test_report_and_bundle(
     assert "def test_total_adds" in (local_fix.out / "reproduction_test.py").read_text()
     text = (local_fix.out / "report.md").read_text()
     assert text.startswith("# Make total() add\n")
-    assert "I wrote 2 edits and 1 test, and every test was run on every edit." in text
+    assert "I wrote 2 edits and 1 test, and ran every test on every edit." in text
     assert "It passes the one test that votes; the other edit differs from it" in text
     assert "commit" not in text, "none was made"
     assert "served on the operator's own machines or network, and I sent code nowhere else." in text
@@ -85,8 +85,8 @@ async def test_what_tests_tried_to_reach_is_told(local_fix: LocalFix) -> None:
     assert report["blocked"] == {"hosts": ["rates.example.org"], "more": 0, "nameless": False}
     limits = (local_fix.out / "report.md").read_text().partition("## Limits")[2]
     assert (
-        "- The output of the tests speaks of `rates.example.org`, not to be reached; there is no "
-        "network in the sandbox."
+        "- According to their output, the tests could not reach `rates.example.org`: the "
+        "sandbox has no network."
     ) in limits
     packed = json.loads(unpacked(local_fix.out / "run.tar.zst")["report.json"])
     assert packed["blocked"] == report["blocked"]
@@ -120,7 +120,7 @@ async def test_a_failed_run_goes_on_where_it_stopped(
     local_fix.commit(shop.FILES)
     local_fix.llm.recording = shop.answers(RecordedAnswer(call="reproduction", status=401))
     assert await local_fix.fix() == local_run.FAILED
-    assert "start again with the same --out" in capsys.readouterr().err
+    assert "run it again with the same --out" in capsys.readouterr().err
     asked = len(local_fix.llm.requests)
     local_fix.llm.recording = shop.answers()
     assert await local_fix.fix() == local_run.FIXED
@@ -165,7 +165,7 @@ async def test_an_honest_no_has_its_own_exit_code(local_fix: LocalFix) -> None:
     report = json.loads((local_fix.out / "report.json").read_text())
     assert (report["outcome"], report["reason"]) == ("no fix", "no source files")
     assert not (local_fix.out / "patch.diff").exists()
-    assert "Python is all that I can fix" in (local_fix.out / "report.md").read_text()
+    assert "I can only fix Python" in (local_fix.out / "report.md").read_text()
 
 
 async def test_a_spent_budget_has_its_own_exit_code(local_fix: LocalFix) -> None:
@@ -178,13 +178,13 @@ async def test_wrong_usage_is_told_in_a_sentence(
     local_fix: LocalFix, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert await local_fix.fix() == local_run.USAGE
-    assert "is no directory" in capsys.readouterr().err
+    assert "is not a directory" in capsys.readouterr().err
     local_fix.repo.mkdir()
     assert await local_fix.fix() == local_run.USAGE
     assert "is not a git repository: run `git init`" in capsys.readouterr().err
     local_git.git(local_fix.repo, "init", "--quiet")
     assert await local_fix.fix() == local_run.USAGE
-    assert "has no commit yet" in capsys.readouterr().err
+    assert "has no commits yet" in capsys.readouterr().err
     local_fix.issue.write_text(" \n")
     assert await local_fix.fix() == local_run.USAGE
     assert "is empty" in capsys.readouterr().err
@@ -297,7 +297,7 @@ async def test_changes_that_are_not_committed_are_left_out_and_told(
     local_fix.commit({"index.js": "x"})
     (local_fix.repo / "new.py").write_text("x = 1\n")
     assert await local_fix.fix() == local_run.NO_FIX
-    assert "not committed are left out" in capsys.readouterr().err
+    assert "Uncommitted changes are ignored" in capsys.readouterr().err
 
 
 async def test_an_environment_that_fails_is_told_with_its_command_and_the_logs_end(
@@ -307,7 +307,7 @@ async def test_an_environment_that_fails_is_told_with_its_command_and_the_logs_e
     local_fix.commit({**shop.FILES, ".github/capuchin.yml": f"setup: ['{step}']\n"})
     assert await local_fix.fix() == local_run.FAILED
     said = capsys.readouterr().err
-    assert f"The command was: {step}\n" in said
+    assert f"Failed command: {step}\n" in said
     assert "\nwhat went wrong\n" in said
     assert local_fix.llm.requests == []
 
@@ -357,7 +357,7 @@ async def test_the_way_of_choosing_and_the_threshold_can_be_given(local_fix: Loc
     assert "sys.exit(0 if total(1, 2) == 3 else 2)" in report["script"]
     text = (local_fix.out / "report.md").read_text()
     assert "## A script that fails on the code as it is" in text
-    assert ("label" in text, "start again with another `--out`" in text) == (False, True)
+    assert ("label" in text, "run it again with another `--out`" in text) == (False, True)
     # The same run, less cautious: only the regression test is left to be asked for.
     asked = len(local_fix.llm.requests)
     assert await local_fix.fix("--selection", "voting", "--confidence", "0.1") == local_run.FIXED
@@ -378,6 +378,6 @@ async def test_a_confidence_that_is_none_is_one_sentence(
 ) -> None:
     local_fix.commit(shop.FILES)
     assert await local_fix.fix("--confidence", "60") == local_run.USAGE
-    assert "--confidence is from 0 to 1" in capsys.readouterr().err
+    assert "--confidence must be from 0 to 1" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         await local_fix.fix("--selection", "best")

@@ -77,7 +77,7 @@ async def test_an_issue_on_github_is_fixed_into_files_and_nothing_is_written_the
     told = capsys.readouterr()
     report = json.loads(told.out)
     assert report["outcome"] == "fix"
-    assert "people who are not of the repository are left out: 1" in told.err
+    assert "people outside the repository: 1" in told.err
     assert "+    return a + b" in (desk.out / "patch.diff").read_text()
     asked = (desk.out / "run" / "asked.json").read_text()
     assert "It is the sign." in asked
@@ -137,4 +137,4 @@ async def test_an_issue_that_is_not_there_is_told(
 ) -> None:
     _, _, url = await desk.reported({"index.js": "x"})
     assert await desk.fix(f"{url[:-1]}7") == local_run.USAGE
-    assert "there is no such issue" in capsys.readouterr().err
+    assert "the issue does not exist" in capsys.readouterr().err

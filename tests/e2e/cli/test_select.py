@@ -108,8 +108,10 @@ async def test_the_best_of_diffs_and_branches_is_chosen_by_a_given_test_without_
     assert report["suite"]["broken"] == []
     assert "+    return a + b" in (desk.out / "patch.diff").read_text()
     text = (desk.out / "report.md").read_text()
-    assert "**I would take `right`.**" in text
-    assert "own tests, 1 passes with it, and none fails that passes without it." in text
+    assert "**I would choose `right`.**" in text
+    assert (
+        "own tests, 1 passes with it, and every test that passes without it still passes." in text
+    )
     assert local_git.git(desk.repo, "status", "--porcelain") == ""
     # The same again from the bundle, without Docker, model or repository.
     assert await desk.replay("--json") == local_run.FIXED
@@ -139,7 +141,7 @@ async def test_edits_bring_their_own_tests_and_an_honest_no_has_its_exit_code(de
     assert (report["outcome"], report["reason"]) == ("no fix", "no edit passes its test")
     assert not (desk.out / "patch.diff").exists()
     text = (desk.out / "report.md").read_text()
-    assert "**I would take none of them.** Tests fail on the code as it is, but no edit" in text
+    assert "**I would choose none of them.** Tests fail on the current code, but no edit" in text
     assert await desk.replay() == local_run.NO_FIX
 
 
@@ -158,7 +160,7 @@ async def test_without_any_test_a_solver_writes_some_and_the_ceiling_holds(
     assert await desk.replay("--json") == local_run.FIXED
     assert '"decided_by": "model"' in (told := capsys.readouterr().out)
     assert '"equal": true' in told
-    assert "1 test, 1 of them written by me" in (desk.out / "report.md").read_text()
+    assert "1 test (1 written by me)" in (desk.out / "report.md").read_text()
     # Neither test nor solver: what the edits have in common decides, and it is said.
     alone = ("--confidence", "0", "--selection", "ast_voting", "--out", str(desk.out / "alone"))
     assert await desk.select(*edits, *alone) == local_run.FIXED
@@ -173,7 +175,7 @@ async def test_wrong_usage_is_one_sentence(desk: Desk, capsys: pytest.CaptureFix
         (("--patch", "none.diff"), "none.diff: No such file or directory."),
         (("--branch", "--output=x"), "has no branch --output=x."),
         ((*patch, "--test", big), "is larger than 256 KiB."),
-        ((*patch, "--confidence", "7"), "--confidence is from 0 to 1."),
+        ((*patch, "--confidence", "7"), "--confidence must be from 0 to 1."),
     ):
         args = [f"{w}={words[n + 1]}" if w == "--branch" else w for n, w in enumerate(words)]
         args = [w for n, w in enumerate(args) if not (n and words[n - 1] == "--branch")]

@@ -97,10 +97,10 @@ async def test_an_app_is_created_its_keys_kept_and_everything_works(
         assert action.startswith(
             f"{recorded_bot.hub.url}/organizations/acme/settings/apps/new?state="
         )
-        assert "The App is created." in (await setting.through()).text
+        assert "The App has been created." in (await setting.through()).text
         code, out, err = await setting.ended()
     assert (code, "FAIL" in out) == (0, False), out
-    assert "ok   GitHub App: known to GitHub, installed nowhere" in out
+    assert "ok   GitHub App: known to GitHub, not installed on any repository" in out
     assert f"{recorded_bot.hub.url}/apps/capuchin/installations/new" in err
     assert recorded_bot.hub.registrations.accounts == ["acme"]
     assert "PRIVATE KEY" not in out + err
@@ -144,8 +144,8 @@ async def test_a_code_that_github_does_not_know_is_told(hub: LocalHub, tmp_path:
         code, _, err = await setting.ended()
     assert code == 1
     assert err == (
-        "capuchin: GitHub did not hand over the App's keys "
-        "(POST /app-manifests/nonsense/conversions: 404). Begin anew.\n"
+        "capuchin: GitHub did not send the App's keys "
+        "(POST /app-manifests/nonsense/conversions: 404). Please start again.\n"
     )
     assert (tmp_path / "env").read_text() == ""
 
@@ -159,8 +159,14 @@ async def test_a_code_that_github_does_not_know_is_told(hub: LocalHub, tmp_path:
         (("--public-url", "https://x:y"), "--public-url: give an address"),
         (("--public-url", "https://me:secret@x"), "--public-url: give an address"),
         (("--public-url", PUBLIC, "--github-url", "ghe.acme.test"), "--github-url: give"),
-        (("--public-url", PUBLIC, "--org", "a/b"), "--org: 'a/b' is no organisation's name."),
-        (("--public-url", PUBLIC, "--name", "x" * 35), "--name: GitHub takes 34 characters"),
+        (
+            ("--public-url", PUBLIC, "--org", "a/b"),
+            "--org: 'a/b' is not a valid organisation name.",
+        ),
+        (
+            ("--public-url", PUBLIC, "--name", "x" * 35),
+            "--name: GitHub accepts at most 34 characters",
+        ),
     ],
 )
 async def test_what_github_would_not_take_is_said_first(
@@ -177,7 +183,7 @@ async def test_what_github_would_not_take_is_said_first(
 def test_a_file_that_names_an_app_is_not_written_over(tmp_path: Path) -> None:
     file = tmp_path / "env"
     file.write_text("export CAPUCHIN_GITHUB_APP_ID=7\n")
-    with pytest.raises(EnvFileError, match="names an App already"):
+    with pytest.raises(EnvFileError, match="already names an App"):
         check_writable(file)
     file.write_text("CAPUCHIN_GITHUB_APP_ID=\n")
     check_writable(file)
@@ -187,12 +193,12 @@ def test_a_place_that_cannot_be_written_is_told_before_anything_is_created(tmp_p
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "binary").write_bytes(b"\xff")
     for place in (tmp_path, tmp_path / "link", tmp_path / "binary", tmp_path / "binary" / "x"):
-        with pytest.raises(EnvFileError, match="cannot be written"):
+        with pytest.raises(EnvFileError, match="Cannot write"):
             check_writable(place)
     assert not (tmp_path / "elsewhere").exists()
 
 
 @pytest.mark.parametrize("value", ["a'b", "a\x00b", "a\rb"])
 def test_a_value_that_would_break_the_file_is_not_kept(tmp_path: Path, value: str) -> None:
-    with pytest.raises(EnvFileError, match="no file can hold"):
+    with pytest.raises(EnvFileError, match="cannot be written to a file"):
         append_values(tmp_path / "env", {"X": value})

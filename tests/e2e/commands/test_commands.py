@@ -131,13 +131,11 @@ async def test_status_and_explain_tell_of_a_run_before_during_and_after(bot: Bot
         await bot.until(lambda: bot.runner.waiting)
         await bot.comment(issue, "/capuchin status")
         await bot.until(lambda: len(bot.comments_of(issue)) == 3)
-        assert (
-            "I am working on it, as @alice asked. It has spent $0.25" in bot.comments_of(issue)[2]
-        )
+        assert "I am working on it, as @alice asked. Cost: $0.25" in bot.comments_of(issue)[2]
         bot.runner.go_on.set()
     await bot.comment(issue, "/capuchin explain")
     await bot.settle()
-    assert f"ended: opened pull request: #{repo.pulls[0].number}" in bot.comments_of(issue)[3]
+    assert f": opened pull request #{repo.pulls[0].number}" in bot.comments_of(issue)[3]
 
 
 async def test_config_tells_what_is_in_force(bot: BotHarness) -> None:
@@ -170,7 +168,7 @@ async def test_a_second_command_waits_for_the_run_and_does_not_disturb_it(bot: B
         await bot.until(lambda: bot.runner.waiting)
         comment = await bot.comment(issue, "/capuchin fix")
         await bot.until(lambda: len(bot.comments_of(issue)) == 2)
-        assert "I take this up when that has ended" in bot.comments_of(issue)[1]
+        assert "I will start on this when that run has ended" in bot.comments_of(issue)[1]
         assert (reactions_of(comment), repo.pulls) == (["eyes"], [])
         bot.runner.go_on.set()
     run = await bot.run_of(issue)
@@ -254,8 +252,8 @@ async def test_a_command_on_a_line_of_a_diff_is_answered_in_the_conversation(
     await bot.hub.wait_until_delivered()
     await bot.settle()
     said = sorted(bot.comments_of(pull))
-    assert "Write one of these" in said[1]
-    assert said[0].startswith("This is not a pull request of mine")
+    assert "Start a comment with one of these" in said[1]
+    assert said[0].startswith("I did not open this pull request")
     assert [[one.content for one in made.reactions] for made in review.comments] == [["+1"]] * 2
 
 

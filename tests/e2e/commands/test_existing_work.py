@@ -9,7 +9,7 @@ from bot.localhub.actions.pulls import NewPull, open_pull
 from bot.types import RunStatus
 from tests.e2e.harness import BotHarness
 
-AGAIN = "put the label on again or write `/capuchin fix anyway`"
+AGAIN = "add the label again or write `/capuchin fix anyway`"
 
 
 async def pull_by(bot: BotHarness, repo: Repo, body: str, *, author: str = "bob") -> None:
@@ -36,7 +36,7 @@ async def seen(bot: BotHarness, issue: Issue, how: str) -> str:
         case _:
             name = f"{issue.number}-total-subtracts"
             await bot.hub.commit(issue.repo, name, {"x.py": "x = 1\n"}, "Work", "bob")
-            return f"there are branches named after it: `{name}`"
+            return f"there are branches named after this issue: `{name}`"
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ async def test_what_explain_lists_is_what_use_counts(bot: BotHarness) -> None:
         "3. edit 1, which passes 0 of 2 tests",
     ]
     said = await explained(bot)
-    assert "There was no fix: the best edit I have is too likely to be wrong." in said
+    assert "There was no fix: my best edit is too likely to be wrong." in said
     assert f"for #{pull.number}, best first" in said
     assert "\n".join([listed[0] + here, *listed[1:]]) in said
     await bot.comment(issue, "/capuchin use 2")

@@ -70,11 +70,11 @@ async def judged(bot: BotHarness) -> None:
     said = await told(bot, issue, f"/capuchin judge {words} #999")
     run = await run_of(bot, issue)
     assert (run.mode, run.status) == (Mode.JUDGE, RunStatus.JUDGED), said
-    assert f"**I would take `#{right.number} by carol`.**" in said
+    assert f"**I would choose `#{right.number} by carol`.**" in said
     assert f"#{closed.number} by dan` does not apply: `It is closed.`" in said
     assert "`#999` does not apply: `There is no pull request of this number here.`" in said
     assert f"\\#\u200b{hostile.number} by mallory: what it does to submodules is left out." in said
-    assert "1 test, brought by the edits or given: run on each of 3 edits that apply" in said
+    assert "1 test (from the edits or the request) on the unedited code and on 3 applicable" in said
     assert repo.git.list_refs("") == before
     assert [len(pull.comments) for pull in numbers] == [0, 0, 0, 0]
     assert [r for r in bot.llm.requests if not r.call.startswith("selecting")] == []
@@ -82,12 +82,12 @@ async def judged(bot: BotHarness) -> None:
 
 async def test_judge_says_what_it_needs_and_who_may_not(recorded_bot: BotHarness) -> None:
     issue = await recorded_bot.open_issue(recorded_bot.add_repo(), label=False)
-    assert "20 at most, as in `/capuchin judge #12 #34`" in await told(
+    assert "(at most 20), as in `/capuchin judge #12 #34`" in await told(
         recorded_bot, issue, "/capuchin judge please"
     )
     many = " ".join(f"#{number}" for number in range(1, 30))
-    assert "20 at most" in await told(recorded_bot, issue, f"/capuchin judge {many}")
-    assert "I only start for people who can push" in await told(
+    assert "at most 20" in await told(recorded_bot, issue, f"/capuchin judge {many}")
+    assert "I only work for people who can push" in await told(
         recorded_bot, issue, "/capuchin judge #1", by=REPORTER
     )
 
@@ -103,16 +103,16 @@ async def test_use_puts_a_runner_up_into_the_pull_request_and_back(
     assert "`/capuchin use 2` puts the second" in await told(
         recorded_bot, issue, "/capuchin explain"
     )
-    assert "one number from 1 to 2" in await told(recorded_bot, issue, "/capuchin use 7")
+    assert "a number from 1 to 2" in await told(recorded_bot, issue, "/capuchin use 7")
     said = await told(recorded_bot, pull, "/capuchin use 2")
-    assert f"I tell on #{issue.number}" in said
-    (said,) = [c.body for c in issue.comments if "holds edit 1 now, number 2 of" in c.body]
-    assert "The reproduction test does not pass with it, and was taken out." in said
+    assert f"I will post the result on #{issue.number}" in said
+    (said,) = [c.body for c in issue.comments if "now holds edit 1, number 2 of" in c.body]
+    assert "The reproduction test does not pass with it, so I removed the test." in said
     assert (repo.pulls, pull.state) == ([pull], "open")
     assert repo.read_file(pull.head_sha, "shop/till.py") == NOT_RIGHT
     assert repo.read_file(pull.head_sha, "tests/test_total_subtracts.py") is None
     subjects = repo.list_commits(pull.head_sha)
-    assert subjects[:2] == ["Make total() add", "Take back the edit, as @alice asked"]
+    assert subjects[:2] == ["Make total() add", "Undo the edit, as @alice asked"]
     assert repo.git.read_commit(repo.git.read_commit(pull.head_sha).parents[0]).parents == (
         chosen_head,
     )
@@ -122,9 +122,7 @@ async def test_use_puts_a_runner_up_into_the_pull_request_and_back(
     assert checks == ["failure"]
     said = await told(recorded_bot, issue, "/capuchin explain")
     assert [line[:10] for line in said.split("\n") if "(in the pull" in line] == ["2. edit 1,"]
-    assert "holds number 2 of my edits already" in await told(
-        recorded_bot, issue, "/capuchin use 2"
-    )
+    assert "already holds my edit number 2" in await told(recorded_bot, issue, "/capuchin use 2")
     await told(recorded_bot, issue, "/capuchin use 1")
     assert repo.read_file(pull.head_sha, "shop/till.py") == RIGHT
     assert repo.read_file(pull.head_sha, "tests/test_total_subtracts.py") is not None
@@ -149,4 +147,4 @@ async def test_use_without_a_pull_request_of_ours_is_answered_in_a_sentence(
         pull = await pull_of(bot, repo, "eve", {"shop/till.py": RIGHT})
         pull.body = f"<!-- capuchin:run={'a' * 32} -->"
         for place in (issue, pull):
-            assert "I have opened no pull request" in await told(bot, place, "/capuchin use 2")
+            assert "I have not opened a pull request" in await told(bot, place, "/capuchin use 2")

@@ -58,29 +58,34 @@ async def test_what_came_of_it_is_told_with_what_it_cost(start_bot: StartBot) ->
         await bot.comment(last, "/capuchin plan")
         await bot.settle()
         said = await stats(bot, last)
-        assert "the last 90 days.** My records of its runs begin on " in said
-        assert "Of 5 runs meant to fix an issue:\n\n- 4 opened a pull request\n- 1 opened" in said
+        assert "the last 90 days.** My records of runs begin on " in said
         assert (
-            "Of 4 pull requests of mine:\n\n- 2 merged, of which 1 reverted since\n"
+            "Of 5 runs that were to fix an issue:\n\n- 4 opened a pull request\n- 1 opened" in said
+        )
+        assert (
+            "Of my 4 pull requests:\n\n- 2 merged, 1 of them reverted since\n"
             "- 1 closed without a merge\n- 1 open"
         ) in said
-        assert "Of the merged, 1 held my first choice, 1 another of my edits (`use`)." in said
-        assert "Of the 2 merged, 1 had commits of other people." in said
-        assert "It cost $0.07 at list prices" in said, "five fixes and a plan, 0.0123 each"
-        assert "2 other runs (plans, follow-ups) among it: $0.04 for each merged one." in said
+        assert (
+            "Of the merged ones, 1 held my first choice, 1 held another of my edits (`use`)."
+            in said
+        )
+        assert "Of the 2 merged ones, 1 had commits by other people." in said
+        assert "this cost $0.07 at list prices" in said, "five fixes and a plan, 0.0123 each"
+        assert "including 2 other runs (plans, follow-ups): $0.04 for each merged one." in said
 
 
 async def test_where_nothing_was_done_it_says_so_and_no_days_are_asked_back(
     bot: BotHarness,
 ) -> None:
     issue = await bot.report_issue(bot.add_repo())
-    assert "My records hold no run of this repository." in await stats(bot, issue, " 30")
-    assert "I opened no pull request here in that time." in bot.comments_of(issue)[-1]
+    assert "I have no records of runs in this repository." in await stats(bot, issue, " 30")
+    assert "I opened no pull requests here in that time." in bot.comments_of(issue)[-1]
     for wrong in (" 0", " 366", " all", " -3"):
         assert "a number of days from 1 to 365" in await stats(bot, issue, wrong)
     await bot.comment(issue, "/capuchin stats", by="mallory")
     await bot.settle()
-    assert bot.comments_of(issue)[-1].startswith("Thank you, @mallory. I only start for people")
+    assert bot.comments_of(issue)[-1].startswith("Thank you, @mallory. I only work for people")
 
 
 async def test_of_more_than_it_reads_it_asks_for_its_own_and_says_so(
@@ -99,6 +104,6 @@ async def test_of_more_than_it_reads_it_asks_for_its_own_and_says_so(
     monkeypatch.setattr(pulls, "LISTED_PAGES", 1)
     monkeypatch.setattr(repository, "HISTORY_PAGES", 1)
     said = await stats(bot, issue)
-    assert "Of 1 pull request of mine:\n\n- 1 merged\n" in said
-    assert "of the older pull requests I looked only at those in my records" in said
-    assert "I looked for reverts among the latest commits only" in said
+    assert "Of my 1 pull request:\n\n- 1 merged\n" in said
+    assert "I looked only at those older pull requests that are in my records" in said
+    assert "I searched only the latest commits for reverts" in said

@@ -166,7 +166,7 @@ async def test_a_stop_after_the_pull_request_is_open_comes_too_late_and_is_told(
         await bot.hub.close_issue(issue, "alice")
     run = await bot.run_of(issue)
     assert (run.status, run.pull_request) == (RunStatus.OPENED_PULL_REQUEST, 2)
-    assert "I had opened #2 before I was told to stop" in bot.comments_of(issue)[0]
+    assert "I had already opened #2 when the stop request arrived" in bot.comments_of(issue)[0]
 
 
 async def test_a_stop_is_told_once_github_answers_again(bot: BotHarness) -> None:
@@ -179,9 +179,9 @@ async def test_a_stop_is_told_once_github_answers_again(bot: BotHarness) -> None
         run = await bot.run_of(issue)
         await bot.comment(issue, "/capuchin stop")
         await bot.until(lambda: _handed_back(bot, run))
-        await bot.redis.set(bot.runs.keys.run(run.id), await _at_once(bot, run))
+        await bot.redis.set(bot.storage.keys.run(run.id), await _at_once(bot, run))
     assert (await bot.run_of(issue)).status is RunStatus.STOPPED
-    assert "I stopped, as asked (@alice)" in bot.comments_of(issue)[0]
+    assert "I stopped as requested (@alice)" in bot.comments_of(issue)[0]
 
 
 async def _forgotten(bot: BotHarness, run: Run) -> bool:

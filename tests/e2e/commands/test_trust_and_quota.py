@@ -67,7 +67,7 @@ async def test_a_comment_and_a_label_at_the_same_moment_are_refused_once(bot: Bo
     text = replies.refusal("mallory", ("write",))
     async with bot.parts.github.open_repository(ref_of(issue.repo)) as repo:
         await gather_all(
-            refuse(bot.runs, repo, issue.number, "mallory", text, request_id=wish)
+            refuse(bot.storage.refusals, repo, issue.number, "mallory", text, request_id=wish)
             for wish in ("a label", "a comment", "another")
         )
     assert len(bot.comments_of(issue)) == 1
@@ -94,12 +94,12 @@ async def test_in_a_private_repository_a_stranger_is_nobody(bot: BotHarness) -> 
 @pytest.mark.parametrize(
     ("fields", "config", "whose"),
     [
-        ({"quota_person": 1}, "", "those of one person (1 a day)"),
-        ({"quota_repository": 1}, "", "those of this repository (1 a day)"),
-        ({"quota_installation": 1}, "", "those of all repositories here together (1 a day)"),
-        ({}, "quota: {person: 1}\n", "those of one person (1 a day)"),
-        ({}, "quota: {repository: 1}\n", "those of this repository (1 a day)"),
-        ({"quota_person": 1}, "quota: {person: 5}\n", "those of one person (1 a day)"),
+        ({"quota_person": 1}, "", "for one person"),
+        ({"quota_repository": 1}, "", "for this repository"),
+        ({"quota_installation": 1}, "", "for all repositories of this installation"),
+        ({}, "quota: {person: 1}\n", "for one person"),
+        ({}, "quota: {repository: 1}\n", "for this repository"),
+        ({"quota_person": 1}, "quota: {person: 5}\n", "for one person"),
     ],
 )
 async def test_a_quota_is_kept_and_told_politely(
@@ -137,10 +137,14 @@ async def test_strangers_words_are_left_out_and_counted(bot: BotHarness) -> None
     await bot.label(issue)
     await bot.settle()
     (pull,) = issue.repo.pulls
-    assert "\n\nNot read: 1 comment by people who may not command me.\n\n" in (pull.body or "")
+    assert "\n\nNot read: 1 comment by people without permission to start me.\n\n" in (
+        pull.body or ""
+    )
     read = bot.runner.jobs[0].issue.discussion
     assert [said.partition(":")[0] for said in read] == ["bob", "alice"]
-    assert "Not read: 1 comment by people who may not command me." in bot.comments_of(issue)[0]
+    assert (
+        "Not read: 1 comment by people without permission to start me." in bot.comments_of(issue)[0]
+    )
 
 
 async def test_strangers_words_can_be_shown_as_theirs(bot: BotHarness) -> None:
@@ -170,8 +174,8 @@ async def test_what_is_changed_after_the_work_was_asked_for_is_not_read(bot: Bot
     assert (read.title, read.body) == ("total() subtracts", "It should add.")
     assert read.discussion == ()
     said = bot.comments_of(issue)[0]
-    assert "2 comments written or changed after I was asked" in said
-    assert "changes of the issue made after I was asked" in said
+    assert "2 comments written or edited after the request" in said
+    assert "edits of the issue after the request" in said
 
 
 async def test_what_nobody_sees_does_not_reach_the_model(bot: BotHarness) -> None:
@@ -188,7 +192,10 @@ async def test_what_nobody_sees_does_not_reach_the_model(bot: BotHarness) -> Non
 
 @pytest.mark.parametrize(
     ("how", "words"),
-    [("trust", "@alice may no longer ask for it"), ("disabled", "I have been switched off")],
+    [
+        ("trust", "@alice no longer has permission to start me"),
+        ("disabled", "I have been disabled"),
+    ],
 )
 async def test_a_run_that_may_not_go_on_leaves_nothing_half_made(
     manual_bot: BotHarness, how: str, words: str

@@ -17,6 +17,7 @@ from bot.settings import Settings
 from bot.types import Failure, RunStatus, now
 from pipeline.codebase.commit import Codebase
 from sandbox.docker.base_image import recipe_digest
+from sandbox.engine import EnvironmentRequest
 from tests.e2e import shop
 from tests.e2e.harness import BotHarness, StartBot
 from tests.support.docker import containers_of
@@ -44,7 +45,9 @@ async def furnish(own: OwnDaemon, daemon: docker.APIClient, repo: Repo, settings
     """Give `own` the repository's environment: it has no network to install one with."""
     engine = build_engine(settings.model_copy(update={"docker_url": ""}))
     codebase = await Codebase.open(repo.git.path, repo.git.log("main")[0].sha)
-    image = await engine.prepare(await codebase.build_tree(), scope=repo.full_name)
+    image = await engine.prepare(
+        EnvironmentRequest(await codebase.build_tree(), scope=repo.full_name)
+    )
     await engine.close()
     own.copy_image(image, daemon)
     client = own.client()
@@ -68,8 +71,8 @@ async def test_docker_restarted_in_the_middle_of_a_run(
             own.kill()
             await bot.until(lambda: waits(bot, run.id))
             (comment,) = issue.comments
-            assert "It waits for the sandbox that runs the tests" in comment.body
-            assert "I keep what I have, try again by myself" in comment.body
+            assert "The run is waiting for the sandbox that runs the tests" in comment.body
+            assert "I have saved my progress, and will retry" in comment.body
             own.start()
             await bot.runs.bring_forward(await bot.run_of(issue), now())
             run = await bot.wait_for_end(run)

@@ -76,7 +76,7 @@ async def waits(bot: BotHarness, issue: Issue) -> bool:
 
 async def come_up(bot: BotHarness) -> bool:
     """What waits to be tried again is due now; whether nothing is left."""
-    key = bot.runs.keys.requests
+    key = bot.storage.keys.requests
     for order in await bot.redis.zrange(key, 0, -1):
         await bot.redis.zadd(key, {order: 0}, xx=True)
     return not await bot.inbox.count()

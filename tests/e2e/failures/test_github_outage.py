@@ -18,7 +18,7 @@ TEN_MINUTES = 600.0
 
 async def attempted(manual_bot: BotHarness, lease: Lease) -> Run:
     """One worker's go at a run; the record that it leaves."""
-    await manual_bot.parts.build_worker().build_attempt(lease, manual_bot.runs).run()
+    await manual_bot.parts.build_worker().build_attempt(lease).run()
     run = await manual_bot.runs.get(lease.run.id)
     assert run is not None
     return run

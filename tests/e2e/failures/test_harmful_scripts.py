@@ -54,7 +54,6 @@ CONFIG = f"""\
 version: 1
 samples: {len(SCRIPTS)}
 attempts: 1
-informed: 0
 adaptive: false
 execution_seconds: {SECONDS}
 """

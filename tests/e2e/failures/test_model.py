@@ -39,8 +39,13 @@ async def test_a_model_that_is_overloaded_for_ten_minutes(
         async with bot.working(settle=False, model_waits=()):
             stood = await sit_out(bot, asked_for, clock, Failure.MODEL_UNAVAILABLE, TEN_MINUTES)
             (comment,) = issue.comments
-            assert "It waits for the language model, which does not answer now." in comment.body
-            assert "I keep what I have, try again by myself and go on from there." in comment.body
+            assert (
+                "The run is waiting for the language model, which is not responding."
+                in comment.body
+            )
+            assert (
+                "I have saved my progress, and will retry and continue from there." in comment.body
+            )
             assert "at list prices" in comment.body
             before = len(bot.llm.requests)
             bot.llm.recording = shop.answers()

@@ -22,10 +22,10 @@ UNDER_WAY = (
     RecordedAnswer(call="testing/1", turn=0, reply=shop.SCRIPT, delay=LONG),
 )
 WORDS = {
-    "label": "I stopped, since the label was taken off",
-    "close": "I stopped, since the issue was closed",
-    "command": "I stopped, as asked",
-    "disabled": "I stopped, since the label `capuchin:disabled` was put on",
+    "label": "I stopped because the label was removed",
+    "close": "I stopped because the issue was closed",
+    "command": "I stopped as requested",
+    "disabled": "I stopped because the label `capuchin:disabled` was added",
 }
 
 

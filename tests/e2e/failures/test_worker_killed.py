@@ -25,7 +25,7 @@ async def test_a_killed_worker_is_replaced_and_one_call_of_a_sample_is_repeated_
     start_recorded_bot: StartBot,
 ) -> None:
     recording = shop.answers(SLOW)
-    async with start_recorded_bot(recording, lease_seconds=6, sweep_seconds=0.5) as bot:
+    async with start_recorded_bot(recording, lease_seconds=6) as bot:
         repo = bot.add_repo()
         issue = await bot.open_issue(repo)
         with run_worker(bot.settings) as first:

@@ -50,7 +50,7 @@ async def test_a_review_is_followed_once(manual_bot: BotHarness, effect: int) ->
     lease = await manual_bot.die_after(effect, lease)
     await manual_bot.work_on(lease)
     await manual_bot.work_on(await leased(manual_bot, pull, "again"))
-    assert repo.list_commits(pull.head_ref)[:2] == ["Follow the review", "Make total() add"]
+    assert repo.list_commits(pull.head_ref)[:2] == ["Address review comments", "Make total() add"]
     assert [len(review.comments) for review in pull.reviews] == [1, 1]
     assert len(pull.comments) == 1
     assert [run.head_sha == pull.head_sha for run in repo.check_runs] == [False, True]
@@ -94,5 +94,5 @@ async def test_a_conflict_is_mended_once_whatever_is_said_meanwhile(
         "Newer",
         "Initial commit",
     ]
-    assert sum("I wrote the change anew" in c.body for c in pull.comments) == 1
+    assert sum("I rewrote the change" in c.body for c in pull.comments) == 1
     assert not any("it is yours now" in c.body for c in pull.comments)

@@ -36,10 +36,20 @@ async def test_the_test_is_run_on_base_and_on_head_as_often_as_the_repository_sa
 @pytest.mark.parametrize(
     ("before", "after", "conclusion", "title"),
     [
-        ([FAILS], [PASSES, FAILS], "neutral", "Flaky: the test does not always end alike"),
-        ([FAILS, PASSES], [PASSES], "neutral", "Flaky: the test does not always end alike"),
-        ([PASSES], [PASSES], "failure", "Not shown: the test does not fail without the change"),
-        ([HANGS], [PASSES], "failure", "Not shown: the test does not fail without the change"),
+        (
+            [FAILS],
+            [PASSES, FAILS],
+            "neutral",
+            "Flaky: the test does not always give the same result",
+        ),
+        (
+            [FAILS, PASSES],
+            [PASSES],
+            "neutral",
+            "Flaky: the test does not always give the same result",
+        ),
+        ([PASSES], [PASSES], "failure", "No evidence: the test passes without the change"),
+        ([HANGS], [PASSES], "failure", "No evidence: the test passes without the change"),
         ([FAILS], [FAILS], "failure", "The test does not pass with the change"),
     ],
 )
@@ -96,7 +106,7 @@ async def test_a_head_that_clashes_with_its_base_and_is_a_persons_is_told_of(
         text = "def total(a, b):\n    return a - b - 0\n"
         await bot.hub.commit(repo, "main", {"shop.py": text}, "x", "alice")
         await bot.settle()
-        assert [title for _, _, title in checks(repo)][1:] == ["Clashes with the base branch"]
+        assert [title for _, _, title in checks(repo)][1:] == ["Conflicts with the base branch"]
 
 
 def test_what_people_see_of_the_check() -> None:

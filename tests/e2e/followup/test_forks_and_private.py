@@ -22,8 +22,8 @@ async def test_a_pull_request_from_a_fork_is_never_pushed_to(start_bot: StartBot
         await bot.comment(pull, "/capuchin use 2")
         await bot.settle()
         told, other = bot.comments_of(pull)
-        assert told.startswith("This is not a pull request of mine")
-        assert other.startswith("I have opened no pull request for this")
+        assert told.startswith("I did not open this pull request")
+        assert other.startswith("I have not opened a pull request for this")
         assert (bot.runner.tasks, bot.runner.jobs) == ([], [])
         assert repo.git.list_refs("") == before
 

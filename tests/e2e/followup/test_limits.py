@@ -6,11 +6,10 @@ import pytest
 
 from bot.comments.followup import CHECK_NAME
 from bot.localhub.state import CheckRun
-from bot.storage.pulls import PullRecords
 from bot.types import now
 from pipeline.types import Patch
 from pipeline.workflows.revise import Revision
-from sandbox.base import SandboxUnavailable
+from sandbox.errors import SandboxUnavailable
 from tests.e2e.followup.steps import FOLLOW_UP_DIFF, REVIEW_LINE, open_pull, thread_replies
 from tests.e2e.harness import BotHarness, StartBot
 from tests.support.hub import ref_of
@@ -55,11 +54,11 @@ async def test_what_is_over_a_quota_is_told_once_and_followed_the_next_day(
             await bot.settle()
         assert (bot.runner.tasks, thread_replies(bot, pull)) == ([], [])
         (said,) = bot.comments_of(pull)
-        assert said.startswith("Thank you, @alice. The runs of today are used up")
-        assert "I follow this tomorrow." in said
+        assert said.startswith("Thank you, @alice. Today's quota of 1 run")
+        assert "I will respond to this tomorrow." in said
         ref, day = ref_of(pull.repo), now().date().isoformat()
         for of in (f"{ref.installation}@alice", ref.full_name):
-            await bot.redis.delete(bot.runs.keys.quota(of, day))  # midnight
+            await bot.redis.delete(bot.storage.keys.quota(of, day))  # midnight
         await bot.hub.review(pull, "alice", lines=[("shop.py", 1, "And here?")])
         await bot.settle()
         (task,) = bot.runner.tasks
@@ -73,7 +72,7 @@ async def test_the_limit_of_one_run_is_told_and_what_to_do(start_bot: StartBot) 
         await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
         await bot.settle()
         ((_, said),) = thread_replies(bot, pull)
-        assert said.startswith("The limit for one run was spent before I was done")
+        assert said.startswith("I reached the spending limit for one run")
         assert "`/capuchin fix`" in said
 
 
@@ -86,8 +85,8 @@ async def test_after_the_days_limit_a_review_waits_for_the_next_day(start_bot: S
             await bot.settle()
         assert len(bot.runner.tasks) == 1
         (said,) = bot.comments_of(pull)
-        assert said.startswith("The limit of whoever operates this bot for today is spent.")
-        records = PullRecords(bot.redis, bot.runs.keys)
+        assert said.startswith("The daily spending limit of this bot's operator is reached.")
+        records = bot.storage.pulls
         before = {"paused_on": "2020-01-01"}  # the day is over
         await records.change(ref_of(pull.repo), pull.number, before, due_in=60)
         bot.runner.revised = Revision(patch=None, answer="It is so.")
@@ -133,12 +132,12 @@ async def test_no_check_stays_in_progress(start_bot: StartBot, how: str) -> None
             await bot.until(lambda: bot.hasten(pull))
         assert [run.status for run in repo.check_runs if run.status != "completed"] == []
         first: CheckRun = repo.check_runs[0]
-        assert (first.conclusion, first.title) == ("cancelled", "Not run to its end")
+        assert (first.conclusion, first.title) == ("cancelled", "Not finished")
 
 
 async def test_two_runs_that_note_something_at_once_lose_nothing(bot: BotHarness) -> None:
     _, pull = await open_pull(bot)
-    ref, records = ref_of(pull.repo), PullRecords(bot.redis, bot.runs.keys)
+    ref, records = ref_of(pull.repo), bot.storage.pulls
     await records.change(ref, pull.number, {"handed_over": True}, due_in=60)
     await records.change(ref, pull.number, {"verified": "x"}, due_in=60)
     kept = await records.get(ref, pull.number)

@@ -9,8 +9,6 @@ from datetime import timedelta
 import pytest
 
 from bot.localhub import Issue
-from bot.storage.cursors import Cursors
-from bot.storage.pulls import PullRecords
 from bot.types import RunStatus
 from tests.e2e.followup.steps import REVIEW_LINE, open_pull, thread_replies
 from tests.e2e.harness import BotHarness, StartBot
@@ -61,14 +59,14 @@ async def test_a_webhook_after_the_end_of_the_run_that_the_sweep_began_is_answer
         await swept(bot, issue, RunStatus.OPENED_PULL_REQUEST)
         first = await bot.run_of(issue)
         kept = first.model_copy(update={"created_at": first.created_at + timedelta(minutes=10)})
-        await bot.redis.set(bot.runs.keys.run(first.id), kept.model_dump_json())
+        await bot.redis.set(bot.storage.keys.run(first.id), kept.model_dump_json())
         assert (await bot.hub.redeliver(late)).status == 200
         assert (await bot.run_of(issue)).id == first.id
         assert await bot.runs.get_current(ref_of(issue.repo), issue.number) is None
 
 
 async def test_a_push_and_a_review_that_no_webhook_told_of_are_seen(start_bot: StartBot) -> None:
-    async with start_bot(tend_seconds=OFTEN, review_seconds=0) as bot:
+    async with start_bot(follow_up_seconds=OFTEN, review_seconds=0) as bot:
         repo, pull = await open_pull(bot)
         async with bot.without_webhooks():
             await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
@@ -102,7 +100,7 @@ async def test_a_mistake_in_the_settings_is_told_though_no_webhook_came(
 async def _looked(bot: BotHarness) -> bool:
     """Whether the sweep has seen the repository once: only what changes then is looked at."""
     (repo,) = bot.hub.repos.values()
-    return await Cursors(bot.redis, bot.runs.keys).get(ref_of(repo)) is not None
+    return await bot.storage.cursors.get(ref_of(repo)) is not None
 
 
 async def test_a_label_taken_off_without_a_webhook_stops_the_run(start_bot: StartBot) -> None:
@@ -116,7 +114,7 @@ async def test_a_label_taken_off_without_a_webhook_stops_the_run(start_bot: Star
                 await bot.hub.remove_label(issue, "capuchin", "alice")
             await bot.until(lambda: bot.runner.cut)
         assert (await bot.run_of(issue)).status is RunStatus.STOPPED
-        assert "I stopped, since the label was taken off." in bot.comments_of(issue)[0]
+        assert "I stopped because the label was removed." in bot.comments_of(issue)[0]
 
 
 async def test_a_review_without_a_webhook_is_answered_once(start_bot: StartBot) -> None:
@@ -156,13 +154,15 @@ async def test_an_issue_closed_without_a_webhook_ends_our_pull_request(start_bot
             async with bot.without_webhooks():
                 await bot.hub.close_issue(repo.issues[1], "alice")
             await bot.until(lambda: pull.state == "closed")
-        assert bot.comments_of(pull)[0].startswith("#1 is closed, so this is not needed any more.")
+        assert bot.comments_of(pull)[0].startswith(
+            "#1 is closed, so this pull request is no longer needed"
+        )
 
 
 async def test_a_pull_request_closed_without_a_webhook_is_let_go(start_bot: StartBot) -> None:
     async with start_bot(missed_seconds=OFTEN) as bot:
         _, pull = await open_pull(bot)
-        records = PullRecords(bot.redis, bot.runs.keys)
+        records = bot.storage.pulls
 
         async def let_go() -> bool:
             return await records.get(ref_of(pull.repo), pull.number) is None
@@ -212,8 +212,8 @@ async def test_what_was_changed_after_a_label_that_the_sweep_found_is_not_read(
             a_minute_ago(issue)
         await swept(bot, issue, RunStatus.NEEDS_CONFIRMATION)
         (said,) = bot.comments_of(issue)
-        assert "was changed after I was asked" in said
-        assert "@alice, put the label on again" in said
+        assert "was edited after the request" in said
+        assert "current version, add the label again" in said
         assert (bot.runner.jobs, repo.list_branches(), issue.labels) == ([], ["main"], [])
         await bot.label(issue)
         await bot.settle()

@@ -11,7 +11,6 @@ from bot.github.models import CheckRunFacts
 from bot.localhub import Repo
 from bot.localhub.ci import report_check, report_status
 from bot.localhub.state import Pull
-from bot.storage.pulls import PullRecords
 from pipeline.types import Patch
 from pipeline.workflows.revise import Revision
 from tests.e2e.followup.steps import open_pull
@@ -126,14 +125,14 @@ async def test_a_merged_one_is_let_go_and_its_branch_left_alone(bot: BotHarness)
     await bot.settle()
     assert pull.head_ref in repo.list_branches()
     assert bot.comments_of(pull) == []
-    assert await PullRecords(bot.redis, bot.runs.keys).list_all(ref_of(pull.repo)) == []
+    assert await bot.storage.pulls.list_all(ref_of(pull.repo)) == []
 
 
 @pytest.mark.parametrize(("days", "state"), [(40, "closed"), (20, "open")])
 async def test_the_sweep_retires_what_nobody_touched(
     start_bot: StartBot, days: int, state: str
 ) -> None:
-    async with start_bot(tend_seconds=0.2) as bot:
+    async with start_bot(follow_up_seconds=0.2) as bot:
         repo, pull = await open_pull(bot)
         pull.updated_at -= timedelta(days=days)
         runs = len(bot.hub.requests)
@@ -166,7 +165,7 @@ async def test_a_conflict_is_mended_by_writing_the_change_anew(start_bot: StartB
         ]
         assert repo.read_file(pull.head_ref, "shop.py") == NEWER.replace("a - b", "a + b")
         (said,) = bot.comments_of(pull)
-        assert said.startswith("The base branch had changed in the same places")
+        assert said.startswith("The base branch had changed the same lines")
         assert repo.check_runs[-1].head_sha == pull.head_sha
         assert repo.check_runs[-1].conclusion == "success"
 
@@ -180,7 +179,7 @@ async def test_a_conflict_that_cannot_be_mended_is_told_of_once(start_bot: Start
             await bot.hub.commit(repo, "main", {"shop.py": text}, "Newer", "alice")
             await bot.settle()
         (said,) = bot.comments_of(pull)
-        assert said.startswith("This no longer fits `main`")
+        assert said.startswith("This conflicts with `main`")
         assert (pull.head_sha, len(bot.runner.tasks)) == (head, 1)
 
 

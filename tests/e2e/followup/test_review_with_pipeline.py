@@ -31,7 +31,7 @@ async def test_a_review_becomes_a_commit_with_which_the_test_still_passes(
         await bot.hub.review(pull, "alice", lines=[("shop/till.py", 2, "Use sum().")])
         await bot.settle()
         assert "return sum((a, b))" in (repo.read_file(pull.head_ref, "shop/till.py") or "")
-        assert repo.list_commits(pull.head_ref)[0] == "Follow the review"
+        assert repo.list_commits(pull.head_ref)[0] == "Address review comments"
         checks = [(run.head_sha, run.conclusion) for run in repo.check_runs]
         assert len(checks) == 2
         assert checks[-1] == (pull.head_sha, "success")
@@ -52,5 +52,5 @@ async def test_a_review_becomes_a_commit_with_which_the_test_still_passes(
             await bot.hub.review(pull, "alice", lines=[("shop/till.py", 2, "And why?")])
             await bot.settle()
         (told,) = [c.body for c in pull.comments if c.author is bot.hub.bot]
-        assert told.startswith("The limit for this repository for today is spent.")
+        assert told.startswith("The daily spending limit of this repository is reached.")
         assert len(bot.llm.requests) == asked

@@ -32,7 +32,7 @@ async def test_comments_are_followed_together_and_each_is_answered_in_its_thread
             "alice: Not yet.",
         ]
         assert "-    return a - b\n+    return a + b" in task.diff
-        assert repo.list_commits(pull.head_ref)[0] == "Follow the review"
+        assert repo.list_commits(pull.head_ref)[0] == "Address review comments"
         assert repo.git.read_commit(pull.head_sha).parents == (before,)
         ((thread, said),) = thread_replies(bot, pull)
         assert thread == first.comments[0].id

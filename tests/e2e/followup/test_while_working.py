@@ -27,7 +27,7 @@ async def test_stop_ends_a_follow_up_and_status_tells_of_it(start_bot: StartBot)
             await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
         status, stopped = bot.comments_of(pull)
         assert status.startswith("I am working on it, as @alice asked.")
-        assert stopped.startswith("I stopped, as asked (@alice). I had spent nothing.")
+        assert stopped.startswith("I stopped as requested (@alice). I had spent nothing.")
         assert (pull.head_sha, thread_replies(bot, pull)) == (head, [])
         bot.runner.meanwhile = None
         await bot.hub.review(pull, "alice", lines=[("shop.py", 1, "And here?")])
@@ -41,7 +41,7 @@ async def test_status_and_explain_tell_of_the_run_that_opened_it(bot: BotHarness
     await bot.comment(pull, "/capuchin explain")
     await bot.comment(pull, "/capuchin stop")
     await bot.settle()
-    ended = "Nothing is under way. The latest run, asked for by @alice, ended: "
+    ended = "No run is active. The result of the latest run, requested by @alice: "
     status, explained, stop = sorted(bot.comments_of(pull), key=_order)
     assert status.startswith(ended)
     assert explained.startswith(ended)
@@ -51,7 +51,7 @@ async def test_status_and_explain_tell_of_the_run_that_opened_it(bot: BotHarness
     other = await bot.hub.open_pull(repo, "work", "Work", "alice")
     await bot.comment(other, "/capuchin status")
     await bot.settle()
-    assert bot.comments_of(other)[-1].startswith("This is not a pull request of mine")
+    assert bot.comments_of(other)[-1].startswith("I did not open this pull request")
 
 
 def _order(said: str) -> int:

@@ -8,12 +8,11 @@ import pytest
 
 from bot.errors import LeaseLost, TryLater
 from bot.localhub import Issue, LocalHub, Repo
-from bot.storage.checkpoints import RedisStore
 from bot.types import Failure, Run, RunStatus
 from pipeline.models.base import ModelMisconfigured, ModelRefused, ModelUnavailable
 from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
 from pipeline.types import NoFix
-from sandbox.base import EnvironmentFailed, SandboxUnavailable
+from sandbox.errors import EnvironmentFailed, SandboxUnavailable
 from tests.e2e.harness import BotHarness
 from tests.support.data.publishing import ACCOUNTS, FIX, a_selection
 
@@ -80,7 +79,7 @@ async def test_what_passes_by_itself_is_tried_later_and_told_if_it_does_not(
     run = await manual_bot.parts.solve.fail(
         lease.run.model_copy(update={"failure": failure}), lease
     )
-    assert_told(repo, issue, run, "put the label on again")
+    assert_told(repo, issue, run, "add the label again")
 
 
 async def test_who_may_not_write_is_refused_politely_once_a_day(manual_bot: BotHarness) -> None:
@@ -101,7 +100,7 @@ async def test_a_closed_issue_is_told(manual_bot: BotHarness, hub: LocalHub) -> 
     await hub.close_issue(issue, "alice")
     run = await manual_bot.work_on(lease)
     assert run.failure is Failure.ISSUE_CLOSED
-    assert_told(repo, issue, run, "the issue is closed. If it should be fixed, reopen it")
+    assert_told(repo, issue, run, "the issue is closed. To have it fixed, reopen it")
 
 
 async def test_a_deleted_issue_is_only_recorded(manual_bot: BotHarness, hub: LocalHub) -> None:
@@ -212,7 +211,7 @@ async def test_an_edit_that_escapes_is_never_pushed(manual_bot: BotHarness, path
     lease = await manual_bot.lease(repo, issue)
     run = await manual_bot.work_on(lease)
     assert run.failure is Failure.INTERNAL
-    assert_told(repo, issue, run, "I met a bug of my own")
+    assert_told(repo, issue, run, "I hit a bug of my own")
 
 
 async def test_a_branch_of_an_earlier_run_is_left_alone(
@@ -229,7 +228,7 @@ async def test_a_branch_of_an_earlier_run_is_left_alone(
 async def test_a_worker_that_lost_its_lease_does_nothing_more(manual_bot: BotHarness) -> None:
     repo, issue = await manual_bot.prepare_issue()
     lease = await manual_bot.lease(repo, issue)
-    await lease.redis.delete(lease.keys.lease(lease.run.id))
+    await lease.storage.redis.delete(lease.storage.keys.lease(lease.run.id))
     with pytest.raises(LeaseLost):
         await manual_bot.parts.solve.handle(lease.run, lease)
     assert manual_bot.effects == []
@@ -281,7 +280,7 @@ async def test_a_branch_that_came_to_no_pull_request_is_removed(manual_bot: BotH
     assert len(repo.list_branches()) == 2
     failed = lease.run.model_copy(update={"failure": Failure.GITHUB_UNAVAILABLE})
     assert_told(
-        repo, issue, await manual_bot.parts.solve.fail(failed, lease), "GitHub did not answer"
+        repo, issue, await manual_bot.parts.solve.fail(failed, lease), "GitHub did not respond"
     )
 
 
@@ -311,7 +310,7 @@ async def test_a_branch_that_somebody_went_on_with_is_not_removed(
 async def test_what_a_failed_run_spent_is_told(manual_bot: BotHarness) -> None:
     repo, issue = await manual_bot.prepare_issue()
     lease = await manual_bot.lease(repo, issue)
-    await RedisStore.for_run(lease).save(LEDGER_KEY, Ledger(accounts=ACCOUNTS))
+    await lease.checkpoints.save(LEDGER_KEY, Ledger(accounts=ACCOUNTS))
     manual_bot.runner.answer = ModelRefused("no")
     run = await manual_bot.work_on(lease)
     assert run.dollars == pytest.approx(0.0123)

@@ -116,7 +116,7 @@ async def test_while_it_works_the_page_is_told_as_well(
             status.update(Progress(doing="Going on.", files=3))
             await edits.next()
     kept = Progress.model_validate_json(
-        await redis.get(manual_bot.runs.keys.progress_report(run.id))
+        await redis.get(manual_bot.storage.keys.progress_report(run.id))
     )
     assert (kept.doing, kept.files) == ("Going on.", 3)
 
@@ -137,9 +137,7 @@ async def queue(manual_bot: BotHarness, count: int) -> tuple[Repo, list[Issue], 
 
 def waiting(manual_bot: BotHarness) -> QueueAnnouncer:
     announce = build_announcer(manual_bot.parts.github, manual_bot.settings)
-    return QueueAnnouncer(
-        manual_bot.runs, Nudges(manual_bot.runs.redis, manual_bot.runs.keys), announce
-    )
+    return QueueAnnouncer(manual_bot.storage, Nudges(manual_bot.storage), announce)
 
 
 async def test_those_who_wait_are_told_their_place_and_when_it_is_their_turn(
@@ -149,16 +147,16 @@ async def test_those_who_wait_are_told_their_place_and_when_it_is_their_turn(
     await waiting(manual_bot).announce()
     bodies = [issue.comments[0].body for issue in issues]
     assert sorted(body.partition("\n")[0] for body in bodies) == [
-        "I will look into this, as @alice asked. It waits its turn: it is next.",
-        "I will look into this, as @alice asked. It waits its turn: one run is before it.",
+        "I will look into this, as @alice asked. The run is next in the queue.",
+        "I will look into this, as @alice asked. The run is queued behind 1 other run.",
     ]
-    await manual_bot.runs.redis.lpush(manual_bot.runs.keys.durations, 600, 1200, 90_000)  # pyright: ignore[reportGeneralTypeIssues] - typed as maybe sync
-    first = next(n for n, body in enumerate(bodies) if "it is next" in body)
+    await manual_bot.storage.redis.lpush(manual_bot.storage.keys.durations, 600, 1200, 90_000)  # pyright: ignore[reportGeneralTypeIssues] - typed as maybe sync
+    first = next(n for n, body in enumerate(bodies) if "next in the queue" in body)
     lease = await manual_bot.take(ids[first])
     await manual_bot.work_on(lease)
     await waiting(manual_bot).announce()
     assert len(issues[1 - first].comments) == 1
-    assert "It waits its turn: it is next. I expect to begin in about 10 minutes." in (
+    assert "The run is next in the queue. I expect to start in about 10 minutes." in (
         issues[1 - first].comments[0].body
     )
 
@@ -179,7 +177,7 @@ async def test_a_run_that_waited_goes_on_in_its_comment(manual_bot: BotHarness) 
     run = await manual_bot.work_on(await manual_bot.take(ids[0]))
     assert (run.status, run.queue_position) == (RunStatus.NO_FIX, 0)
     assert [c.body.partition(":")[0] for c in issues[0].comments] == [
-        "I did not find a fix that I can stand behind"
+        "I did not find a fix that I am confident in"
     ]
 
 
@@ -187,7 +185,7 @@ async def test_who_may_not_ask_is_not_told_a_place(manual_bot: BotHarness) -> No
     repo, issues, _ = await queue(manual_bot, 1)
     repo.grant("alice", "read")
     await waiting(manual_bot).announce()
-    assert all("waits its turn" not in comment.body for comment in issues[0].comments)
+    assert all("queue" not in comment.body for comment in issues[0].comments)
 
 
 async def test_a_run_that_somebody_has_begun_is_not_told_a_place(manual_bot: BotHarness) -> None:

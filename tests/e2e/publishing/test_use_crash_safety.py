@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from bot.localhub import Issue, Repo
-from bot.storage.checkpoints import RedisStore
-from bot.storage.pulls import PullRecords
 from bot.types import Mode, RunStatus
 from pipeline.solve import OUTCOME_KEY, SolveResult
 from tests.e2e.harness import BotHarness
@@ -20,7 +18,7 @@ async def opened(manual_bot: BotHarness) -> tuple[Repo, Issue, str]:
     lease = await manual_bot.lease(repo, issue)
     run = await manual_bot.work_on(lease)
     assert run.status is RunStatus.OPENED_PULL_REQUEST
-    store = RedisStore(manual_bot.runs.redis, manual_bot.runs.keys, run.id)
+    store = manual_bot.storage.checkpoints(run.id)
     await store.save(OUTCOME_KEY, SolveResult(result=a_selection()))
     return repo, issue, run.id
 
@@ -49,9 +47,9 @@ async def test_a_worker_that_dies_leaves_one_swap(manual_bot: BotHarness, effect
     assert repo.read_file(pull.head_sha, "shop.py") == "def total(a, b):\n    return b + a\n"
     assert repo.read_file(pull.head_sha, "tests/test_total.py") is not None
     two = [commit.message.split("\n")[0] for commit in repo.git.log(pull.head_sha, without=before)]
-    assert two == ["Make total() add", "Take back the edit, as @alice asked"]
+    assert two == ["Make total() add", "Undo the edit, as @alice asked"]
     assert (len(repo.pulls), len(repo.list_branches())) == (1, 2)
-    records = PullRecords(manual_bot.runs.redis, manual_bot.runs.keys)
+    records = manual_bot.storage.pulls
     record = await records.get(ref_of(repo), pull.number)
     assert record is not None
     assert (record.head, record.pending_head) == (pull.head_sha, "")

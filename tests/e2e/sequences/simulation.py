@@ -26,13 +26,11 @@ from bot.localhub.faults import Faults, RateLimit
 from bot.localhub.state import Pull
 from bot.localhub.webhooks import Delivery
 from bot.queue.consumer import RunQueue
-from bot.queue.inbox import Inbox, QueuedRequest
 from bot.queue.nudges import Nudges
 from bot.server.app import create_app
 from bot.settings import Settings
-from bot.storage.cursors import Cursors
-from bot.storage.pulls import PullRecords
-from bot.storage.runs import Runs
+from bot.storage.requests import QueuedRequest
+from bot.storage.storage import Storage
 from bot.types import Run, now
 from pipeline.types import NoFix
 from tests.e2e.deaths import Deaths
@@ -59,8 +57,9 @@ class World:
         self.hub = hub
         self.settings = settings
         self.redis = redis
-        self.runs = Runs(redis, settings.redis_prefix)
-        self.inbox = Inbox(redis, self.runs.keys)
+        self.storage = Storage(redis, settings.redis_prefix)
+        self.runs = self.storage.runs
+        self.inbox = self.storage.requests
         self.runner = GatedRunner(settings)
         self.github = NearApp(settings, hub)
         self.mirrors = KeptMirrors(data)
@@ -68,14 +67,13 @@ class World:
         self.deaths = Deaths(hub)
         self.bot = assemble(settings, self.runner, github=self.github, mirrors=self.mirrors)
         worker = self.bot.build_worker()
-        self.workers = Workers(worker, self.runs, self.runner, self.deaths)
-        nudges = Nudges(redis, self.runs.keys)
-        self.office = RunQueue(self.runs, nudges)
-        consumer = worker.build_consumer(self.inbox, self.office)
+        self.workers = Workers(worker, self.storage, self.runner, self.deaths)
+        nudges = Nudges(self.storage)
+        consumer = worker.build_consumer(RunQueue(self.storage, nudges))
         assert consumer is not None
-        self.clerk = consumer
-        self._sweep = worker.build_sweep(self.runs, nudges)
-        self.records = PullRecords(redis, self.runs.keys)
+        self.consumer = consumer
+        self._sweep = worker.build_sweep(self.storage, nudges)
+        self.records = self.storage.pulls
         self.repos = [self._shop(name) for name in REPOS]
         self._seeds = [repo.git.list_refs()["heads/main"] for repo in self.repos]
         self.issues: list[Issue] = []
@@ -150,7 +148,7 @@ class World:
 
     async def _forgotten(self) -> None:
         """Of the sequence before: its pull requests, its merges, who has the App."""
-        keys = self.runs.keys
+        keys = self.storage.keys
         await self.redis.delete(keys.ended, keys.pulls_due)
         for repo, seed in zip(self.repos, self._seeds, strict=True):
             if repo.installation is None:
@@ -169,7 +167,7 @@ class World:
         """What was asked for while the App was away is none of the next sequence's."""
         since = now().replace(microsecond=0)
         seen = Cursor(since=since, comments_since=since, lines_since=since)
-        await Cursors(self.redis, self.runs.keys).set(ref_of(repo), seen)
+        await self.storage.cursors.set(ref_of(repo), seen)
 
     @property
     def pulls(self) -> list[Pull]:
@@ -212,8 +210,8 @@ class World:
 
     async def command(self, dies_after: int | None = None) -> None:
         """Carry out the command whose turn it is, as far as its clerk lives."""
-        for order in await self.redis.zrange(self.runs.keys.requests, 0, -1):
-            await self.redis.zadd(self.runs.keys.requests, {order: 0}, xx=True)
+        for order in await self.redis.zrange(self.storage.keys.requests, 0, -1):
+            await self.redis.zadd(self.storage.keys.requests, {order: 0}, xx=True)
         item = await self.inbox.take()
         if item is not None:
             await self._carried_out(item, dies_after)
@@ -227,18 +225,18 @@ class World:
 
     async def look_after(self) -> None:
         """The time has come for all our pull requests to be looked after."""
-        for member in await self.redis.zrange(self.runs.keys.pulls_due, 0, -1):
-            await self.redis.zadd(self.runs.keys.pulls_due, {member: 0})
+        for member in await self.redis.zrange(self.storage.keys.pulls_due, 0, -1):
+            await self.redis.zadd(self.storage.keys.pulls_due, {member: 0})
         await self._sweep.start_follow_ups()
 
     async def _carried_out(self, item: QueuedRequest, dies_after: int | None) -> None:
-        task = asyncio.create_task(self.clerk.handle(item))
+        task = asyncio.create_task(self.consumer.handle(item))
         with self.deaths.after(dies_after or 0, task.cancel):  # 0: never
             await asyncio.wait([task])
 
     async def ended(self) -> list[Run]:
         """The runs of this sequence that are over, by when they were asked for."""
-        ids = await self.redis.zrange(self.runs.keys.ended, 0, -1)
+        ids = await self.redis.zrange(self.storage.keys.ended, 0, -1)
         runs = [await self.runs.get(run_id.decode()) for run_id in ids]
         numbers = {(issue.repo.full_name, issue.number) for issue in self.issues}
         found = [r for r in runs if r is not None and (r.repo.full_name, r.issue) in numbers]

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from uuid import uuid4
 
 from bot.storage.lease import Lease
-from bot.storage.runs import Runs
+from bot.storage.storage import Storage
 from bot.types import Run
 from bot.worker import Worker
 from tests.e2e.deaths import Deaths
@@ -37,14 +37,15 @@ class Workers:
     def __init__(
         self,
         worker: Worker,
-        runs: Runs,
+        storage: Storage,
         runner: GatedRunner,
         deaths: Deaths,
     ) -> None:
         self.at_work: dict[str, AtWork] = {}
         self.faults: list[str] = []
         """What was seen on the way and must not be."""
-        self._runs = runs
+        self._storage = storage
+        self._runs = storage.runs
         self._runner = runner
         self._deaths = deaths
         self._worker = worker
@@ -98,13 +99,13 @@ class Workers:
                 await self._ended(run_id)
 
     async def _taken_up(self, run: Run) -> AtWork | None:
-        lease = await self._runs.acquire(run.id, worker=uuid4().hex, seconds=LONG)
+        lease = await Lease.acquire(self._storage, run.id, worker=uuid4().hex, seconds=LONG)
         if lease is None:
             return None
         others = [each.lease.run for each in self.at_work.values()]
         if any((o.repo, o.issue) == (run.repo, run.issue) for o in others):
             self.faults.append(f"two runs of #{run.issue} at once")
-        attempt = self._worker.build_attempt(lease, self._runs, poll_seconds=ASK_SECONDS)
+        attempt = self._worker.build_attempt(lease, poll_seconds=ASK_SECONDS)
         self._runner.arrived.clear()
         self.at_work[run.id] = AtWork(lease, asyncio.create_task(attempt.run()))
         return self.at_work[run.id]
@@ -125,4 +126,4 @@ class Workers:
             raise error
 
     async def _lease_runs_out(self, run_id: str) -> None:
-        await self._runs.redis.delete(self._runs.keys.lease(run_id))
+        await self._storage.redis.delete(self._storage.keys.lease(run_id))

@@ -105,7 +105,7 @@ async def test_a_model_that_cannot_be_reached(start_recorded_bot: StartBot) -> N
         issue = await bot.open_issue(repo)
         run = await bot.solve(issue)
         assert run.failure is Failure.MODEL_UNAVAILABLE
-        assert_told(repo, issue, run, "the language model did not answer for a long time")
+        assert_told(repo, issue, run, "the language model did not respond for a long time")
 
 
 async def test_a_model_that_answers_nonsense_to_the_end(start_recorded_bot: StartBot) -> None:
@@ -124,7 +124,7 @@ async def test_docker_is_down(start_recorded_bot: StartBot) -> None:
         issue = await bot.open_issue(repo)
         run = await bot.solve(issue)
         assert run.failure is Failure.SANDBOX_UNAVAILABLE
-        assert_told(repo, issue, run, "the sandbox that runs the tests was down")
+        assert_told(repo, issue, run, "the sandbox that runs the tests was unavailable")
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ async def test_an_edit_that_leaves_the_repository(start_recorded_bot: StartBot, 
         issue = await bot.open_issue(repo)
         run = await bot.solve(issue)
         assert (run.status, run.detail) == (RunStatus.NO_FIX, "no edit")
-        assert_told(repo, issue, run, "no edit that I wrote could be applied")
+        assert_told(repo, issue, run, "none of the edits that I wrote could be applied")
 
 
 async def test_a_configuration_with_a_mistake(recorded_bot: BotHarness) -> None:

@@ -19,7 +19,7 @@ DEAR = shop.answers(RecordedAnswer(call="testing", turn=0, reply=LONG + shop.SCR
 
 def files(budget: str = "") -> dict[str, str]:
     """The shop, with one sample; its run costs more than a dime and less than two."""
-    said = ["version: 1", "samples: 1", "approaches: false", budget]
+    said = ["version: 1", "samples: 1", budget]
     return {**shop.FILES, ".github/capuchin.yml": "\n".join(said) + "\n"}
 
 
@@ -28,7 +28,7 @@ def assert_ended(repo: Repo, issue: Issue, run: Run, ceiling: str, spent: str) -
     assert (run.status, run.detail) == (RunStatus.NO_FIX, "out of budget"), run
     (comment,) = issue.comments
     assert f"{ceiling}: {spent} are spent." in comment.body, comment.body
-    assert "a ceiling on what may be spent was reached" in comment.body
+    assert "the run reached a spending limit" in comment.body
     assert (f"${run.dollars:.2f} at list prices" in comment.body) is (run.dollars > 0)
     assert repo.list_branches() == ["main"]
     assert (repo.pulls, issue.labels) == ([], [])

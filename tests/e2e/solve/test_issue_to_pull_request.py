@@ -27,7 +27,7 @@ async def test_a_labelled_issue_becomes_a_pull_request(recorded_bot: BotHarness)
     assert "recorded answers" in body
     assert (
         "The recorded answers were served on the operator's own machines or network, and I sent "
-        "code nowhere else but to GitHub. What those machines pass on I cannot see.\n"
+        "code nowhere else except to GitHub. I cannot see whether those machines pass it on.\n"
     ) in body
     assert "@everyone" not in body
     assert f"I opened #{repo.pulls[0].number}" in issue.comments[0].body

@@ -12,6 +12,7 @@ from bot.cli import local_run
 from bot.runner.sandbox import build_engine
 from bot.settings import Settings
 from bot.types import Failure
+from sandbox.engine import EnvironmentRequest
 from tests.e2e import shop
 from tests.e2e.cli.local_fix import LocalFix
 from tests.e2e.harness import StartBot, host_certificates
@@ -69,5 +70,5 @@ async def test_a_base_that_is_nowhere_is_told(tmp_path: Path) -> None:
         )
     )
     with pytest.raises(Exception, match=r"registry.invalid/none:1 is not on this Docker host"):
-        await engine.prepare(make_tree(tmp_path, {"a.py": ""}))
+        await engine.prepare(EnvironmentRequest(make_tree(tmp_path, {"a.py": ""})))
     await engine.close()

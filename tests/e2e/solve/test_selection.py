@@ -19,10 +19,11 @@ async def test_below_the_threshold_no_pull_request_is_opened_but_what_was_learnt
     run = await recorded_bot.solve(issue)
     assert (run.status, run.detail) == (RunStatus.NO_FIX, "not sure enough")
     (comment,) = issue.comments
-    assert "the best edit I have is too likely to be wrong" in comment.body
+    assert "my best edit is too likely to be wrong" in comment.body
     assert "right with a probability of" in comment.body
     assert (
-        "Where I suspect the cause, by what the edits change:\n\n- `shop/till.py`" in comment.body
+        "My edits changed these files, so the cause is probably in one of them:\n\n- `shop/till.py`"
+        in comment.body
     )
     assert "A script that fails on the code as it is" in comment.body
     assert "sys.exit(0 if total(1, 2) == 3 else 2)" in comment.body
@@ -33,12 +34,11 @@ async def test_below_the_threshold_no_pull_request_is_opened_but_what_was_learnt
 async def test_a_reward_model_that_is_dead_costs_no_pull_request(
     start_recorded_bot: StartBot,
 ) -> None:
-    files = {**shop.FILES, ".github/capuchin.yml": f"{CONFIG}selection: orm_exec\n"}
     same = shop.edit("    return b + a")
     recording = shop.answers(shop.RecordedAnswer(call="editing/0", turn=0, reply=same))
     nowhere = "openai:orm@http://127.0.0.1:9/v1"
     async with start_recorded_bot(recording, orm_model=nowhere) as bot:
-        repo = bot.add_repo(files=files)
+        repo = bot.add_repo()
         run = await bot.solve(await bot.open_issue(repo))
         assert run.status is RunStatus.OPENED_PULL_REQUEST
         _, body = bot.only_pull_request(repo)

@@ -17,7 +17,7 @@ from bot.server.app import create_app
 from bot.settings import Settings
 from bot.storage.lease import Lease
 from bot.storage.progress import Progress
-from bot.storage.runs import Runs
+from bot.storage.storage import Storage
 from bot.types import Failure, RepoRef, Run, RunStatus, replace
 from tests.e2e.webhook.delivery import deliver, labeled, serving
 from tests.support.snapshots import assert_snapshot
@@ -41,9 +41,9 @@ async def client(settings: Settings) -> AsyncGenerator[httpx.AsyncClient]:
         yield client
 
 
-async def begun(runs: Runs, issue: int = 7, **fields: object) -> tuple[Run, Lease]:
-    asked = await runs.create(REPO, issue, asked_by="<b>ann", delivery=f"d{issue}")
-    lease = await runs.acquire(asked.run_id, worker="w", seconds=20)
+async def begun(storage: Storage, issue: int = 7, **fields: object) -> tuple[Run, Lease]:
+    asked = await storage.runs.create(REPO, issue, asked_by="<b>ann", delivery=f"d{issue}")
+    lease = await Lease.acquire(storage, asked.run_id, worker="w", seconds=20)
     assert lease is not None
     await lease.save(replace(lease.run, created_at=AT, **fields))
     return lease.run, lease
@@ -54,10 +54,10 @@ def address(settings: Settings, run: Run) -> str:
 
 
 async def test_the_link_of_the_comment_opens_that_run_and_no_other(
-    client: httpx.AsyncClient, runs: Runs, settings: Settings
+    client: httpx.AsyncClient, storage: Storage, settings: Settings
 ) -> None:
-    run, _ = await begun(runs)
-    other, _ = await begun(runs, 8)
+    run, _ = await begun(storage)
+    other, _ = await begun(storage, 8)
     link = address(settings, run)
     assert (await client.get(link)).status_code == 200
     assert (await client.get(link.replace(run.id, other.id))).status_code == 401
@@ -96,11 +96,11 @@ async def test_without_a_token_set_nobody_sees_the_list(settings: Settings) -> N
 
 
 async def test_a_run_at_work_shows_how_far_it_is(
-    client: httpx.AsyncClient, runs: Runs, settings: Settings
+    client: httpx.AsyncClient, storage: Storage, settings: Settings
 ) -> None:
-    run, lease = await begun(runs, started_at=AT, base_commit="0123456789abcdef" * 2)
+    run, lease = await begun(storage, started_at=AT, base_commit="0123456789abcdef" * 2)
     told = Progress(doing="Writing <i>tests</i>.", files=12, tests=3, edits=2, dollars=0.5)
-    await runs.redis.set(runs.keys.progress_report(run.id), told.model_dump_json())
+    await storage.redis.set(storage.keys.progress_report(run.id), told.model_dump_json())
     await lease.save(replace(lease.run, status=RunStatus.RUNNING))
     answer = await client.get(address(settings, run))
     assert "default-src 'none'" in answer.headers["content-security-policy"]
@@ -109,9 +109,9 @@ async def test_a_run_at_work_shows_how_far_it_is(
 
 
 async def test_a_run_that_ended_says_why_and_stays_as_it_is(
-    client: httpx.AsyncClient, runs: Runs, settings: Settings
+    client: httpx.AsyncClient, storage: Storage, settings: Settings
 ) -> None:
-    run, lease = await begun(runs)
+    run, lease = await begun(storage)
     detail = "`x`, line 2: [a](javascript:alert(1)) <script>alert(1)</script>"
     await lease.finish(
         replace(run, status=RunStatus.FAILED, failure=Failure.CONFIG_INVALID, detail=detail)
@@ -124,9 +124,9 @@ async def test_a_run_that_ended_says_why_and_stays_as_it_is(
 
 
 async def test_a_pull_request_is_a_link_only_to_the_web(
-    client: httpx.AsyncClient, runs: Runs, settings: Settings
+    client: httpx.AsyncClient, storage: Storage, settings: Settings
 ) -> None:
-    run, lease = await begun(runs)
+    run, lease = await begun(storage)
     fields = {"status": RunStatus.OPENED_PULL_REQUEST, "pull_request": 9}
     await lease.save(replace(run, pull_request_url="https://github.com/acme/shop/pull/9", **fields))
     assert (
@@ -138,11 +138,11 @@ async def test_a_pull_request_is_a_link_only_to_the_web(
 
 
 async def test_the_list_names_every_run_active_or_ended(
-    client: httpx.AsyncClient, runs: Runs
+    client: httpx.AsyncClient, storage: Storage
 ) -> None:
     assert "There is none yet." in (await client.get("/runs", headers=OPERATOR)).text
-    first, lease = await begun(runs)
-    second, _ = await begun(runs, 8)
+    first, lease = await begun(storage)
+    second, _ = await begun(storage, 8)
     await lease.finish(replace(first, status=RunStatus.NO_FIX, dollars=1.5))
     page = (await client.get("/runs", headers=OPERATOR)).text
     assert f'href="runs/{first.id}"' in page
@@ -157,23 +157,23 @@ async def test_what_is_no_run_is_not_found(client: httpx.AsyncClient, name: str)
 
 
 async def test_a_record_that_cannot_be_read_is_not_found_and_hides_no_other(
-    client: httpx.AsyncClient, runs: Runs
+    client: httpx.AsyncClient, storage: Storage
 ) -> None:
-    run, _ = await begun(runs)
-    await runs.redis.sadd(runs.keys.active, "f" * 32)  # pyright: ignore[reportGeneralTypeIssues] - typed as maybe sync
-    await runs.redis.set(runs.keys.run("f" * 32), "{}")
-    await runs.redis.set(runs.keys.progress_report(run.id), "{")
+    run, _ = await begun(storage)
+    await storage.redis.sadd(storage.keys.active, "f" * 32)  # pyright: ignore[reportGeneralTypeIssues] - typed as maybe sync
+    await storage.redis.set(storage.keys.run("f" * 32), "{}")
+    await storage.redis.set(storage.keys.progress_report(run.id), "{")
     assert (await client.get(f"/runs/{'f' * 32}", headers=OPERATOR)).status_code == 404
     assert run.id in (await client.get("/runs", headers=OPERATOR)).text
     assert (await client.get(f"/runs/{run.id}", headers=OPERATOR)).status_code == 200
 
 
 async def test_metrics_count_runs_money_and_webhooks_and_name_nobody(
-    client: httpx.AsyncClient, runs: Runs
+    client: httpx.AsyncClient, storage: Storage
 ) -> None:
     await deliver(client, labeled())
     await deliver(client, labeled(), headers={"X-Hub-Signature-256": "no"})
-    first, lease = await begun(runs, 8, starts=1, started_at=AT, status=RunStatus.RUNNING)
+    first, lease = await begun(storage, 8, starts=1, started_at=AT, status=RunStatus.RUNNING)
     ended = {"status": RunStatus.NO_FIX, "dollars": 1.25, "finished_at": AT.replace(minute=5)}
     await lease.finish(replace(lease.run, **ended))
     answer = await client.get("/metrics")

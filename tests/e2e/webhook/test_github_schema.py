@@ -10,10 +10,9 @@ from uuid import UUID
 import httpx
 import pytest
 
-from bot.queue.inbox import Inbox
 from bot.server.app import create_app
 from bot.settings import Settings
-from bot.storage.runs import Runs
+from bot.storage.storage import Storage
 from tests.contracts.github.contract import webhook_contract
 from tests.contracts.github.webhook_payloads import Payloads, broken
 from tests.e2e.webhook.delivery import deliver
@@ -30,11 +29,11 @@ def payloads() -> Payloads:
 
 @pytest.mark.parametrize("name", payloads().names)
 async def test_what_github_may_send_is_taken_once_and_what_it_may_not_breaks_nothing(
-    name: str, settings: Settings, runs: Runs
+    name: str, settings: Settings, storage: Storage
 ) -> None:
     dice = random.Random(name)
     event = payloads().event(name)
-    inbox = Inbox(runs.redis, runs.keys)
+    runs, requests = storage.runs, storage.requests
     app = create_app(settings)
     transport = httpx.ASGITransport(app)  # raises what would be a 500
     async with (
@@ -49,8 +48,8 @@ async def test_what_github_may_send_is_taken_once_and_what_it_may_not_breaks_not
                 payload = broken(payload, dice)
             body, guid = json.dumps(payload).encode(), str(UUID(int=dice.getrandbits(128)))
             first = await deliver(client, body, event=event, delivery=guid)
-            queued = (len(await runs.list_active()), await inbox.count())
+            queued = (len(await runs.list_active()), await requests.count())
             again = await deliver(client, body, event=event, delivery=guid)
-            assert (len(await runs.list_active()), await inbox.count()) == queued
+            assert (len(await runs.list_active()), await requests.count()) == queued
             taken = (200, 202, 204) if turn < WHOLE else (200, 202, 204, 400)
             assert {first.status_code, again.status_code} <= set(taken), first.text

@@ -15,9 +15,8 @@ from typing import Final, cast
 from pydantic import BaseModel
 from redis.asyncio import Redis
 
-from bot.settings import Settings
-from bot.storage.checkpoints import RedisStore
-from bot.storage.client import retry_until_available
+from bot.settings import Settings, Timings
+from bot.storage.client import waiting_client
 from bot.storage.lease import Lease
 from bot.types import Run, RunStatus
 from bot.worker import Worker
@@ -32,30 +31,32 @@ class Done(BaseModel):
 
 async def stepwise(run: Run, lease: Lease) -> Run:
     """Three steps with a checkpoint after each."""
-    store = RedisStore.for_run(lease)
-    gate = Redis.from_url(Settings.from_env().redis_url)
+    store = lease.checkpoints
+    connection = Redis.from_url(Settings.from_env().redis_url)
+    gate = waiting_client(connection)
     try:
         done = await store.load("steps", Done) or Done()
         while done.steps < STEPS:
             async with lease.in_flight.billable():
-                await _step(gate, lease.keys.prefix, done.steps)
+                await _step(gate, lease.storage.prefix, done.steps)
             done = Done(steps=done.steps + 1)
             await store.save("steps", done)
             await lease.require()
     finally:
-        await gate.aclose()
+        await connection.aclose()
     return run.model_copy(update={"status": RunStatus.OPENED_PULL_REQUEST})
 
 
 async def _step(gate: Redis, prefix: str, step: int) -> None:
     said = f"{step} {os.getpid()}"
-    await retry_until_available(lambda: cast(Awaitable[int], gate.rpush(f"{prefix}events", said)))
-    await retry_until_available(lambda: cast(Awaitable[object], gate.blpop([f"{prefix}gate"])))
+    await cast("Awaitable[int]", gate.rpush(f"{prefix}events", said))
+    await cast("Awaitable[object]", gate.blpop([f"{prefix}gate"]))
 
 
 async def give_up(run: Run, lease: Lease) -> Run:
     await cast(
-        Awaitable[int], lease.redis.rpush(f"{lease.keys.prefix}events", f"gave up {run.failure}")
+        Awaitable[int],
+        lease.storage.redis.rpush(f"{lease.storage.prefix}events", f"gave up {run.failure}"),
     )
     return run
 
@@ -63,5 +64,6 @@ async def give_up(run: Run, lease: Lease) -> Run:
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(name)s %(message)s")
     logging.getLogger("arq").setLevel(logging.WARNING)
-    worker = Worker(Settings.from_env(), handlers_of(stepwise, give_up))
+    quick = Settings.from_env().model_copy(update={"timings": Timings(sweep_seconds=0.2)})
+    worker = Worker(quick, handlers_of(stepwise, give_up))
     asyncio.run(worker.run_until_signalled())

@@ -12,6 +12,7 @@ from bot.runner.runner import PipelineRunner
 from bot.runner.sandbox import build_engine
 from bot.settings import Settings
 from sandbox.docker.base_image import image_exists
+from sandbox.engine import EnvironmentRequest
 from tests.support.docker import make_tree
 
 
@@ -23,7 +24,7 @@ async def test_images_stay_while_they_fit(
     settings = Settings(github_app_id=f"test-{uuid4().hex}", sandbox_images_mb=room)
     engine = build_engine(settings)
     tree = make_tree(tmp_path, {"app.py": f"# {uuid4()}"})
-    image = await engine.prepare(tree, setup=["true"], scope=uuid4().hex)
+    image = await engine.prepare(EnvironmentRequest(tree, setup=["true"], scope=uuid4().hex))
     assert await PipelineRunner(settings, engine).clean_up([]) == 0
     assert image_exists(daemon, image) is stays
     await engine.collect(max_bytes=0)

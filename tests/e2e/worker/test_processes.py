@@ -18,7 +18,7 @@ from redis.asyncio import Redis
 
 from bot.queue.nudges import Nudges
 from bot.settings import Settings
-from bot.storage.runs import Runs
+from bot.storage.storage import Storage
 from bot.types import Failure, RepoRef, Run, RunStatus
 from tests.support.redis import RedisServer
 
@@ -31,7 +31,8 @@ class Bench:
 
     def __init__(self, url: str, prefix: str) -> None:
         self.redis = Redis.from_url(url)
-        self.runs = Runs(self.redis, prefix)
+        self.storage = Storage(self.redis, prefix)
+        self.runs = self.storage.runs
         self._settings = Settings(redis_url=url, redis_prefix=prefix)
         self._prefix = prefix
         self._workers: list[Process] = []
@@ -48,7 +49,6 @@ class Bench:
                 "CAPUCHIN_REDIS_URL": self._settings.redis_url,
                 "CAPUCHIN_REDIS_PREFIX": self._prefix,
                 "CAPUCHIN_LEASE_SECONDS": "3",
-                "CAPUCHIN_SWEEP_SECONDS": "0.2",
                 "CAPUCHIN_STOP_SECONDS": str(stop_seconds),
             },
         )
@@ -57,7 +57,7 @@ class Bench:
 
     async def ask(self) -> str:
         asked = await self.runs.create(REPO, 7, asked_by="ann", delivery="guid")
-        await Nudges(self.redis, self.runs.keys).send(asked.run_id, 0)
+        await Nudges(self.storage).send(asked.run_id, 0)
         return asked.run_id
 
     async def event(self) -> tuple[str, int]:

@@ -12,11 +12,11 @@ from redis.asyncio import Redis
 
 from bot.errors import LeaseLost, TryLater
 from bot.queue.sweep import SweepActions
-from bot.settings import Settings
-from bot.storage.checkpoints import RedisStore
+from bot.settings import Settings, Timings
 from bot.storage.cursors import Cursors
 from bot.storage.lease import Lease
 from bot.storage.runs import Runs, StartOutcome
+from bot.storage.storage import Storage
 from bot.types import Failure, LabeledIssue, RepoRef, Run, RunStatus, now
 from bot.worker import Worker
 from pipeline.codebase.git import GitFailed
@@ -73,14 +73,14 @@ async def settled(settings: Settings, runs: Runs, work: HandleRun, told: Told) -
 
 
 async def test_a_finished_run_keeps_its_record_and_frees_its_issue(
-    settings: Settings, runs: Runs, redis: Redis, told: Told
+    settings: Settings, runs: Runs, storage: Storage, redis: Redis, told: Told
 ) -> None:
     run = await settled(settings, runs, opens_pull_request, told)
     assert (run.status, run.pull_request, run.starts) == (RunStatus.OPENED_PULL_REQUEST, 3, 1)
     assert run.started_at is not None
     assert run.finished_at is not None
-    assert await redis.exists(runs.keys.lease(run.id)) == 0
-    assert 29 * 86_400 < await redis.ttl(runs.keys.run(run.id)) <= 30 * 86_400
+    assert await redis.exists(storage.keys.lease(run.id)) == 0
+    assert 29 * 86_400 < await redis.ttl(storage.keys.run(run.id)) <= 30 * 86_400
     again = await runs.create(REPO, 7, asked_by="ann", delivery="another")
     assert again.outcome is StartOutcome.CREATED
 
@@ -140,7 +140,7 @@ async def test_a_run_that_waits_is_left_alone_until_its_time(
     async with asyncio.timeout(60):
         while not (run := await runs.get(run_id)) or run.not_before is None:
             await asyncio.sleep(0.02)
-    await asyncio.sleep(3 * settings.sweep_seconds)
+    await asyncio.sleep(3 * settings.timings.sweep_seconds)
     worker.stop()
     await running
     run = await runs.get(run_id)
@@ -168,7 +168,7 @@ async def test_paying_for_what_never_comes_back_is_no_progress(
     settings: Settings, runs: Runs, told: Told
 ) -> None:
     async def paying(run: Run, lease: Lease) -> Run:
-        meter = await Meter.open(RedisStore.for_run(lease), 1000)
+        meter = await Meter.open(lease.checkpoints, 1000)
         await meter.add("testing/0", "m", Usage(input=1), 0.01)
         raise TryLater(Failure.MODEL_UNAVAILABLE, after=0.1)
 
@@ -229,7 +229,7 @@ async def test_a_bug_in_telling_ends_the_run_all_the_same(settings: Settings, ru
 
 
 async def test_work_whose_lease_was_lost_is_cancelled_and_may_have_no_more_effects(
-    settings: Settings, runs: Runs, redis: Redis, told: Told
+    settings: Settings, runs: Runs, storage: Storage, redis: Redis, told: Told
 ) -> None:
     stale: list[Lease] = []
     cancelled: list[str] = []
@@ -239,7 +239,7 @@ async def test_work_whose_lease_was_lost_is_cancelled_and_may_have_no_more_effec
             assert lease.fence > stale[0].fence
             return await opens_pull_request(run, lease)
         stale.append(lease)
-        await redis.delete(runs.keys.lease(run.id))
+        await redis.delete(storage.keys.lease(run.id))
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
@@ -281,7 +281,7 @@ async def test_a_worker_does_no_more_runs_at_a_time_than_it_may(
         nonlocal busy
         busy += 1
         at_once.append(busy)
-        await RedisStore.for_run(lease).save("note", Note(text="x"))
+        await lease.checkpoints.save("note", Note(text="x"))
         await asyncio.sleep(0.05)
         busy -= 1
         return await opens_pull_request(run, lease)
@@ -320,7 +320,7 @@ async def test_a_label_whose_webhook_never_came_is_found_once(
         done.append(run.asked_by)
         return run.model_copy(update={"status": RunStatus.NO_FIX})
 
-    often = settings.model_copy(update={"missed_seconds": 0.2})
+    often = settings.model_copy(update={"timings": Timings(missed_seconds=0.2)})
     worker = Worker(often, handlers_of(counted, told), sweep_actions=SweepActions(labelled_once))
     running = asyncio.create_task(worker.run())
     async with asyncio.timeout(60):
@@ -333,7 +333,7 @@ async def test_a_label_whose_webhook_never_came_is_found_once(
 
 
 async def test_a_record_that_cannot_be_read_hides_no_other_missed_webhook(
-    settings: Settings, runs: Runs, told: Told
+    settings: Settings, runs: Runs, storage: Storage, told: Told
 ) -> None:
     other = REPO.model_copy(update={"name": "other"})
 
@@ -341,8 +341,8 @@ async def test_a_record_that_cannot_be_read_hides_no_other_missed_webhook(
         for repo in (other, REPO):
             yield LabeledIssue(repo=repo, issue=7, actor="ann", at=now())
 
-    await runs.redis.set(runs.keys.latest_run(other, 7), "newer", ex=60)
-    await runs.redis.set(runs.keys.run("newer"), '{"of": "a newer worker"}', ex=60)
+    await storage.redis.set(storage.keys.latest_run(other, 7), "newer", ex=60)
+    await storage.redis.set(storage.keys.run("newer"), '{"of": "a newer worker"}', ex=60)
     worker = Worker(
         settings, handlers_of(opens_pull_request, told), sweep_actions=SweepActions(both)
     )

@@ -86,7 +86,7 @@ def test_no_pod_of_ours_but_the_workers_gets_a_token() -> None:
     "options",
     [
         PodOptions(),
-        PodOptions(runtime_class="gvisor", pull_secret="registry"),
+        PodOptions(runtime_class="gvisor"),
     ],
 )
 def test_the_pod_of_a_lane_is_valid_and_walled(options: PodOptions) -> None:
@@ -95,9 +95,7 @@ def test_the_pod_of_a_lane_is_valid_and_walled(options: PodOptions) -> None:
     cast(Any, kubernetes_validate).validate(pod, "1.34", strict=True)
     spec = pod["spec"]
     assert spec.get("runtimeClassName", "") == options.runtime_class
-    assert [one["name"] for one in spec.get("imagePullSecrets", [])] == (
-        [options.pull_secret] if options.pull_secret else []
-    )
+    assert "imagePullSecrets" not in spec, "the service account's are used"
     assert spec["automountServiceAccountToken"] is False
     assert spec["hostUsers"] is False
     assert {"hostNetwork", "hostPID", "hostIPC"}.isdisjoint(spec)

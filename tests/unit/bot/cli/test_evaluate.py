@@ -241,7 +241,7 @@ def test_runs_without_labels_or_instances_and_broken_bundles_are_one_sentence(
     assert main(command) == 2
     assert "not a whole bundle" in capsys.readouterr().err
     assert main([*command, "--ensemble", "a:b"]) == 2
-    assert "runs have none" in capsys.readouterr().err
+    assert "cannot be used with --runs" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(not DATA.exists(), reason="the labelled edits are not beside this repository")

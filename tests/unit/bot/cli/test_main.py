@@ -88,7 +88,7 @@ def test_what_is_not_set_is_one_sentence(command: str, env: dict[str, str], sent
 
 def test_the_version_is_told() -> None:
     code, out, _ = capuchin("--version")
-    assert (code, out) == (0, f"capuchin {version('capuchin')}\n")
+    assert (code, out) == (0, f"capuchin {version('capuchin-bot')}\n")
 
 
 @pytest.mark.parametrize("command", [("serve",), ("setup",), ("demo",)])
@@ -96,7 +96,7 @@ def test_a_port_that_is_none_is_wrong_usage(command: tuple[str]) -> None:
     for number in ("x", "-1", "65536"):
         code, _, err = here(*command, f"--port={number}")
         assert code == 2
-        assert "is no port" in err
+        assert "is not a port" in err
 
 
 def test_a_place_that_cannot_be_listened_on_is_one_sentence() -> None:
@@ -104,12 +104,12 @@ def test_a_place_that_cannot_be_listened_on_is_one_sentence() -> None:
     env = {"CAPUCHIN_WEBHOOK_SECRET": "s"}
     code, out, err = capuchin("serve", "--host", "no.such.host.invalid", env=env)
     assert (code, out, len(err.splitlines())) == (1, "", 1)
-    assert err.startswith("capuchin: no.such.host.invalid:8000 cannot be listened on: ")
+    assert err.startswith("capuchin: cannot listen on no.such.host.invalid:8000: ")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         code, _, err = capuchin("serve", "--port", port, env={"CAPUCHIN_WEBHOOK_SECRET": "s"})
     assert (code, len(err.splitlines())) == (1, 1)
-    assert f"127.0.0.1:{port} cannot be listened on: Address already in use" in err
+    assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in err
 
 
 def test_whoever_stops_reading_is_no_traceback() -> None:

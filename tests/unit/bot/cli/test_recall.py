@@ -74,7 +74,7 @@ def test_without_any_tree_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixtu
     instances = rows(tmp_path)
     (tmp_path / "none").mkdir()
     assert main(["evaluate", str(instances), "--trees", str(tmp_path / "none")]) == 2
-    assert "None of 4 instances can be measured." in capsys.readouterr().err
+    assert "None of the 4 instances can be measured." in capsys.readouterr().err
     assert main(["evaluate", str(instances), "--trees", str(tmp_path / "nowhere")]) == 2
 
 
@@ -103,7 +103,7 @@ def test_the_prefilter_is_measured_with_and_without_an_embedding_model(tmp_path:
             assert list(found.ways) == ["words", "words and meaning"]
             assert found.ways["words and meaning"].recall[128_000] == 100
             gone = Settings(embedding_model="openai:mini@http://127.0.0.1:9/v1")
-            with pytest.raises(BadData, match="None of 4"):
+            with pytest.raises(BadData, match="None of the 4"):
                 await measure_recall(instances, tmp_path / "trees", None, gone)
             wrong = Settings(embedding_model="anthropic:mini")
             with pytest.raises(BadData, match="CAPUCHIN_EMBEDDING_MODEL"):

@@ -136,7 +136,9 @@ FOUND = Context(
     dropped=("shop/cart.py",),
     findings=Findings(
         way="scout", files=12, read=11, read_tokens=4000, unknown=1, invented=1,
-        shown=(ShownFile(path="shop/till.py", tokens=200, why="It adds | subtracts.", partial=False),),
+        shown=(
+            ShownFile(path="shop/till.py", tokens=200, why="It adds | subtracts.", partial=False),
+        ),
     ),
     not_read=("1 file is too large.",),
 )  # fmt: skip

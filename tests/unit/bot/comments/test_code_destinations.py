@@ -19,10 +19,10 @@ def said(*sent_to: str, served: bool = True, **fields: str) -> str:
 
 def test_all_on_the_operators_own_machines() -> None:
     assert said(*OWN) == (
-        "The models were asked on the operator's own machines or network, and I sent code nowhere "
-        "else but to GitHub. What those machines pass on I cannot see."
+        "The models ran on the operator's own machines or network, and I sent code nowhere else "
+        "except to GitHub. I cannot see whether those machines pass it on."
     )
-    assert "nowhere else. What" in said(*OWN, served=False)
+    assert "nowhere else. I cannot" in said(*OWN, served=False)
 
 
 def test_hosts_elsewhere_are_named_and_own_ones_are_not() -> None:

@@ -72,8 +72,8 @@ async def test_the_report_says_which_way_was_taken_and_what_was_invented(tmp_pat
     assert report.shown_tokens > 0
     assert "The scout read every source file." in render_context(with_scout, spent)
     said = render_context(without, spent)
-    assert "No scout is set" in said
-    assert "cost $0.2500 at list prices" in said
+    assert "No scout model is configured" in said
+    assert "Cost: $0.2500 at list prices" in said
 
 
 async def test_the_report_says_whether_an_embedding_model_had_a_say(tmp_path: Path) -> None:

@@ -17,14 +17,14 @@ def test_the_body_holds_the_evidence_in_order() -> None:
         "## What was wrong\n\n`total()` subtracts.",
         "## What changed\n\nIt adds now.",
         "\n\nFixes #7\n\n",
-        "`tests/test_total.py` is new. It fails on the code as it was and passes with the change",
+        "`tests/test_total.py` is new. It fails on the original code and passes with the change",
         "```text\nassert -1 == 3\n1 failed\n```",
         "```text\n1 passed\n```",
         "It passes 2 of the 2 tests that vote.",
-        "right with a probability of 85%",
+        "correct with a probability of 85%",
         "| before | 2 | 1 |\n| after | 3 | 0 |",
         "## Limits",
-        "Models: recorded answers. Recorded answers were written down beforehand",
+        "Models: recorded answers. Recorded answers were saved beforehand",
         "| testing | recorded answers | 3 | 1,500 | 200 | $0.0123 |",
         pull_marker("r1"),
     ]
@@ -78,8 +78,8 @@ def test_a_repository_without_tests_is_told_so() -> None:
     selection = a_selection()
     alone = selection.evidence.model_copy(update={"suite": None})
     body = pull_request.pull_body(a_run(), selection.model_copy(update={"evidence": alone}), ())
-    assert "no tests of its own that I could find and run" in body
-    assert "No test of the repository's own was run." in body
+    assert "I found no tests of this repository that I could run" in body
+    assert "I ran none of the repository's own tests." in body
 
 
 def test_files_that_were_left_out_are_not_all_said_to_be_too_large() -> None:
@@ -87,14 +87,14 @@ def test_files_that_were_left_out_are_not_all_said_to_be_too_large() -> None:
     context = Context(files=(), dropped=("a.py", "b.py"))
     proof = chosen.evidence.model_copy(update={"context": context})
     body = pull_request.pull_body(a_run(), chosen.model_copy(update={"evidence": proof}), ACCOUNTS)
-    assert "Not shown to the model that wrote the edit: 2 files that may matter" in body
-    assert "but did not fit, or seemed to matter less" in body
+    assert "The model that wrote the edit did not see 2 files that may be relevant" in body
+    assert "too large to fit, or less relevant than others" in body
 
 
 def test_a_part_of_a_long_suite_is_said_to_be_one() -> None:
     body = body_with_suite(whole=9000, chosen="those that run or import what the edit touches")
     assert (
-        "2 of 9,000 tests that pass without the change were run with it: "
+        "Of 9,000 tests that pass without the change, I ran 2 with it: "
         "those that run or import what the edit touches."
     ) in body
 
@@ -103,7 +103,7 @@ def test_names_of_tests_cannot_leave_their_block() -> None:
     hostile = "t.py::a[```\n</details> @everyone #1]"
     body = body_with_suite(flaky=(hostile,))
     assert f"````text\n{hostile}\n````" in body
-    assert "as they do not always pass without the change" in body
+    assert "because they do not always pass without the change" in body
 
 
 def test_why_no_test_was_run_is_told_inertly() -> None:
@@ -134,7 +134,7 @@ def test_a_foreign_edit_is_named_as_code_and_what_does_not_apply_stands_below() 
     )
     shown = render_vote_table(table, votes.candidates[1])
     assert "| `` #12 <img> ¦ @all `x` `` | 💥 | ⏱ | 0 |" in shown
-    assert "test 2 (unsteady)" in shown
+    assert "test 2 (flaky)" in shown
     assert shown.endswith("\n- `#34` does not apply: `error: patch failed`")
 
 

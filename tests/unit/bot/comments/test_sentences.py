@@ -10,7 +10,7 @@ from bot.comments import replies, status
 from bot.failures import environment_detail
 from bot.types import Failure, RepoRef, Run
 from pipeline.types import NoFix, NoFixReason
-from sandbox.base import EnvironmentFailed
+from sandbox.errors import EnvironmentFailed
 
 RUN = Run(
     id="r1",
@@ -59,7 +59,7 @@ def test_an_honest_no_tells_what_was_learnt_without_notifying_anybody() -> None:
     answer = NoFix(reason="no reproduction", details=("@bob's `f()` <!-- x -->returns 1",))
     said = status.render_no_fix(RUN, answer)
     assert "- @\u200bbob's `f()` returns 1" in said
-    assert said.startswith("I did not find a fix that I can stand behind: I could not write a test")
+    assert said.startswith("I did not find a fix that I am confident in: I could not write a test")
 
 
 def test_an_invalid_configuration_is_told_with_its_line() -> None:

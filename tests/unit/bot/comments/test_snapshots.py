@@ -80,8 +80,9 @@ STATUS: Bodies = {
     "a dry run begins": comments.render_started(replace(RUN, mode=Mode.PLAN)),
     "judging begins": comments.render_started(replace(RUN, mode=Mode.JUDGE, pulls=(12, 34))),
     "using another begins": comments.render_started(replace(RUN, mode=Mode.USE, candidate=2)),
-    "opened": comments.render_opened(replace(RUN, omissions=replies.omissions_note(SkippedComments(untrusted=2))), 12,
-                              draft=True),
+    "opened": comments.render_opened(
+        replace(RUN, omissions=replies.omissions_note(SkippedComments(untrusted=2))), 12, draft=True
+    ),
     "no fix": comments.render_no_fix(RUN, NO),
     "planned": replies.render_plan(
         RUN,
@@ -92,13 +93,15 @@ STATUS: Bodies = {
     "not used": candidates.render_no_swap(RUN, "#12 is no longer open."),
     "not judged": comments.render_not_judged(RUN),
     "asked back": replies.render_existing_work(
-        RUN, ExistingWork(locked=True, assignees=("bob",), pulls=(PULL,), branches=("7-mend",)), "capuchin"
+        RUN, ExistingWork(locked=True, assignees=("bob",), pulls=(PULL,), branches=("7-mend",)),
+        "capuchin",
     ),
     "withdrawn: trust": comments.render_withdrawn(RUN, "trust"),
     "withdrawn: disabled": comments.render_withdrawn(RUN, "disabled"),
     **{f"stopped: {why}": stopped(why) for why in StopReason},
     "stop came late": comments.render_late_stop(RUN, 12),
-    **{f"failed: {failure}": comments.render_failed(RUN, failure, f"pip install .\nIt broke.\n{LONG}")
+    **{f"failed: {failure}":
+       comments.render_failed(RUN, failure, f"pip install .\nIt broke.\n{LONG}")
        for failure in Failure},
 }  # fmt: skip
 
@@ -181,8 +184,12 @@ REFUSALS: Bodies = {
 
 MARKERS = [followup.answer_marker("line-1")]
 TENDED: Bodies = {
-    "answered": followup.review_answer([("alice", "It sums now. Thanks @all.")], "abc1234", MARKERS),
-    "answered, nothing changed": followup.review_answer([("alice", "It is meant so.")], "", MARKERS),
+    "answered": followup.review_answer(
+        [("alice", "It sums now. Thanks @all.")], "abc1234", MARKERS
+    ),
+    "answered, nothing changed": followup.review_answer(
+        [("alice", "It is meant so.")], "", MARKERS
+    ),
     "answered, several people": followup.review_answer(
         [("alice", "Renamed."), ("carol", "It stays.")], "abc1234", MARKERS
     ) + followup.outsiders_note(2),
@@ -274,9 +281,10 @@ def test_the_rule_for_phones_notices() -> None:
 
 INNER = {
     "status_marker", "pull_marker", "reply_marker", "refusal_marker", "note_marker",
-    "answer_marker", "render_status", "failure_reason", "no_fix_reason", "list_candidates", "quota_sentence",
-    "omissions_note", "waiting_sentence", "render_verdict", "explanation_sections", "evidence_sections", "models_note", "render_cost",
-    "model_name", "price_notes",
+    "answer_marker", "render_status", "failure_reason", "no_fix_reason", "list_candidates",
+    "quota_sentence", "omissions_note", "waiting_sentence", "render_verdict",
+    "explanation_sections", "evidence_sections", "models_note", "render_cost", "model_name",
+    "price_notes",
     # For a terminal, an editor and the README.
     "render_config_lines",
     # A file, which its own test reads.

@@ -17,10 +17,6 @@ WAVES: Final = "machines/test_sample_waves.py::"
 LIMITS: Final = "machines/test_limits.py::"
 MODELS: Final = "unit/bot/runner/test_models.py::"
 CONTEXT: Final = "unit/pipeline/context/"
-PREFILTER: Final = (
-    CONTEXT
-    + "search/test_prefilter.py::test_the_prefilter_bounds_what_is_read_and_says_what_is_not"
-)
 CHOOSING: Final = "machines/test_selection_methods.py::"
 BUILDS: Final = "contracts/sandbox/test_build_isolation.py::"
 WHO: Final = "e2e/commands/test_trust_and_quota.py::"
@@ -45,29 +41,17 @@ ACTS: Final[Mapping[str, str]] = {
     "samples": "machines/test_solve.py::"
     "test_four_samples_end_in_the_edit_that_the_selection_machine_chose",
     "adaptive": WAVES + "test_without_adaptation_all_samples_are_started",
-    "first_wave": WAVES + "test_samples_that_disagree_are_followed_by_others_up_to_the_maximum",
-    "approaches": WAVES + "test_approaches_are_not_drawn_where_they_are_of_no_use",
-    "informed": WAVES + "test_an_informed_sample_sees_what_finished_ones_did_and_must_differ",
     "attempts": "machines/test_solve.py::test_out_of_attempts_the_last_edit_still_counts",
     "context_tokens": LIMITS + "test_the_model_is_asked_to_keep_to_the_tokens_of_the_context",
     "execution_seconds": LIMITS + "test_a_reproduction_script_may_take_its_seconds",
     "suite_seconds": LIMITS + "test_the_repositorys_tests_may_take_theirs",
     "nearby_seconds": "machines/test_editing_feedback.py::test_the_early_tests_can_be_turned_off",
-    "agreement": WAVES + "test_so_many_must_agree_as_the_settings_say",
     "thinking_tokens": MODELS + "test_only_the_solver_is_asked_to_think",
     "batch": MODELS + "test_batches_are_used_where_the_maintainer_accepts_the_delay",
-    "context_cap": LIMITS + "test_of_a_file_that_does_not_fit_into_the_context_parts_are_shown",
-    "scout_threshold": "unit/pipeline/context/relevance/test_scan.py::"
-    "test_one_word_goes_first_and_only_the_likely_are_summed_up",
     "include": CONTEXT + "files/test_sources.py::test_the_configuration_includes_and_excludes",
     "exclude": CONTEXT + "files/test_sources.py::test_what_was_excluded_is_told_of",
-    "prefilter.use": PREFILTER,
-    "prefilter.above": PREFILTER,
-    "prefilter.keep": PREFILTER,
-    "selection": CHOOSING + "test_top3_reads_the_three_that_pass_most_tests",
-    "all_tests_vote": CHOOSING
-    + "test_what_does_not_fail_on_the_unedited_code_votes_only_when_asked_to",
-    "repeat_tests": CHOOSING + "test_flaky_tests_are_found_by_repetition_and_have_no_vote",
+    "selection": CHOOSING
+    + "test_voting_takes_most_tests_passed_and_the_shorter_edit_and_asks_nobody",
     "confidence": "e2e/solve/test_selection.py::"
     "test_below_the_threshold_no_pull_request_is_opened_but_what_was_learnt_is_told",
     "budget.run": "machines/test_budget_ceilings.py::"

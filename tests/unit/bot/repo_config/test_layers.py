@@ -76,7 +76,7 @@ def test_the_comment_tells_what_files_set_first() -> None:
 
 def test_the_comment_without_a_file_tells_where_one_would_be() -> None:
     said = render_config(of("", ""))
-    assert said.startswith("No file sets anything here. I look for `.github/capuchin.yml`")
+    assert said.startswith("No settings file was found. I look for `.github/capuchin.yml`")
     assert "- `samples`: `10`\n" in said
 
 

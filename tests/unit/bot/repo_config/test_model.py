@@ -27,10 +27,8 @@ def test_every_setting_reaches_the_pipeline() -> None:
         "samples: 3\nattempts: 4\ncontext_tokens: 9000\nexecution_seconds: 5\nsuite_seconds: 60\n"
         "budget: {run: 2.5}\ntest: python -m pytest 'a b'\nnever_touch: [vendored/**]\n"
         "allow_lock_files: true\nnearby_seconds: 7\n"
-        "include: [src/**]\nexclude: [src/old]\nprefilter: {use: always, above: 7, keep: 9}\n"
-        "adaptive: false\nfirst_wave: 2\napproaches: false\ninformed: 0.5\n"
-        "selection: machine\nall_tests_vote: true\nrepeat_tests: 2\nconfidence: 0.6\n"
-        "agreement: 4\nbatch: true\nthinking_tokens: 4000\n"
+        "include: [src/**]\nexclude: [src/old]\nadaptive: false\n"
+        "selection: machine\nconfidence: 0.6\nbatch: true\nthinking_tokens: 4000\n"
     )
     assert isinstance(config, RepoConfig)
     assert config.options() == Options(
@@ -45,19 +43,10 @@ def test_every_setting_reaches_the_pipeline() -> None:
         allow_lock_files=True,
         include=("src/**",),
         exclude=("src/old",),
-        prefilter="always",
-        prefilter_above=7,
-        prefilter_keep=9,
         adaptive=False,
-        first_wave=2,
-        approaches=False,
-        informed=0.5,
         selection="machine",
-        all_tests_vote=True,
-        repeat_tests=2,
         confidence=0.6,
         nearby_seconds=7,
-        agreement=4,
         batch=True,
         thinking_tokens=4000,
     )
@@ -94,13 +83,16 @@ def test_every_setting_is_described_in_the_schema() -> None:
         ("execution_seconds: .inf", 1, 20, "less than or equal to 3600"),
         ("samples: 2020-01-01", 1, 10, "valid integer"),
         ("enabled: 1", 1, 10, "valid boolean"),
-        ("selection: best", 1, 12, "Input should be 'evidence', 'voting'"),
+        ("selection: best", 1, 12, "Input should be 'evidence', 'voting' or 'machine'"),
+        ("selection: exec", 1, 12, 'by "capuchin fix --selection exec". Write evidence, voting'),
         ("confidence: 60", 1, 13, "less than or equal to 1"),
-        ("repeat_tests: -1", 1, 15, "greater than or equal to 0"),
+        ("stale_days: -1", 1, 13, "greater than or equal to 0"),
         ("version: 2", 1, 10, "Input should be 1"),
         ("budget: 3", 1, 9, "should be a mapping"),
-        ("prefilter:\n  kept: 3", 2, 3, 'no setting "prefilter.kept". Did you mean "keep"?'),
-        ("prefilter: {use: often}", 1, 18, "'auto', 'always' or 'never'"),
+        ("quota:\n  persn: 3", 2, 3, 'no setting "quota.persn". Did you mean "person"?'),
+        ("samples: 3\nagreement: 2", 2, 1, '"agreement" was removed: it has one good value'),
+        ("prefilter:\n  keep: 3", 1, 1, '"prefilter" was removed: it is automatic now.'),
+        ("untrusted_comments: keep", 1, 21, "'drop' or 'mark'"),
         ("setup: pip install", 1, 8, "should be a list"),
         ('test: "pytest \'a"', 1, 7, "quotes are not closed"),
         ("never_touch:\n - a\n - 1", 3, 4, '"never_touch.1": Input should be a valid string'),
@@ -109,12 +101,19 @@ def test_every_setting_is_described_in_the_schema() -> None:
         ("[1]", 1, 1, "must be a mapping"),
         ("a: b: c", 1, 5, "Not YAML"),
         ("a\n---\nb", 2, 1, "Not YAML"),
-        ("? [a]\n: b", 1, 3, "Not YAML"),
+        ("? [a]\n: b", 1, 3, "A key must be a word, no list or mapping"),
+        ("samples: !!bool maybe", 1, 1, "Not YAML: a value is malformed"),
+        ('samples: !!int ""', 1, 1, "Not YAML: a value is malformed"),
+        ("samples: !!timestamp x", 1, 10, "Not YAML: failed to construct timestamp"),
+        ("samples: 0x" + "f" * 5000, 1, 1, "Not YAML: a value is malformed or too large"),
+        ("samples: 1e3", 1, 10, "valid integer"),
+        ("<<: {samples: 0}", 1, 15, "greater than or equal to 1"),
+        ("<<: {<<: {samples: 1, sampels: 2}}", 1, 23, 'no setting "sampels"'),
         ("2020-01-01: 3", 1, 1, "must be a mapping"),
         ("x: 2020-99-99", 1, 1, "Not YAML"),
         ("samples: " + "9" * 5000, 1, 1, "Not YAML"),
         ("a\x00b", 1, 1, "Not YAML"),
-        ('test: "\\ud800"', 1, 1, "no text"),
+        ('test: "\\ud800"', 1, 1, "invalid characters"),
         ("!!python/object/apply:os.system [id]", 1, 1, "Not YAML"),
         ("a: &x [1]\nb: *x", 1, 4, "Anchors and aliases are not read here"),
         ("[" * 5000, 1, 21, "Nested too deeply"),

@@ -17,14 +17,14 @@ from bot.recorded.server import RecordedServer
 from bot.runner.models import ModelContext, ModelFactory
 from bot.settings import Settings
 from bot.storage.draining import InFlightWork
-from pipeline.models.base import Message, ModelMisconfigured
+from pipeline.models.base import Message, ModelMisconfigured, ModelRequest
 from pipeline.models.wrappers.metered import Meter
 from pipeline.options import Options
 from pipeline.solve import Models
 from pipeline.store import DirStore
 
 NAME = "claude-haiku-4-5"
-SAID = [Message(role="user", text="Hi")]
+SAID = (Message(role="user", text="Hi"),)
 
 
 def service(**answer: Any) -> RecordedServer:
@@ -59,7 +59,7 @@ async def test_a_list_of_solvers_is_asked_in_order_and_the_accounts_name_who_ans
     servers = [service(status=404), service(reply="yes")]
     text = f"anthropic:{NAME}@{{0}}, openai:qwen@{{1}}/v1"
     async with made(tmp_path, text, servers) as (models, meter):
-        reply = await models.solver.complete("", SAID, call="testing/0")
+        reply = await models.solver.complete(ModelRequest("", SAID, call="testing/0"))
         assert models.solver.profile.window == 32_768, "what is planned fits each of them"
     assert reply.model == "recorded-qwen"
     assert [account.model for account in meter.accounts()] == ["recorded-qwen"]
@@ -73,7 +73,7 @@ async def test_batches_are_used_where_the_maintainer_accepts_the_delay(
     text = f"anthropic:{NAME}@{{0}}"
     async with made(tmp_path, text, [server], batch=batch) as (models, meter):
         assert models.solver.profile.cache_seconds == (3600 if batch else 300)
-        await models.solver.complete("", SAID, call="testing/0")
+        await models.solver.complete(ModelRequest("", SAID, call="testing/0"))
     assert [asked.stream for asked in server.requests] == [not batch]
     (account,) = meter.accounts()
     assert account.model.endswith("(batch)") is batch
@@ -84,8 +84,8 @@ async def test_only_the_solver_is_asked_to_think(tmp_path: Path) -> None:
     text = f"anthropic:{NAME}@{{0}}"
     async with made(tmp_path, text, [server], scout=text, thinking_tokens=2000) as (models, _):
         assert models.scout is not None
-        await models.solver.complete("", SAID, call="testing/0")
-        await models.scout.complete("", SAID, call="relevance")
+        await models.solver.complete(ModelRequest("", SAID, call="testing/0"))
+        await models.scout.complete(ModelRequest("", SAID, call="relevance"))
     assert [asked.thinking_tokens for asked in server.requests] == [2000, 0]
 
 
@@ -94,8 +94,8 @@ async def test_a_price_that_is_in_no_list_is_said_to_be_assumed(tmp_path: Path) 
     text = "anthropic:mystery@{0}"
     async with made(tmp_path, text, servers, scout="openai:qwen@{1}/v1") as (models, meter):
         assert models.scout is not None
-        await models.solver.complete("", SAID, call="testing/0")
-        await models.scout.complete("", SAID, call="relevance")
+        await models.solver.complete(ModelRequest("", SAID, call="testing/0"))
+        await models.scout.complete(ModelRequest("", SAID, call="relevance"))
     kept = await Meter.open(DirStore(tmp_path), 1)
     live = [a.model_copy(update={"model": "m"}) for a in kept.accounts()]
     guessed, free = price_notes(live)
@@ -116,7 +116,7 @@ async def test_an_operators_prices_count(tmp_path: Path) -> None:
     (tmp_path / "prices.json").write_text(json.dumps(prices))
     given: dict[str, Any] = {"prices_file": tmp_path / "prices.json"}
     async with made(tmp_path, "openai:qwen@{0}/v1", [service(reply="yes")], **given) as (models, m):
-        await models.solver.complete("", SAID, call="testing/0")
+        await models.solver.complete(ModelRequest("", SAID, call="testing/0"))
         assert models.solver.profile.window == 9000
     assert m.ledger.dollars == 1
 

@@ -5,12 +5,19 @@ from __future__ import annotations
 import asyncio
 
 import httpx
+import pytest
 from redis.asyncio import Redis
 
 from bot.localhub.serve import serve_app
 from bot.server.app import create_app
 from bot.settings import Settings
-from bot.storage.client import open_redis
+from bot.storage.client import (
+    UNREACHABLE,
+    open_redis,
+    plain_client,
+    run_script,
+    waiting_client,
+)
 from tests.support.redis import RedisServer
 
 
@@ -43,3 +50,37 @@ async def test_a_server_that_ends_closes_its_connections(
     async with asyncio.timeout(60):
         while redis_server.clients_since(last):
             await asyncio.sleep(0.01)
+
+
+async def test_a_waiting_client_gets_its_answer_when_redis_is_back(
+    own_redis_server: RedisServer,
+) -> None:
+    async with open_redis(own_redis_server.url, timeout=5) as redis:
+        waiting = waiting_client(redis)
+        await waiting.set("key", "before")
+        own_redis_server.stop()
+        with pytest.raises(UNREACHABLE):
+            await plain_client(waiting).get("key")
+        asked = [
+            asyncio.create_task(waiting.get("key")),
+            asyncio.create_task(
+                run_script(waiting, "return redis.call('GET', KEYS[1])", ["key"], [])
+            ),
+        ]
+        done, _ = await asyncio.wait(asked, timeout=0.5)
+        assert not done
+        own_redis_server.start()
+        assert [await one for one in asked] == [b"before", b"before"]
+
+
+async def test_a_waiting_client_can_be_cancelled_during_an_outage(
+    own_redis_server: RedisServer,
+) -> None:
+    async with open_redis(own_redis_server.url, timeout=5) as redis:
+        own_redis_server.stop()
+        asked = asyncio.create_task(waiting_client(waiting_client(redis)).get("key"))
+        await asyncio.wait([asked], timeout=0.2)
+        asked.cancel()
+        done, _ = await asyncio.wait([asked], timeout=30)
+        assert done
+        assert asked.cancelled()

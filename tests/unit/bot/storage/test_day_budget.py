@@ -10,8 +10,8 @@ from redis.asyncio import Redis
 
 from bot.settings import Settings
 from bot.storage.day_budget import DayBudget
-from bot.storage.keys import Keys
 from bot.storage.lease import Lease
+from bot.storage.storage import Storage
 from bot.types import RepoRef, Run
 from pipeline.budget import Budget, CostBounds, Grant
 from pipeline.concurrency import gather_all
@@ -26,7 +26,7 @@ class Office:
     """Purses of runs that share one Redis."""
 
     def __init__(self, redis: Redis, prefix: str) -> None:
-        self.redis, self.keys, self.now = redis, Keys(prefix), NOON
+        self.redis, self.storage, self.now = redis, Storage(redis, prefix), NOON
 
     async def open_budget(
         self,
@@ -38,7 +38,7 @@ class Office:
         repository: float = 0,
     ) -> DayBudget:
         run = Run(id=run_id, repo=repo, issue=1, asked_by="ann", delivery="d")
-        lease = Lease(self.redis, self.keys, run, worker="w", fence=1, seconds=20)
+        lease = Lease(self.storage, run, worker="w", fence=1, seconds=20)
         settings = Settings(budget_day=day, budget_repository_day=repository)
         day_budget = await DayBudget.open(lease, settings, wanted, lambda: self.now)
         assert day_budget is not None
@@ -139,7 +139,7 @@ async def test_what_a_run_that_never_goes_on_had_set_aside_is_free_after_its_tim
 
 async def test_without_a_ceiling_there_is_no_purse(office: Office) -> None:
     run = Run(id="a", repo=SHOP, issue=1, asked_by="ann", delivery="d")
-    lease = Lease(office.redis, office.keys, run, worker="w", fence=1, seconds=20)
+    lease = Lease(office.storage, run, worker="w", fence=1, seconds=20)
     assert await DayBudget.open(lease, Settings(), None) is None
 
 

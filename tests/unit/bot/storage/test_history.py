@@ -7,27 +7,31 @@ from datetime import timedelta
 import pytest
 
 from bot.errors import LeaseLost
-from bot.storage.history import HISTORY_SECONDS, RunHistory, RunHistoryEntry, load_history
+from bot.storage.history import HISTORY_SECONDS, RunHistory, RunHistoryEntry
 from bot.storage.lease import Lease
-from bot.storage.runs import Runs
+from bot.storage.storage import Storage
 from bot.types import Mode, RepoRef, RunStatus, now, replace
 
 REPO = RepoRef(owner="acme", name="shop", installation=1)
 
 
-async def taken(runs: Runs, issue: int, mode: Mode = Mode.FIX) -> Lease:
-    asked = await runs.create(REPO, issue, asked_by="ann", delivery=f"guid-{issue}", mode=mode)
-    lease = await runs.acquire(asked.run_id, worker="w", seconds=20)
+async def taken(storage: Storage, issue: int, mode: Mode = Mode.FIX) -> Lease:
+    asked = await storage.runs.create(
+        REPO, issue, asked_by="ann", delivery=f"guid-{issue}", mode=mode
+    )
+    lease = await Lease.acquire(storage, asked.run_id, worker="w", seconds=20)
     assert lease is not None
     return lease
 
 
-async def ended(runs: Runs, days: int = 90) -> RunHistory:
-    return await load_history(runs.redis, runs.keys, REPO, now() - timedelta(days=days))
+async def ended(storage: Storage, days: int = 90) -> RunHistory:
+    return await storage.history.load(REPO, now() - timedelta(days=days))
 
 
-async def test_a_run_is_kept_once_and_what_cost_and_did_nothing_not_at_all(runs: Runs) -> None:
-    lease = await taken(runs, 7)
+async def test_a_run_is_kept_once_and_what_cost_and_did_nothing_not_at_all(
+    storage: Storage,
+) -> None:
+    lease = await taken(storage, 7)
     done = replace(
         lease.run, status=RunStatus.OPENED_PULL_REQUEST, pull_request=12, dollars=0.5
     )  # fmt: skip
@@ -35,10 +39,10 @@ async def test_a_run_is_kept_once_and_what_cost_and_did_nothing_not_at_all(runs:
     with pytest.raises(LeaseLost):  # as after a crash, or when the answer was lost
         await lease.finish(done)
     for issue, dollars in ((12, 0.0), (13, 0.25)):
-        tending = await taken(runs, issue, Mode.FOLLOW_UP)
+        tending = await taken(storage, issue, Mode.FOLLOW_UP)
         await tending.finish(replace(tending.run, status=RunStatus.FOLLOWED_UP, dollars=dollars))
         tended = tending.run.id
-    found = await ended(runs)
+    found = await ended(storage)
     assert found.entries == [
         RunHistoryEntry(
             run=done.id, status=done.status, mode=Mode.FIX, pull=12, candidate=1, dollars=0.5
@@ -50,15 +54,15 @@ async def test_a_run_is_kept_once_and_what_cost_and_did_nothing_not_at_all(runs:
     assert found.begins_at is not None
 
 
-async def test_it_is_kept_for_a_year_and_counted_from_the_asked_day_on(runs: Runs) -> None:
+async def test_it_is_kept_for_a_year_and_counted_from_the_asked_day_on(storage: Storage) -> None:
     for issue, days in ((1, 400), (2, 200), (3, 1)):
-        lease = await taken(runs, issue)
+        lease = await taken(storage, issue)
         at = now() - timedelta(days=days)
         await lease.finish(replace(lease.run, status=RunStatus.FAILED, finished_at=at))
-    assert [len((await ended(runs, days)).entries) for days in (2, 300, 500)] == [1, 2, 2]
-    begins = (await ended(runs, 2)).begins_at
+    assert [len((await ended(storage, days)).entries) for days in (2, 300, 500)] == [1, 2, 2]
+    begins = (await ended(storage, 2)).begins_at
     assert begins is not None
     assert (now() - begins).days == 200
-    await runs.redis.zadd(runs.keys.history(REPO), {b'{"of": "a newer one"}': 2e9})
-    assert len((await ended(runs)).entries) == 1
-    assert 0 < await runs.redis.ttl(runs.keys.history(REPO)) <= HISTORY_SECONDS
+    await storage.redis.zadd(storage.keys.history(REPO), {b'{"of": "a newer one"}': 2e9})
+    assert len((await ended(storage)).entries) == 1
+    assert 0 < await storage.redis.ttl(storage.keys.history(REPO)) <= HISTORY_SECONDS

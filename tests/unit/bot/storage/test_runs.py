@@ -6,7 +6,9 @@ import pytest
 from redis.asyncio import Redis
 
 from bot.errors import LeaseLost
+from bot.storage.lease import Lease
 from bot.storage.runs import Runs, StartOutcome
+from bot.storage.storage import Storage
 from bot.types import RepoRef, RunStatus
 from pipeline.concurrency import gather_all
 
@@ -27,25 +29,27 @@ async def test_of_many_at_once_one_creates_the_run(runs: Runs) -> None:
     assert {one.run_id for one in asked} == set(await runs.list_active())
 
 
-async def test_only_one_of_many_gets_the_lease(runs: Runs) -> None:
+async def test_only_one_of_many_gets_the_lease(runs: Runs, storage: Storage) -> None:
     run_id = await ask(runs)
-    leases = await gather_all(runs.acquire(run_id, worker=f"w{n}", seconds=5) for n in range(20))
+    leases = await gather_all(
+        Lease.acquire(storage, run_id, worker=f"w{n}", seconds=5) for n in range(20)
+    )
     assert len([lease for lease in leases if lease is not None]) == 1
 
 
-async def test_each_lease_has_a_higher_fence(runs: Runs) -> None:
+async def test_each_lease_has_a_higher_fence(runs: Runs, storage: Storage) -> None:
     run_id = await ask(runs)
     fences: list[int] = []
     for _ in range(3):
-        lease = await runs.acquire(run_id, worker="w", seconds=5)
+        lease = await Lease.acquire(storage, run_id, worker="w", seconds=5)
         assert lease is not None
         fences.append(lease.fence)
         await lease.release(lease.run)
     assert fences == sorted(set(fences))
 
 
-async def test_a_lease_that_was_given_back_allows_nothing(runs: Runs) -> None:
-    lease = await runs.acquire(await ask(runs), worker="w", seconds=5)
+async def test_a_lease_that_was_given_back_allows_nothing(runs: Runs, storage: Storage) -> None:
+    lease = await Lease.acquire(storage, await ask(runs), worker="w", seconds=5)
     assert lease is not None
     await lease.release(lease.run)
     with pytest.raises(LeaseLost):
@@ -54,49 +58,51 @@ async def test_a_lease_that_was_given_back_allows_nothing(runs: Runs) -> None:
         await lease.finish(lease.run)
 
 
-async def test_a_finished_run_cannot_be_taken_up(runs: Runs) -> None:
+async def test_a_finished_run_cannot_be_taken_up(runs: Runs, storage: Storage) -> None:
     run_id = await ask(runs)
-    lease = await runs.acquire(run_id, worker="w", seconds=5)
+    lease = await Lease.acquire(storage, run_id, worker="w", seconds=5)
     assert lease is not None
     await lease.finish(lease.run.model_copy(update={"status": RunStatus.NO_FIX}))
-    assert await runs.acquire(run_id, worker="w", seconds=5) is None
-    assert await runs.acquire("unknown", worker="w", seconds=5) is None
+    assert await Lease.acquire(storage, run_id, worker="w", seconds=5) is None
+    assert await Lease.acquire(storage, "unknown", worker="w", seconds=5) is None
 
 
 async def test_a_claim_left_by_a_run_that_is_not_active_is_taken_over(
-    runs: Runs, redis: Redis
+    runs: Runs, storage: Storage, redis: Redis
 ) -> None:
-    await redis.set(runs.keys.issue(REPO, 7), "gone")
+    await redis.set(storage.keys.issue(REPO, 7), "gone")
     asked = await runs.create(REPO, 7, asked_by="ann", delivery="guid")
     assert asked.outcome is StartOutcome.CREATED
-    assert await redis.get(runs.keys.issue(REPO, 7)) == asked.run_id.encode()
+    assert await redis.get(storage.keys.issue(REPO, 7)) == asked.run_id.encode()
 
 
-async def test_active_ids_without_a_record_are_forgotten(runs: Runs, redis: Redis) -> None:
+async def test_active_ids_without_a_record_are_forgotten(
+    runs: Runs, storage: Storage, redis: Redis
+) -> None:
     run_id = await ask(runs)
-    await redis.delete(runs.keys.run(run_id))
+    await redis.delete(storage.keys.run(run_id))
     assert [run async for run in runs.list_idle()] == []
     assert await runs.list_active() == []
     assert await runs.get(run_id) is None
 
 
 async def test_a_final_record_that_is_still_active_frees_its_issue(
-    runs: Runs, redis: Redis
+    runs: Runs, storage: Storage, redis: Redis
 ) -> None:
     run = await runs.get(await ask(runs))
     assert run is not None
     final = run.model_copy(update={"status": RunStatus.FAILED})
-    await redis.set(runs.keys.run(run.id), final.model_dump_json())
+    await redis.set(storage.keys.run(run.id), final.model_dump_json())
     assert [idle async for idle in runs.list_idle()] == []
     assert await runs.list_active() == []
-    assert await redis.exists(runs.keys.issue(REPO, 7)) == 0
+    assert await redis.exists(storage.keys.issue(REPO, 7)) == 0
 
 
-async def test_every_key_is_under_the_prefix(runs: Runs, redis: Redis) -> None:
-    lease = await runs.acquire(await ask(runs), worker="w", seconds=5)
+async def test_every_key_is_under_the_prefix(runs: Runs, storage: Storage, redis: Redis) -> None:
+    lease = await Lease.acquire(storage, await ask(runs), worker="w", seconds=5)
     assert lease is not None
-    ours = await redis.keys(f"{runs.keys.prefix}*")
-    assert sorted(key.decode().removeprefix(runs.keys.prefix) for key in ours) == sorted(
+    ours = await redis.keys(f"{storage.keys.prefix}*")
+    assert sorted(key.decode().removeprefix(storage.keys.prefix) for key in ours) == sorted(
         [
             "delivery:guid",
             "issue:acme/shop#7",

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from docker.errors import APIError
 
-from sandbox.base import SandboxUnavailable
 from sandbox.docker.client import connect, translate_docker_errors
+from sandbox.errors import SandboxUnavailable
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.base import SandboxUnavailable
 from sandbox.docker.debootstrap import DEFAULT_MIRROR, debian_mirror, root_command_prefix
+from sandbox.errors import SandboxUnavailable
 
 DEB822 = """\
 Types: deb

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox.base import EnvironmentFailed
 from sandbox.environment.dockerfile import check_dockerfile
+from sandbox.errors import EnvironmentFailed
 
 
 def test_a_plain_one_passes_with_its_images_and_arguments_put_in() -> None:

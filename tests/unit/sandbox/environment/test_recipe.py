@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.base import EnvironmentFailed
 from sandbox.environment.manifests import scm_versions
 from sandbox.environment.recipe import detect_recipe
+from sandbox.errors import EnvironmentFailed
 from tests.support.docker import make_tree
 
 EDITABLE = "pip install --editable ."

@@ -12,10 +12,9 @@ import pytest
 from pipeline.context.relevance.reader import RelevanceReader
 from pipeline.context.server_tokens import open_counter
 from pipeline.context.tokens import ESTIMATOR, estimate_tokens
-from pipeline.models.base import ModelUnavailable, Reply
+from pipeline.models.base import ModelRequest, ModelUnavailable, Reply
 from pipeline.models.spec import parse_spec
 from pipeline.models.wrappers.adaptive import AdaptiveModel, ConcurrencyWindow
-from pipeline.models.wrappers.base import ModelRequest
 from pipeline.store import DirStore
 from tests.support.fakes import DyingStore, Killed
 from tests.support.recorded_scout import ISSUE, NO, YES, modules, scanned, scouted, shared_prefix
@@ -111,12 +110,12 @@ async def test_the_pieces_of_one_file_are_asked_about_side_by_side(tmp_path: Pat
     async with scouted({"reply": NO}, window=6000) as (scout, _):
 
         class Watched(AdaptiveModel):
-            async def answer(self, request: ModelRequest) -> Reply:
+            async def complete(self, request: ModelRequest) -> Reply:
                 nonlocal running, most
                 running += 1
                 most = max(most, running)
                 try:
-                    return await super().answer(request)
+                    return await super().complete(request)
                 finally:
                     running -= 1
 

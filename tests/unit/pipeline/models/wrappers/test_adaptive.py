@@ -7,13 +7,12 @@ import asyncio
 import pytest
 
 from pipeline.concurrency import gather_all
-from pipeline.models.base import ModelProfile, ModelUnavailable, Price, Reply
+from pipeline.models.base import Model, ModelProfile, ModelRequest, ModelUnavailable, Price, Reply
 from pipeline.models.wrappers.adaptive import AdaptiveModel, ConcurrencyWindow
-from pipeline.models.wrappers.base import ModelAdapter, ModelRequest
 from pipeline.types import Usage
 
 
-class BusyModel(ModelAdapter):
+class BusyModel(Model):
     """Serves `capacity` calls at once, each in a few turns of the loop, and refuses the others."""
 
     def __init__(self, capacity: int) -> None:
@@ -26,7 +25,7 @@ class BusyModel(ModelAdapter):
             provider="openai", name="m", window=1, max_output=1, sampling=True, price=Price()
         )
 
-    async def answer(self, request: ModelRequest) -> Reply:
+    async def complete(self, request: ModelRequest) -> Reply:
         if self.running >= self.capacity:
             self.refused += 1
             raise ModelUnavailable("busy")
@@ -39,7 +38,9 @@ class BusyModel(ModelAdapter):
 
 
 async def asked(model: AdaptiveModel, count: int) -> list[Reply]:
-    return await gather_all(model.complete("", [], call="relevance") for _ in range(count))
+    return await gather_all(
+        model.complete(ModelRequest("", (), call="relevance")) for _ in range(count)
+    )
 
 
 async def test_a_server_that_keeps_up_is_filled() -> None:

@@ -5,13 +5,12 @@ import asyncio
 import pytest
 
 from pipeline.concurrency import gather_bounded
-from pipeline.models.base import ModelProfile, ModelUnavailable, Price, Reply
-from pipeline.models.wrappers.base import ModelAdapter, ModelRequest
+from pipeline.models.base import Model, ModelProfile, ModelRequest, ModelUnavailable, Price, Reply
 from pipeline.models.wrappers.cache_warmup import CacheWarmup
 from pipeline.types import Usage
 
 
-class SlowModel(ModelAdapter):
+class SlowModel(Model):
     """Answers when it is let."""
 
     def __init__(self) -> None:
@@ -25,7 +24,7 @@ class SlowModel(ModelAdapter):
             provider="openai", name="m", window=1, max_output=1, sampling=True, price=Price()
         )
 
-    async def answer(self, request: ModelRequest) -> Reply:
+    async def complete(self, request: ModelRequest) -> Reply:
         self.asked.append(request.call)
         await self.go.wait()
         if self.fails and len(self.asked) == 1:
@@ -38,7 +37,10 @@ async def test_the_first_question_is_done_before_the_rest_are_asked(fails: bool)
     model = SlowModel()
     model.fails = fails
     started = CacheWarmup(model)
-    calls = [asyncio.create_task(started.complete("", [], call=f"editing/{n}")) for n in range(3)]
+    calls = [
+        asyncio.create_task(started.complete(ModelRequest("", (), call=f"editing/{n}")))
+        for n in range(3)
+    ]
     for _ in range(10):
         await asyncio.sleep(0)
     assert model.asked == ["editing/0"]

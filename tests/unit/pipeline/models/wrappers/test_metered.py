@@ -9,20 +9,21 @@ from pipeline.concurrency import gather_all
 from pipeline.errors import BudgetSpent
 from pipeline.models.base import (
     Message,
+    Model,
     ModelMisconfigured,
     ModelProfile,
+    ModelRequest,
     ModelUnavailable,
     Price,
     Reply,
 )
 from pipeline.models.destinations import UNKNOWN_HOST
-from pipeline.models.wrappers.base import ModelAdapter, ModelRequest
 from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger, Meter, MeteredModel
 from pipeline.models.wrappers.throttled import ThrottledModel
 from pipeline.store import DirStore
 from pipeline.types import Account, Usage
 
-SAID = [Message(role="user", text="Hello?")]
+SAID = (Message(role="user", text="Hello?"),)
 DOLLAR = Usage(output=1_000_000)
 PROFILE = ModelProfile(
     provider="anthropic",
@@ -34,7 +35,7 @@ PROFILE = ModelProfile(
 )
 
 
-class Scripted(ModelAdapter):
+class Scripted(Model):
     """Answers what it is told to, each reply for a dollar, and watches how many ask at a time."""
 
     def __init__(self, *outcomes: str | Exception) -> None:
@@ -46,7 +47,7 @@ class Scripted(ModelAdapter):
     def profile(self) -> ModelProfile:
         return PROFILE
 
-    async def answer(self, request: ModelRequest) -> Reply:
+    async def complete(self, request: ModelRequest) -> Reply:
         self.asked.append(request.call)
         self.inside += 1
         self.most_inside = max(self.most_inside, self.inside)
@@ -67,7 +68,7 @@ async def _metered(model: Scripted, root: Path, ceiling: float = 10) -> tuple[Me
 async def test_calls_are_counted_by_stage_and_by_the_name_that_answered(tmp_path: Path) -> None:
     metered, meter = await _metered(Scripted(), tmp_path)
     for call in ("testing/0", "testing/1", "ranking/0"):
-        await metered.complete("", SAID, call=call)
+        await metered.complete(ModelRequest("", SAID, call=call))
     name = "recorded-scripted"
     assert meter.accounts() == (
         Account(stage="testing", model=name, calls=2, usage=DOLLAR + DOLLAR, dollars=2),
@@ -79,10 +80,10 @@ async def test_calls_are_counted_by_stage_and_by_the_name_that_answered(tmp_path
 async def test_nothing_is_sent_once_the_ceiling_is_reached(tmp_path: Path) -> None:
     model = Scripted()
     metered, _ = await _metered(model, tmp_path, ceiling=2)
-    await metered.complete("", SAID, call="testing/0")
-    await metered.complete("", SAID, call="testing/1")
+    await metered.complete(ModelRequest("", SAID, call="testing/0"))
+    await metered.complete(ModelRequest("", SAID, call="testing/1"))
     with pytest.raises(BudgetSpent) as caught:
-        await metered.complete("", SAID, call="testing/2")
+        await metered.complete(ModelRequest("", SAID, call="testing/2"))
     assert (caught.value.spent, caught.value.ceiling) == (2, 2)
     assert str(caught.value) == "$2.00 of $2.00 are spent."
     assert model.asked == ["testing/0", "testing/1"]
@@ -90,11 +91,11 @@ async def test_nothing_is_sent_once_the_ceiling_is_reached(tmp_path: Path) -> No
 
 async def test_spending_survives_a_crash(tmp_path: Path) -> None:
     metered, _ = await _metered(Scripted(), tmp_path, ceiling=1)
-    await metered.complete("", SAID, call="testing/0")
+    await metered.complete(ModelRequest("", SAID, call="testing/0"))
     again, meter = await _metered(Scripted(), tmp_path, ceiling=1)
     assert meter.ledger.dollars == 1
     with pytest.raises(BudgetSpent):
-        await again.complete("", SAID, call="testing/1")
+        await again.complete(ModelRequest("", SAID, call="testing/1"))
 
 
 async def test_a_failed_call_costs_what_the_service_had_counted(tmp_path: Path) -> None:
@@ -102,14 +103,16 @@ async def test_a_failed_call_costs_what_the_service_had_counted(tmp_path: Path) 
     metered, meter = await _metered(model, tmp_path)
     for _ in range(2):
         with pytest.raises((ModelUnavailable, ModelMisconfigured)):
-            await metered.complete("", SAID, call="testing/0")
+            await metered.complete(ModelRequest("", SAID, call="testing/0"))
     (account,) = meter.accounts()
     assert (account.model, account.calls, account.dollars) == ("scripted", 1, 1)
 
 
 async def test_calls_side_by_side_leave_the_whole_ledger_in_the_store(tmp_path: Path) -> None:
     metered, meter = await _metered(Scripted(), tmp_path, ceiling=100)
-    await gather_all(metered.complete("", SAID, call=f"relevance/{i}") for i in range(20))
+    await gather_all(
+        metered.complete(ModelRequest("", SAID, call=f"relevance/{i}")) for i in range(20)
+    )
     kept = await DirStore(tmp_path).load("ledger", Ledger)
     assert kept == meter.ledger
     assert meter.ledger.dollars == 20
@@ -118,15 +121,17 @@ async def test_calls_side_by_side_leave_the_whole_ledger_in_the_store(tmp_path: 
 async def test_two_models_share_one_purse(tmp_path: Path) -> None:
     first, meter = await _metered(Scripted(), tmp_path, ceiling=1)
     second = MeteredModel(Scripted(), meter)
-    await first.complete("", SAID, call="relevance/0")
+    await first.complete(ModelRequest("", SAID, call="relevance/0"))
     with pytest.raises(BudgetSpent):
-        await second.complete("", SAID, call="testing/0")
+        await second.complete(ModelRequest("", SAID, call="testing/0"))
 
 
 async def test_no_more_calls_run_at_a_time_than_are_allowed() -> None:
     model = Scripted()
     throttled = ThrottledModel(model, 3)
-    await gather_all(throttled.complete("", SAID, call=f"testing/{i}") for i in range(10))
+    await gather_all(
+        throttled.complete(ModelRequest("", SAID, call=f"testing/{i}")) for i in range(10)
+    )
     assert model.most_inside == 3
     assert len(model.asked) == 10
 
@@ -134,14 +139,16 @@ async def test_no_more_calls_run_at_a_time_than_are_allowed() -> None:
 async def test_models_with_the_same_slots_share_them() -> None:
     model, slots = Scripted(), asyncio.Semaphore(2)
     pair = [ThrottledModel(model, slots), ThrottledModel(model, slots)]
-    await gather_all(pair[i % 2].complete("", SAID, call=f"testing/{i}") for i in range(8))
+    await gather_all(
+        pair[i % 2].complete(ModelRequest("", SAID, call=f"testing/{i}")) for i in range(8)
+    )
     assert model.most_inside == 2
 
 
 async def test_what_passes_by_itself_is_waited_out() -> None:
     model = Scripted(ModelUnavailable("busy"), ModelUnavailable("busy"), "yes")
     throttled = ThrottledModel(model, 1, waits=(0, 0))
-    reply = await throttled.complete("", SAID, call="testing/0")
+    reply = await throttled.complete(ModelRequest("", SAID, call="testing/0"))
     assert reply.text == "yes"
     assert throttled.profile is PROFILE
 
@@ -150,7 +157,7 @@ async def test_a_service_that_stays_down_is_given_up_after_the_last_wait() -> No
     model = Scripted(*[ModelUnavailable("busy")] * 9)
     throttled = ThrottledModel(model, 1, waits=(0, 0))
     with pytest.raises(ModelUnavailable):
-        await throttled.complete("", SAID, call="testing/0")
+        await throttled.complete(ModelRequest("", SAID, call="testing/0"))
     assert len(model.asked) == 3
     assert model.inside == 0
 
@@ -158,7 +165,9 @@ async def test_a_service_that_stays_down_is_given_up_after_the_last_wait() -> No
 async def test_what_retrying_cannot_help_is_not_retried() -> None:
     model = Scripted(ModelMisconfigured("bad key"))
     with pytest.raises(ModelMisconfigured):
-        await ThrottledModel(model, 1, waits=(0, 0)).complete("", SAID, call="testing/0")
+        await ThrottledModel(model, 1, waits=(0, 0)).complete(
+            ModelRequest("", SAID, call="testing/0")
+        )
     assert len(model.asked) == 1
 
 
@@ -166,7 +175,9 @@ async def test_every_attempt_of_a_retried_call_is_checked_and_counted(tmp_path: 
     model = Scripted(*[ModelUnavailable("cut", DOLLAR)] * 9)
     metered, meter = await _metered(model, tmp_path, ceiling=2)
     with pytest.raises(BudgetSpent):
-        await ThrottledModel(metered, 1, waits=(0,) * 5).complete("", SAID, call="testing/0")
+        await ThrottledModel(metered, 1, waits=(0,) * 5).complete(
+            ModelRequest("", SAID, call="testing/0")
+        )
     assert meter.ledger.dollars == 2
     assert len(model.asked) == 2
 
@@ -178,8 +189,8 @@ class Talking(Scripted):
     def profile(self) -> ModelProfile:
         return PROFILE.model_copy(update={"max_output": 1_000_000})
 
-    async def answer(self, request: ModelRequest) -> Reply:
-        await super().answer(request)
+    async def complete(self, request: ModelRequest) -> Reply:
+        await super().complete(request)
         said = request.max_tokens or self.profile.max_output
         return Reply(text="yes", usage=Usage(output=said), model="recorded-scripted")
 
@@ -187,10 +198,10 @@ class Talking(Scripted):
 async def test_a_reply_may_be_no_longer_than_what_is_left_can_pay(tmp_path: Path) -> None:
     metered, meter = await _metered(Talking(), tmp_path, ceiling=1.5)
     for _ in range(2):
-        await metered.complete("", SAID, call="testing/0")
+        await metered.complete(ModelRequest("", SAID, call="testing/0"))
     assert meter.ledger.dollars == pytest.approx(1.5)
     with pytest.raises(BudgetSpent):
-        await metered.complete("", SAID, call="testing/0")
+        await metered.complete(ModelRequest("", SAID, call="testing/0"))
 
 
 async def test_calls_side_by_side_do_not_pass_the_ceiling(tmp_path: Path) -> None:
@@ -199,7 +210,7 @@ async def test_calls_side_by_side_do_not_pass_the_ceiling(tmp_path: Path) -> Non
 
     async def ask(number: int) -> bool:
         try:
-            await metered.complete("", SAID, call=f"testing/{number}")
+            await metered.complete(ModelRequest("", SAID, call=f"testing/{number}"))
         except BudgetSpent:
             return False
         return True
@@ -211,9 +222,9 @@ async def test_calls_side_by_side_do_not_pass_the_ceiling(tmp_path: Path) -> Non
 
 async def test_what_is_left_is_not_spent_on_a_reply_that_is_too_short(tmp_path: Path) -> None:
     metered, _ = await _metered(Talking(), tmp_path, ceiling=1.005)
-    await metered.complete("", SAID, call="testing/0")
+    await metered.complete(ModelRequest("", SAID, call="testing/0"))
     with pytest.raises(BudgetSpent, match=r"\$1.00 of"):
-        await metered.complete("", SAID, call="testing/0")
+        await metered.complete(ModelRequest("", SAID, call="testing/0"))
 
 
 async def test_where_code_goes_is_kept_before_it_goes_even_if_nothing_comes_back(
@@ -223,9 +234,11 @@ async def test_where_code_goes_is_kept_before_it_goes_even_if_nothing_comes_back
     meter = await Meter.open(store, 9)
     away = Placed(("api.example.org",), ModelUnavailable("down"))
     with pytest.raises(ModelUnavailable):
-        await MeteredModel(away, meter).complete("", SAID, call="testing/0")
+        await MeteredModel(away, meter).complete(ModelRequest("", SAID, call="testing/0"))
     assert (await Meter.open(store, 9)).ledger.sent_to == ("api.example.org",)
-    await MeteredModel(Placed(("10.0.0.5",)), meter).complete("", SAID, call="testing/0")
+    await MeteredModel(Placed(("10.0.0.5",)), meter).complete(
+        ModelRequest("", SAID, call="testing/0")
+    )
     kept = (await Meter.open(store, 9)).ledger
     assert (kept.sent_to, len(kept.accounts)) == (("api.example.org", "10.0.0.5"), 1)
 
@@ -235,10 +248,12 @@ async def test_what_nobody_noted_stays_unknown(tmp_path: Path) -> None:
     older = Ledger().with_call("testing/0", "m", DOLLAR, 1.0)
     await store.save(LEDGER_KEY, older)
     meter = await Meter.open(store, 9)
-    await MeteredModel(Placed(("10.0.0.5",)), meter).complete("", SAID, call="testing/0")
+    await MeteredModel(Placed(("10.0.0.5",)), meter).complete(
+        ModelRequest("", SAID, call="testing/0")
+    )
     assert meter.ledger.sent_to == (UNKNOWN_HOST, "10.0.0.5")
     other = await Meter.open(DirStore(tmp_path / "other"), 9)
-    await MeteredModel(Scripted(), other).complete("", SAID, call="testing/0")
+    await MeteredModel(Scripted(), other).complete(ModelRequest("", SAID, call="testing/0"))
     assert other.ledger.sent_to == (UNKNOWN_HOST,)
 
 

@@ -57,7 +57,7 @@ class QueuedRequest(Frozen):
     """Its author was told that it waits for the run that the issue has."""
 
 
-class Inbox:
+class Requests:
     """All commands under one Redis prefix. Every method raises redis-py's errors."""
 
     def __init__(self, redis: Redis, keys: Keys) -> None:

@@ -12,9 +12,9 @@ import docker
 from docker.errors import NotFound
 from docker.types import LogConfig
 
-from sandbox.base import SandboxUnavailable
 from sandbox.docker.attach import AttachedStream
 from sandbox.docker.cold_execution import remove_container
+from sandbox.errors import SandboxUnavailable
 from sandbox.execution.cancellation import Stopped
 from sandbox.execution.stream import DeadlinePassed
 from sandbox.layout import LABEL_KIND

@@ -20,11 +20,10 @@ from typing import IO, Any
 import docker
 
 from sandbox.archive import Archive
-from sandbox.base import EnvironmentFailed, SandboxUnavailable
 from sandbox.docker.base_image import image_exists
-from sandbox.docker.build_disk import watch_disk
-from sandbox.docker.build_dockerfile import DockerfileBuild
-from sandbox.docker.build_network import open_build_network
+from sandbox.docker.build.disk import watch_disk
+from sandbox.docker.build.dockerfile import DockerfileBuild
+from sandbox.docker.build.network import open_build_network
 from sandbox.docker.client import LABEL_MAKER, LABEL_OWN_DOCKERFILE, translate_docker_errors
 from sandbox.docker.cold_execution import remove_container, wait_for_final_state
 from sandbox.docker.cold_protocol import ColdProtocol
@@ -33,6 +32,7 @@ from sandbox.docker.images import read_dockerfile_environment, touch_image
 from sandbox.environment.dockerfile import check_dockerfile
 from sandbox.environment.options import INCOMING, BuildOptions
 from sandbox.environment.recipe import Recipe
+from sandbox.errors import EnvironmentFailed, SandboxUnavailable
 from sandbox.execution.cancellation import Stopped
 from sandbox.execution.job import Job
 from sandbox.execution.stream import DeadlinePassed
@@ -80,7 +80,7 @@ NONE_FITS = 65
 MEASURE = f"test $(du -sm {TREE} | cut -f1) -le "
 
 
-class Build:
+class EnvironmentBuild:
     """The environment image of one tree. `stop` may be called from another thread."""
 
     def __init__(

@@ -20,12 +20,12 @@ import docker
 from docker.errors import DockerException
 
 from sandbox.archive import Archive
-from sandbox.base import EnvironmentFailed
 from sandbox.docker.base_image import ImageBuildFailed, build_image, split_tag
-from sandbox.docker.build_disk import BuildDisk
+from sandbox.docker.build.disk import BuildDisk
 from sandbox.docker.client import translate_docker_errors
 from sandbox.docker.cold_execution import remove_container
 from sandbox.environment.dockerfile import OWN_BASE, CheckedDockerfile, Instruction, refusal
+from sandbox.errors import EnvironmentFailed
 from sandbox.execution.cancellation import Stopped
 from sandbox.limits import Limits
 from sandbox.tree import Tree
@@ -73,7 +73,7 @@ class DockerfileBuild:
 
         Raises:
             EnvironmentFailed: an instruction failed, or the image is none that we can run in.
-            SandboxUnavailable, Stopped: see `Build.run`.
+            SandboxUnavailable, Stopped: as `EnvironmentBuild.run`.
         """
         # A login of this host would let a repository read the images it protects.
         self._client.reload_config(dockercfg_path=os.devnull)

@@ -1,0 +1,57 @@
+"""The connection of one engine to its Docker daemon, and what the daemon said about its host."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import Any
+
+import docker
+
+from sandbox.docker.address import DockerAddress
+from sandbox.docker.client import translate_docker_errors
+from sandbox.docker.container import Runtime, choose_runtime, seccomp_profile
+from sandbox.limits import Limits
+
+
+class DockerConnection:
+    """Connects at the first call of `client`, and again after the connection was lost. Blocking."""
+
+    def __init__(self, address: DockerAddress, *, runtime: str) -> None:
+        """`runtime` is as in `DockerOptions`."""
+        self.address = address
+        self.runtime = Runtime(seccomp_profile())
+        """Its name is known once `client` has connected."""
+        self.cpus = 1.0
+        """How many processors the daemon has, once `client` has connected."""
+        self._requested_runtime = runtime
+        self._lock = threading.Lock()
+        self._connected: docker.APIClient | None = None
+
+    def client(self) -> docker.APIClient:
+        """Raises `SandboxUnavailable` if the daemon does not answer or does not know the runtime."""
+        with self._lock:
+            if self._connected is not None and self.address.is_lost:
+                self._connected.close()
+                self._connected = None
+            if self._connected is None:
+                self._connected = self._connect()
+            return self._connected
+
+    def limit_cpus(self, limits: Limits) -> Limits:
+        """`limits` with no more processors than there are: the daemon would refuse the container."""
+        return limits.model_copy(update={"cpus": min(limits.cpus, self.cpus)})
+
+    def close(self) -> None:
+        if self._connected is not None:
+            self._connected.close()
+        self.address.close()
+
+    def _connect(self) -> docker.APIClient:
+        client = self.address.connect()
+        with translate_docker_errors("Docker does not answer"):
+            info: dict[str, Any] = client.info()
+        self.cpus = float(info["NCPU"])
+        name = choose_runtime(self._requested_runtime, info["Runtimes"])
+        self.runtime = replace(self.runtime, name=name)
+        return client

@@ -1,0 +1,73 @@
+"""What a sandbox is asked to run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+from sandbox.layout import ENVIRONMENT
+
+NO_ENV: Final[Mapping[str, str]] = MappingProxyType({})
+SCRIPT_PATH: Final = "/tmp/capuchin/reproduce_issue.py"  # noqa: S108 - a file system of its own in the container
+
+
+@dataclass(frozen=True)
+class Program:
+    """One program, the edits that it runs on, and what it may use."""
+
+    argv: Sequence[str]
+    """Programs of the environment go by their bare names."""
+    diffs: Sequence[str] = ()
+    """Applied to the fresh checkout in this order, before the program starts."""
+    seconds: float | None = None
+    """Wall-clock limit; None is the sandbox's own."""
+    output_bytes: int | None = None
+    """How much of the output is kept, head and tail; None is the sandbox's own limit."""
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Set in addition to the variables that every program sees, or in place of them."""
+    files: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Absolute path to text; written after the diffs."""
+    may_share: bool = False
+    """Whether equal programs may share one run."""
+
+    def __post_init__(self) -> None:
+        """Raises `ValueError` if there is nothing to run."""
+        if not self.argv:
+            raise ValueError("There is no program to run.")
+
+    @property
+    def script(self) -> str | None:
+        """The Python script of `python_script`; None for any other program."""
+        return self.files.get(SCRIPT_PATH)
+
+
+def python_script(
+    text: str,
+    *,
+    diffs: Sequence[str] = (),
+    seconds: float | None = None,
+    env: Mapping[str, str] = NO_ENV,
+) -> Program:
+    """The program that runs `text` with the environment's Python.
+
+    Equal scripts may share one run; a caller that wants another run gives another `env`.
+    """
+    return Program(
+        argv=(f"{ENVIRONMENT}/bin/python", SCRIPT_PATH),
+        diffs=diffs,
+        seconds=seconds,
+        env=env,
+        files={SCRIPT_PATH: text},
+        may_share=True,
+    )
+
+
+def repeat_environment(number: int) -> Mapping[str, str]:
+    """The environment of the `number`-th run of the same program, counted from 1.
+
+    The first run has Python's hash seed 0. What depends on the order of a set may end differently
+    with another seed, and ends the same way when the same runs are repeated.
+    """
+    return {"PYTHONHASHSEED": str(number)}

@@ -1,0 +1,43 @@
+"""The bot's labels: what each of them requests, whatever its case."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.triggers.labels import LabelSet, has_label
+from bot.types import Mode, replace
+from tests.support.data.publishing import a_run
+
+LABELS = LabelSet("Capuchin")
+
+
+@pytest.mark.parametrize(
+    ("label", "mode"),
+    [
+        ("capuchin", Mode.FIX),
+        ("CAPUCHIN:auto", Mode.AUTO),
+        ("capuchin:Dry-Run", Mode.PLAN),
+        ("capuchin:disabled", None),
+        ("bug", None),
+    ],
+)
+def test_a_label_requests_its_mode_in_any_case(label: str, mode: Mode | None) -> None:
+    assert LABELS.mode_of(label) is mode
+
+
+def test_the_opt_out_label_is_found_as_it_is_spelled() -> None:
+    assert LABELS.opt_out == "Capuchin:disabled"
+    assert LABELS.find_opt_out(["bug", "capuchin:DISABLED"]) == "capuchin:DISABLED"
+    assert LABELS.find_opt_out(["bug", "capuchin"]) is None
+
+
+def test_labels_are_compared_without_case() -> None:
+    assert has_label(["Bug"], "bug")
+    assert not has_label(["Bug"], "bugs")
+
+
+def test_a_run_removes_the_label_that_requested_it_or_the_same_one() -> None:
+    run = a_run()
+    assert LABELS.label_to_remove(replace(run, label="capuchin:AUTO")) == "capuchin:AUTO"
+    assert LABELS.label_to_remove(replace(run, mode=Mode.PLAN)) == "Capuchin:dry-run"
+    assert LABELS.label_to_remove(replace(run, mode=Mode.JUDGE)) == ""

@@ -1,0 +1,129 @@
+"""The house stays in order: sizes of rooms, unique names, verbs for effects, plain English."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parents[2]
+ROOMS: Final = ("bot", "pipeline", "sandbox")
+MOST_MODULES: Final = 18
+MOST_LINES: Final = 320
+WORDS: Final = re.compile(r"\w+")
+IRREGULAR: Final = frozenset(
+    WORDS.findall(
+        "begun bought brought built chosen cut done drawn driven eaten fallen felt found forgiven "
+        "forgotten frozen given gone grown heard held hidden hurt kept known laid led left lent "
+        "let lost made meant met paid proven put read ridden run said seen sent set shaken shown "
+        "shut sold spent spoken stolen struck sung sworn taken taught thought thrown told torn "
+        "understood worn written"
+    )
+)
+BASE_FORMS: Final = frozenset({"cut", "let", "put", "read", "run", "set", "shut"})
+"""Participles that are also the verb's base form."""
+NOT_PARTICIPLES: Final = frozenset({"embed", "exceed", "feed", "need", "proceed", "seed", "speed"})
+IDIOMS: Final = re.compile(
+    r"\b(now so, now otherwise|told of|tells? of|tell of|let be|is none|are none|whoever|as ever|"
+    r"none of our business|there is nobody|says? so of)\b",
+    re.IGNORECASE,
+)
+"""German in English words; say it in the active voice with the field's noun."""
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def modules(room: str) -> list[Path]:
+    return sorted((ROOT / room).rglob("*.py"))
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def functions(room: str) -> Iterator[tuple[Path, Function]]:
+    for path in modules(room):
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, Function):
+                yield path, node
+
+
+def is_property(function: Function) -> bool:
+    return any("property" in ast.unparse(decorator) for decorator in function.decorator_list)
+
+
+def starts_with_participle(name: str) -> bool:
+    first = name.strip("_").split("_")[0]
+    if first in BASE_FORMS | NOT_PARTICIPLES:
+        return False
+    return first in IRREGULAR or (len(first) > 3 and first.endswith("ed"))
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_folder_holds_too_many_modules(room: str) -> None:
+    sizes = Counter(path.parent for path in modules(room) if path.name != "__init__.py")
+    assert {str(folder): size for folder, size in sizes.items() if size > MOST_MODULES} == {}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_module_is_too_long(room: str) -> None:
+    lengths = {str(path): len(path.read_text().splitlines()) for path in modules(room)}
+    assert {path: length for path, length in lengths.items() if length > MOST_LINES} == {}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_two_classes_of_a_room_share_a_name(room: str) -> None:
+    places: dict[str, list[str]] = defaultdict(list)
+    for path in modules(room):
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(str(path.relative_to(ROOT)))
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_function_is_named_by_what_it_does(room: str) -> None:
+    """Properties may be adjectives; a function is a verb in its base form, or a noun."""
+    wrong = [
+        f"{path.relative_to(ROOT)}:{function.lineno} {function.name}"
+        for path, function in functions(room)
+        if starts_with_participle(function.name) and not is_property(function)
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_package_says_what_it_is_and_where_to_start(room: str) -> None:
+    for path in modules(room):
+        if path.name != "__init__.py":
+            continue
+        text = ast.get_docstring(tree_of(path)) or ""
+        assert text, f"{path} has no docstring"
+        for name in re.findall(r"[Ss]tart at `(\w+\.py)`", text):
+            assert (path.parent / name).is_file(), f"{path} sends readers to {name}"
+
+
+@pytest.mark.parametrize("room", [*ROOMS, "prompts"])
+def test_docstrings_and_texts_are_plain_english(room: str) -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {match[0]}"
+        for path in modules(room)
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        for match in IDIOMS.finditer(" ".join(node.value.split()))
+    ]
+    assert found == []
+
+
+def test_documents_are_plain_english() -> None:
+    paths = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")]
+    texts = {path.name: " ".join(path.read_text(encoding="utf-8").split()) for path in paths}
+    found = {name: IDIOMS.findall(text) for name, text in texts.items()}
+    assert {name: idioms for name, idioms in found.items() if idioms} == {}
