@@ -27,27 +27,22 @@ from bot.runs.pipeline import run_pipeline
 from bot.runs.use_candidate import use_candidate
 from bot.settings import Settings
 from bot.storage.lease import Lease
-from bot.types import Mode, Run, RunStatus, replace
+from bot.types import Mode, Run, RunStatus, Stop, replace
 from pipeline.types import NoFix, Selection
 from pipeline.workflows.plan import Plan
 
 
 @dataclass(frozen=True)
 class SolveIssue:
-    """Works on the runs of issues."""
+    """The `RunHandler` of issues."""
 
     settings: Settings
     github: GitHubApp
     mirrors: Mirrors
     runner: PipelineRunner
 
-    async def __call__(self, run: Run, lease: Lease) -> Run:
-        """Work on a run until it ends; returns its final record, already reported on the issue.
-
-        Raises:
-            TryLater: something that the run needs does not answer.
-            LeaseLost: another worker has the run.
-        """
+    async def handle(self, run: Run, lease: Lease) -> Run:
+        """See `RunHandler.handle`."""
         try:
             with translate_errors():
                 async with self.github.open_repository(run.repo) as repo:
@@ -59,11 +54,19 @@ class SolveIssue:
             return await self.finisher.report_refusal(lease.run, lease, refused)
         except RunFailed as failed:
             run = replace(lease.run, failure=failed.failure, detail=failed.detail)
-            return await self.give_up(run, lease)
+            return await self.fail(run, lease)
 
-    async def give_up(self, run: Run, lease: Lease) -> Run:
-        """Report `run.failure` on the issue. Raises what `__call__` raises."""
+    async def fail(self, run: Run, lease: Lease) -> Run:
+        """See `RunHandler.fail`."""
         return await self.finisher.report_failure(run, lease)
+
+    async def stop(self, run: Run, lease: Lease) -> Run:
+        """See `RunHandler.stop`."""
+        return await self.finisher.report_stop(run, lease)
+
+    async def is_still_valid(self, run: Run, stop: Stop) -> bool:
+        """See `RunHandler.is_still_valid`."""
+        return await self.finisher.is_still_valid(run, stop)
 
     @property
     def finisher(self) -> RunFinisher:

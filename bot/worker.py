@@ -14,11 +14,11 @@ from uuid import uuid4
 
 from structlog.contextvars import bound_contextvars
 
-from bot.queue.attempt import SILENT_STOP, EndRun, HandleRun, RunAttempt, StopHandler
+from bot.queue.attempt import STOP_POLL_SECONDS, RunAttempt
 from bot.queue.consumer import ExecuteRequest, RequestConsumer, RunQueue
+from bot.queue.handler import RunHandlers
 from bot.queue.nudges import NudgeReceiver, Nudges
-from bot.queue.position import Announce
-from bot.queue.sweep import CleanUp, FindMissedEvents, Sweep
+from bot.queue.sweep import Sweep, SweepActions
 from bot.settings import Settings
 from bot.storage.client import UNREACHABLE, Outage
 from bot.storage.lease import Lease
@@ -31,39 +31,25 @@ SETTLE_POLL_SECONDS: Final = 0.02
 
 
 class Worker:
-    """Runs `handle` on every active run that it gets the lease of.
+    """Works on every active run that it gets the lease of.
 
-    While Redis does not answer it waits for it, and says so in one line of the log.
+    While Redis does not answer, the worker waits and writes one line to the log.
     """
 
     def __init__(
         self,
         settings: Settings,
+        handlers: RunHandlers,
         *,
-        handle: HandleRun,
-        give_up: EndRun,
-        stop_handler: StopHandler = SILENT_STOP,
         execute: ExecuteRequest | None = None,
-        find_missed: FindMissedEvents | None = None,
-        clean_up: CleanUp | None = None,
-        announce: Announce | None = None,
+        sweep_actions: SweepActions = SweepActions(),  # noqa: B008 - immutable
     ) -> None:
-        """`execute` does what comments command; None: nobody does here.
-
-        `find_missed` is asked for issues whose webhook never came; None: nobody is asked.
-
-        `clean_up` is told now and then which runs are active, to remove what others left.
-        `announce` tells those who wait for a worker; None: they hear nothing until their turn.
-        """
+        """`execute` carries out what comments command; None: this worker leaves them in Redis."""
         self.name = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:6]}"
         self._settings = settings
-        self._handle = handle
-        self._give_up = give_up
-        self._stop_handler = stop_handler
+        self._handlers = handlers
         self._execute = execute
-        self._find_missed = find_missed
-        self._clean_up = clean_up
-        self._announce = announce
+        self._sweep_actions = sweep_actions
         self._stopping = asyncio.Event()
         self._attempts: dict[asyncio.Task[None], RunAttempt] = {}
         self._outage = Outage()
@@ -78,15 +64,7 @@ class Worker:
         timeout = min(REDIS_SECONDS, self._settings.lease_seconds / 3)
         async with self._open_storage(timeout) as storage:
             nudges = Nudges(storage)
-            sweep = Sweep(
-                storage,
-                nudges,
-                self._settings,
-                self._find_missed,
-                self._clean_up,
-                self._announce,
-                self._outage,
-            )
+            sweep = self.build_sweep(storage, nudges)
             loops = [
                 asyncio.create_task(self._stopping.wait()),
                 asyncio.create_task(self._receive_nudges(storage)),
@@ -119,6 +97,25 @@ class Worker:
         finally:
             self.stop()
             await running
+
+    def build_attempt(self, lease: Lease, *, poll_seconds: float = STOP_POLL_SECONDS) -> RunAttempt:
+        """This worker's attempt at the run whose lease it has just taken."""
+        return RunAttempt(
+            lease,
+            self._handlers[lease.run.mode],
+            patience_seconds=self._settings.patience_seconds,
+            poll_seconds=poll_seconds,
+        )
+
+    def build_sweep(self, storage: Storage, nudges: Nudges) -> Sweep:
+        """The loops that find lost work."""
+        return Sweep(storage, nudges, self._settings, self._sweep_actions, self._outage)
+
+    def build_consumer(self, run_queue: RunQueue) -> RequestConsumer | None:
+        """What carries out commands; None if this worker carries out none."""
+        if self._execute is None:
+            return None
+        return RequestConsumer(run_queue, self._execute, self._settings, self._outage)
 
     async def run_until_signalled(self) -> None:
         """`run`, and `stop` on SIGTERM or SIGINT. For a process of its own."""
@@ -157,13 +154,8 @@ class Worker:
                 await self._outage.wait(error)
 
     async def _consume_requests(self, storage: Storage, nudges: Nudges) -> None:
-        if self._execute is None:
-            await asyncio.Event().wait()
-            return
-        consumer = RequestConsumer(
-            RunQueue(storage, nudges), self._execute, self._settings, self._outage
-        )
-        await consumer.run()
+        consumer = self.build_consumer(RunQueue(storage, nudges))
+        await (asyncio.Event().wait() if consumer is None else consumer.run())
 
     async def _begin_run(self, storage: Storage, run_id: str) -> None:
         if self._is_full:
@@ -173,15 +165,7 @@ class Worker:
                 storage, run_id, worker=self.name, seconds=self._settings.lease_seconds
             )
             if lease is not None:
-                self._start_attempt(
-                    RunAttempt(
-                        lease,
-                        handle=self._handle,
-                        give_up=self._give_up,
-                        patience_seconds=self._settings.patience_seconds,
-                        stop_handler=self._stop_handler,
-                    )
-                )
+                self._start_attempt(self.build_attempt(lease))
 
     def _start_attempt(self, attempt: RunAttempt) -> None:
         run = attempt.lease.run

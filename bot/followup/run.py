@@ -27,49 +27,50 @@ from bot.git.mirrors import Checkout, Mirrors
 from bot.github.app import GitHubApp
 from bot.github.errors import GitHubError, GitHubUnavailable
 from bot.github.repository import Repository
-from bot.queue.attempt import HandleRun
 from bot.repo_config.model import RepoConfig
 from bot.runner.runner import PipelineRunner
-from bot.runs.finish import with_spending
+from bot.runs.finish import RunFinisher, with_spending
 from bot.settings import Settings
 from bot.storage.lease import Lease
 from bot.triggers.labels import LabelSet
-from bot.types import Failure, Run, RunStatus, StopReason, replace
+from bot.types import Failure, Run, RunStatus, Stop, StopReason, replace
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class FollowUpRun:
-    """Works on the runs of our pull requests. Each effect finds what an earlier start did."""
+    """The `RunHandler` of our pull requests. Each effect finds what an earlier start did."""
 
     settings: Settings
     github: GitHubApp
     mirrors: Mirrors
     runner: PipelineRunner
 
-    async def __call__(self, run: Run, lease: Lease) -> Run:
-        """Do what is due on the pull request; returns the run's final record.
-
-        Raises:
-            TryLater: something that the run needs does not answer.
-            LeaseLost: another worker has the run.
-        """
+    async def handle(self, run: Run, lease: Lease) -> Run:
+        """See `RunHandler.handle`."""
         try:
             with translate_errors():
                 async with self.github.open_repository(run.repo) as repo:
                     await self._follow_up(repo, run, lease)
         except RunFailed as ended:
             failed = replace(lease.run, failure=ended.failure, detail=ended.detail)
-            return await self.give_up(failed, lease)
+            return await self.fail(failed, lease)
         return await with_spending(replace(lease.run, status=RunStatus.FOLLOWED_UP), lease)
 
-    async def give_up(self, run: Run, lease: Lease) -> Run:
-        """End a run that failed or was stopped; reports it only where a reviewer waits for us.
+    async def fail(self, run: Run, lease: Lease) -> Run:
+        """End a run that failed; reports it only where a reviewer waits for an answer."""
+        return await self._report_end(run, lease)
 
-        After a stop, feedback that was written until then is not followed any more. Raises what
-        `__call__` raises.
-        """
+    async def stop(self, run: Run, lease: Lease) -> Run:
+        """As `fail`; feedback that was written before the stop is not followed any more."""
+        return await self._report_end(run, lease)
+
+    async def is_still_valid(self, run: Run, stop: Stop) -> bool:
+        """See `RunHandler.is_still_valid`."""
+        return await RunFinisher(self.settings, self.github).is_still_valid(run, stop)
+
+    async def _report_end(self, run: Run, lease: Lease) -> Run:
         run = replace(run, status=RunStatus.STOPPED if run.stop else RunStatus.FAILED)
         try:
             async with self.github.open_repository(run.repo) as repo:
@@ -147,12 +148,3 @@ async def _revise(ctx: PullRun, tip: Checkout) -> PullRun:
     if not ctx.record.handed_over:
         ctx = await address_reviews(ctx)
     return ctx if ctx.record.handed_over else await rebase_on_conflict(ctx, tip)
-
-
-def dispatch_by_mode(of_issues: HandleRun, of_pulls: HandleRun) -> HandleRun:
-    """One handler for the runs of issues and of our pull requests."""
-
-    async def work(run: Run, lease: Lease) -> Run:
-        return await (of_pulls if run.mode.is_follow_up else of_issues)(run, lease)
-
-    return work

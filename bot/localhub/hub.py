@@ -38,7 +38,7 @@ class LocalHub(Registry):
 
     `root` is the folder for the git repositories; it may not exist yet. `requests` lists every
     REST and git request in order; `unexpected` lists requests that the hub does not implement,
-    and a test should find it empty; `on_exchange` is called after each response.
+    and a test should find it empty.
     """
 
     def __init__(self, root: Path, webhook_secret: str, app: AppIdentity) -> None:
@@ -53,7 +53,7 @@ class LocalHub(Registry):
         self.unexpected: list[str] = []
         self.private_mode = True
         """True like an Enterprise Server: every read needs a token. False like github.com."""
-        self.on_exchange: Callable[[Exchange], None] | None = None
+        self._listeners: list[Callable[[Exchange], None]] = []
         self._pull_facts: dict[tuple[int, str, str], PullFacts] = {}
 
     @asynccontextmanager
@@ -273,13 +273,17 @@ class LocalHub(Registry):
         """After `requests` more REST calls, respond 403 (secondary: 429) for `reset_in` seconds."""
         self.limit.allow(requests, reset_in, secondary=secondary)
 
+    def listen(self, listener: Callable[[Exchange], None]) -> None:
+        """Call `listener` with each request from now on, after its response."""
+        self._listeners.append(listener)
+
     # For the interfaces
 
     def record(self, exchange: Exchange) -> None:
         """Record a request with its response."""
         self.requests.append(exchange)
-        if self.on_exchange is not None:
-            self.on_exchange(exchange)
+        for listener in self._listeners:
+            listener(exchange)
 
     def pull_facts(self, pull: Pull) -> PullFacts:
         """The pull request's data from git, cached for each pair of commits."""

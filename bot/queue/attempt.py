@@ -6,55 +6,19 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Final, NamedTuple
+from typing import Final
 
 from bot.errors import LeaseLost, TryLater
+from bot.queue.handler import RunHandler
 from bot.storage.lease import Lease
 from bot.types import Failure, Run, RunStatus, Stop, StopReason, now, replace
 from pipeline.concurrency import race, shield
 
-HandleRun = Callable[[Run, Lease], Awaitable[Run]]
-"""Does a run, and returns its record with a final status, the maintainer told.
-
-Raises:
-    TryLater: something it needs does not answer; it will be called again.
-    LeaseLost: from the lease itself.
-"""
-
-EndRun = Callable[[Run, Lease], Awaitable[Run]]
-"""Tells the maintainer of a run that failed for `run.failure`; returns its record. Raises as Work.
-
-Called again if it raised TryLater or its worker died: its effects are find-or-create, too.
-"""
-
-
-class StopHandler(NamedTuple):
-    """What is done when somebody wants a run to stop."""
-
-    is_still_valid: Callable[[Run, Stop], Awaitable[bool]]
-    """Whether what the hint says is still so; never asked of a command.
-
-    Raises:
-        TryLater: it cannot be told now; the run waits until it can.
-    """
-    stop: EndRun
-    """Tells of the end of a run whose `stop` is set."""
-
-
-async def _is_always_valid(run: Run, stop: Stop) -> bool:  # noqa: ARG001 - nobody is there to ask
-    return True
-
-
-async def _stop_silently(run: Run, lease: Lease) -> Run:  # noqa: ARG001 - nobody is there to tell
-    return replace(run, status=RunStatus.STOPPED)
-
-
-SILENT_STOP: Final = StopHandler(_is_always_valid, _stop_silently)
-"""Believes every hint and tells nobody."""
-
 MAX_FRUITLESS_STARTS: Final = 5
 STOP_POLL_SECONDS: Final = 0.5
 """How often a run that is worked on is asked whether it is to stop."""
+
+HandleRun = Callable[[Run, Lease], Awaitable[Run]]
 
 logger = logging.getLogger(__name__)
 
@@ -65,18 +29,14 @@ class RunAttempt:
     def __init__(
         self,
         lease: Lease,
+        handler: RunHandler,
         *,
-        handle: HandleRun,
-        give_up: EndRun,
         patience_seconds: float,
-        stop_handler: StopHandler = SILENT_STOP,
         poll_seconds: float = STOP_POLL_SECONDS,
     ) -> None:
         self.lease = lease
         self._runs = lease.storage.runs
-        self._handle = handle
-        self._give_up = give_up
-        self._stop_handler = stop_handler
+        self._handler = handler
         self._patience = timedelta(seconds=patience_seconds)
         self._poll_seconds = poll_seconds
 
@@ -111,7 +71,7 @@ class RunAttempt:
             return
         await self.lease.save(run)
         logger.info("Run %s: start %d on %s", run.id, run.starts, run.repo.full_name)
-        ended = await race(self._try(self._handle), self._wait_for_stop())
+        ended = await race(self._try(self._handler.handle), self._wait_for_stop())
         if isinstance(ended, Stop):
             await self._stop(self.lease.run, ended)
         elif isinstance(ended, TryLater):
@@ -154,7 +114,7 @@ class RunAttempt:
         )
         await self.lease.save(decided)
         logger.warning("Run %s failed: %s", run.id, failure.value)
-        await self._report_end(decided, self._give_up, RunStatus.FAILED)
+        await self._report_end(decided, self._handler.fail, RunStatus.FAILED)
 
     async def _stop(self, run: Run, stop: Stop) -> None:
         """Decide that the run is stopped, and tell of it as of a failure."""
@@ -168,9 +128,9 @@ class RunAttempt:
         )
         await self.lease.save(decided)
         logger.info("Run %s: to stop: %s", run.id, stop.why.value)
-        await self._report_end(decided, self._stop_handler.stop, RunStatus.STOPPED)
+        await self._report_end(decided, self._handler.stop, RunStatus.STOPPED)
 
-    async def _report_end(self, decided: Run, end: EndRun, status: RunStatus) -> None:
+    async def _report_end(self, decided: Run, end: HandleRun, status: RunStatus) -> None:
         """Tell of an end that is decided; `status` is what it is if nobody can be told."""
         since = decided.waiting_since or now()
         outcome = await self._try(end)
@@ -192,7 +152,7 @@ class RunAttempt:
         if stop is None or stop.why is StopReason.COMMAND:
             return stop
         try:
-            if await self._stop_handler.is_still_valid(run, stop):
+            if await self._handler.is_still_valid(run, stop):
                 return stop
         except TryLater as later:
             return later

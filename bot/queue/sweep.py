@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import NamedTuple
 from uuid import uuid4
 
 from bot.errors import TryLater
@@ -25,10 +26,27 @@ FindMissedEvents = Callable[
     [Cursors],
     AsyncIterator[LabeledIssue | IssueSnapshot | CommandRequest | ConfigCheckRequest | PullUpdate],
 ]
-"""What was asked for, or no longer is, as far as anything changed. May raise TryLater."""
+"""Finds what people have asked for, or withdrawn, since the cursors.
+
+Raises:
+    TryLater: GitHub does not answer.
+"""
 
 CleanUp = Callable[[list[str]], Awaitable[int]]
-"""Removes what is left of runs that are not in the list; how much there was. May raise TryLater."""
+"""Removes what runs that are not in the list have left behind; returns how much it removed.
+
+Raises:
+    TryLater: the sandbox's engine does not answer.
+"""
+
+
+class SweepActions(NamedTuple):
+    """What a sweep does outside Redis; None where it does nothing."""
+
+    find_missed: FindMissedEvents | None = None
+    clean_up: CleanUp | None = None
+    announce: Announce | None = None
+
 
 logger = logging.getLogger(__name__)
 
@@ -41,9 +59,7 @@ class Sweep:
         storage: Storage,
         nudges: Nudges,
         settings: Settings,
-        find_missed: FindMissedEvents | None,
-        clean_up: CleanUp | None,
-        announce: Announce | None,
+        actions: SweepActions,
         outage: Outage,
     ) -> None:
         self._storage = storage
@@ -51,9 +67,9 @@ class Sweep:
         self._requests = storage.requests
         self._nudges = nudges
         self._settings = settings
-        self._find_missed = find_missed
-        self._clean_up = clean_up
-        self._announcer = None if announce is None else QueueAnnouncer(storage, nudges, announce)
+        self._find_missed = actions.find_missed
+        self._clean_up = actions.clean_up
+        self._announcer = actions.announce and QueueAnnouncer(storage, nudges, actions.announce)
         self._outage = outage
 
     async def nudge_idle_runs(self) -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
@@ -9,41 +8,76 @@ from redis.asyncio import Redis
 
 from bot.localhub import LocalHub
 from bot.recorded.recording import Recording
+from bot.recorded.server import RecordedServer
 from tests.e2e import shop
-from tests.e2e.harness import BotHarness, host_certificates
+from tests.e2e.cli.local_fix import LocalFix
+from tests.e2e.harness import BotHarness, StartBot, host_certificates
 from tests.support.docker import daemon
+from tests.support.hub import settings_for
 from tests.support.redis import RedisServer
 
-__all__ = ["bot", "daemon", "standing"]
+__all__ = ["daemon"]
 
-Standing = Callable[..., AbstractAsyncContextManager[BotHarness]]
+Fields = dict[str, object]
 
 
 @pytest.fixture
-def standing(
-    hub: LocalHub, redis: Redis, redis_server: RedisServer, redis_prefix: str, tmp_path: Path
-) -> Standing:
-    """The bot, to be put up with a recording and settings of the test's own."""
+def settings_fields(redis_server: RedisServer, redis_prefix: str, tmp_path: Path) -> Fields:
+    """The settings that every bot of a test has."""
+    return {
+        "redis_url": redis_server.url,
+        "redis_prefix": redis_prefix,
+        "data_dir": str(tmp_path / "data"),
+    }
 
-    def stand(recording: Recording | None = None, **fields: object) -> object:
+
+@pytest.fixture
+def start_recorded_bot(hub: LocalHub, redis: Redis, settings_fields: Fields) -> StartBot:
+    """Starts the bot with a recording and settings of the test's own."""
+
+    def start(recording: Recording | None = None, **fields: object) -> object:
         certificates = host_certificates()
         given = {"build_ca_bundle": certificates} if certificates else {}
-        return BotHarness.standing(
-            hub,
-            redis,
-            recording or shop.answers(),
-            redis_url=redis_server.url,
-            redis_prefix=redis_prefix,
-            data_dir=str(tmp_path / "data"),
-            **given,
-            **fields,
-        )
+        fields = {**settings_fields, **given, **fields}
+        return BotHarness.start(hub, redis, fields, recording=recording or shop.answers())
 
-    return stand  # pyright: ignore[reportReturnType] - narrowed by the alias
+    return start  # pyright: ignore[reportReturnType] - narrowed by the alias
 
 
 @pytest.fixture
-async def bot(standing: Standing) -> AsyncGenerator[BotHarness]:
+async def recorded_bot(start_recorded_bot: StartBot) -> AsyncGenerator[BotHarness]:
     """The bot with recorded answers that find the bug of `tests/e2e/shop.py`."""
-    async with standing() as bot:
+    async with start_recorded_bot() as bot:
         yield bot
+
+
+@pytest.fixture
+def start_bot(hub: LocalHub, redis: Redis, settings_fields: Fields) -> StartBot:
+    """Starts the bot with a `FakeRunner` and settings of the test's own."""
+
+    def start(**fields: object) -> object:
+        return BotHarness.start(hub, redis, {**settings_fields, **fields})
+
+    return start  # pyright: ignore[reportReturnType] - narrowed by the alias
+
+
+@pytest.fixture
+async def bot(start_bot: StartBot) -> AsyncGenerator[BotHarness]:
+    """The bot with a `FakeRunner` in place of the pipeline."""
+    async with start_bot() as bot:
+        yield bot
+
+
+@pytest.fixture
+def manual_bot(hub: LocalHub, redis: Redis, settings_fields: Fields) -> BotHarness:
+    """The bot without a server or a worker: the test leases the runs and works on each."""
+    return BotHarness(hub, redis, settings_for(hub, **settings_fields))
+
+
+@pytest.fixture
+async def local_fix(tmp_path: Path) -> AsyncGenerator[LocalFix]:
+    """`capuchin fix` with recorded answers that find the bug of `tests/e2e/shop.py`."""
+    llm = RecordedServer(shop.answers())
+    async with llm.serve() as url:
+        yield LocalFix(tmp_path, llm, url)
+    assert llm.unexpected == []

@@ -1,133 +1,341 @@
-"""The running bot and verbs to act on it; all real but GitHub and the model, which hold state."""
+"""The bot and verbs to act on it; all real but GitHub and the model or the pipeline."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from redis.asyncio import Redis
 
-from bot.bootstrap import build_worker
-from bot.localhub import Issue, LocalHub, Repo
+from bot.bootstrap import Bot, assemble, open_bot
+from bot.errors import TryLater
+from bot.github.app import GitHubApp
+from bot.localhub import Comment, Issue, LocalHub, Repo
 from bot.localhub.serve import serve_app
+from bot.localhub.state import Pull
 from bot.recorded.recording import Recording
 from bot.recorded.server import RecordedServer
 from bot.server.app import create_app
 from bot.settings import Settings
 from bot.storage.checkpoints import RedisStore
+from bot.storage.lease import Lease
 from bot.storage.storage import Storage
-from bot.types import RepoRef, Run
+from bot.types import RepoRef, Run, now
+from pipeline.models.wrappers.throttled import RETRY_WAITS
 from sandbox.docker.client import connect
 from tests.e2e import shop
+from tests.e2e.deaths import Deaths
+from tests.e2e.runners import FakeRunner
+from tests.support.data.publishing import SHOP
 from tests.support.docker import containers_of
+from tests.support.handlers import HandleRun
 from tests.support.hub import ref_of, settings_for
 from tests.support.phone_readability import find_unreadable
 
 MAINTAINER, REPORTER = "alice", "bob"
 SECONDS = 120
 """Longer than any run here takes, so that a run that hangs fails its test."""
+SMALL_SHOP = {"shop.py": SHOP, "tests/test_x.py": b"x = 1\n"}
 
 
 class BotHarness:
-    """A server and, while something settles, a worker; built from `Settings` as in production."""
+    """The bot on a hub, built from `Settings` as in production.
+
+    With a recording (`llm`) the real pipeline works; otherwise `runner` answers. A worker runs
+    only inside `settle` and `working`.
+    """
 
     def __init__(
-        self, hub: LocalHub, llm: RecordedServer, settings: Settings, redis: Redis
+        self,
+        hub: LocalHub,
+        redis: Redis,
+        settings: Settings,
+        *,
+        llm: RecordedServer | None = None,
+        saves: bool = False,
     ) -> None:
         self.hub = hub
-        self.llm = llm
+        self.redis = redis
         self.settings = settings
         self.storage = Storage(redis, settings.redis_prefix)
         self.runs = self.storage.runs
+        self.inbox = self.storage.requests
+        self.runner = FakeRunner(settings, saves=saves)
+        self.parts: Bot = assemble(settings, self.runner, github=GitHubApp(settings, pause=0.001))
+        """The bot around `runner`."""
+        self.quiet = True
+        """Whether the end proves that nothing is left to do."""
+        self._llm = llm
+        self._deaths = Deaths(hub)
         self._seen: list[Run] = []
 
     @classmethod
     @asynccontextmanager
-    async def standing(
-        cls, hub: LocalHub, redis: Redis, recording: Recording, **fields: object
+    async def start(
+        cls,
+        hub: LocalHub,
+        redis: Redis,
+        fields: Mapping[str, object],
+        *,
+        recording: Recording | None = None,
+        saves: bool = True,
     ) -> AsyncGenerator[BotHarness]:
-        """The bot, up; its end proves that nothing is left running and nothing was unexpected."""
-        llm = RecordedServer(recording)
+        """The bot with its server and settings `fields`; the end proves that nothing is wrong.
+
+        Without a `recording` a `FakeRunner` answers, which `saves`.
+        """
         async with AsyncExitStack() as stack:
-            url = await stack.enter_async_context(llm.serve())
-            usual = {
-                "solver_model": "anthropic:recorded-claude-sonnet-4-6",
-                "anthropic_api_key": "recorded",
-                "anthropic_base_url": url,
-                "sweep_seconds": 0.2,
-            }
-            settings = settings_for(hub, **{**usual, **fields})
-            app = create_app(settings)
-            server = await stack.enter_async_context(serve_app(app, "127.0.0.1", 0))
+            llm = None
+            if recording is not None:
+                llm = RecordedServer(recording)
+                url = await stack.enter_async_context(llm.serve())
+                fields = {**_recorded_models(url), **fields}
+            settings = settings_for(hub, **{"sweep_seconds": 0.2, **fields})
+            server = await stack.enter_async_context(
+                serve_app(create_app(settings), "127.0.0.1", 0)
+            )
             hub.webhook_url = f"{server}/webhook"
-            bot = cls(hub, llm, settings, redis)
+            bot = cls(hub, redis, settings, llm=llm, saves=saves)
             yield bot
             hub.webhook_url = None
-            await bot._assert_quiet()
+            await bot.assert_quiet()
+
+    def again(self) -> BotHarness:
+        """A second bot on the same hub and with the same settings."""
+        return BotHarness(self.hub, self.redis, self.settings, saves=True)
+
+    @property
+    def llm(self) -> RecordedServer:
+        """The service that answers from the recording."""
+        assert self._llm is not None
+        return self._llm
+
+    # What people do
 
     def add_repo(
-        self, name: str = "acme/shop", files: Mapping[str, str | bytes] | None = None
+        self,
+        name: str = "acme/shop",
+        files: Mapping[str, str | bytes] | None = None,
+        *,
+        config: str = "",
+        private: bool = False,
+        **more: str | bytes,
     ) -> Repo:
-        """A repository that the App is installed on, with one person who may write to it."""
-        repo = self.hub.add_repo(name, shop.FILES if files is None else files)
-        self.hub.add_user(MAINTAINER)
-        repo.grant(MAINTAINER, "write")
+        """A repository with the App, that alice may write to and tina may triage."""
+        usual = SMALL_SHOP if self._llm is None else shop.FILES
+        every: dict[str, str | bytes] = {**(usual if files is None else files), **more}
+        if config:
+            every[".github/capuchin.yml"] = config
+        repo = self.hub.add_repo(name, every, private=private)
+        for login, role in ((MAINTAINER, "write"), ("tina", "triage")):
+            self.hub.add_user(login)
+            repo.grant(login, role)
         return repo
 
-    async def open_issue(
-        self, repo: Repo, title: str = shop.TITLE, body: str = shop.BODY, *, label: bool = True
+    async def report_issue(
+        self, repo: Repo, title: str = shop.TITLE, body: str | None = None
     ) -> Issue:
-        """A stranger reports it; the maintainer labels it."""
-        issue = await self.hub.open_issue(repo, title, body, author=REPORTER)
+        """A stranger opens an issue; it has no label."""
+        usual = "It should add." if self._llm is None else shop.BODY
+        body = usual if body is None else body
+        return await self.hub.open_issue(repo, title, body, author=REPORTER)
+
+    async def open_issue(
+        self, repo: Repo, title: str = shop.TITLE, body: str | None = None, *, label: bool = True
+    ) -> Issue:
+        """A stranger opens an issue; the maintainer labels it."""
+        issue = await self.report_issue(repo, title, body)
         if label:
             await self.label(issue)
         return issue
 
-    async def label(self, issue: Issue, by: str = MAINTAINER) -> None:
-        await self.hub.add_label(issue, self.settings.label, by)
+    async def label(self, issue: Issue, by: str = MAINTAINER, suffix: str = "") -> None:
+        await self.hub.add_label(issue, self.settings.label + suffix, by)
 
-    async def settle(self) -> None:
-        """A worker takes up what is to be done, and leaves when all of it is."""
-        async with build_worker(self.settings) as worker:
-            await worker.settle(SECONDS)
+    async def comment(self, issue: Issue, text: str, by: str = MAINTAINER) -> Comment:
+        return await self.hub.comment(issue, text, by)
+
+    @asynccontextmanager
+    async def without_webhooks(self) -> AsyncGenerator[None]:
+        """No webhook of what happens in the block arrives."""
+        url, self.hub.webhook_url = self.hub.webhook_url, None
+        sent = len(self.hub.deliveries)
+        yield
+        self.hub.webhook_url = url
+        for lost in self.hub.deliveries[sent:]:
+            lost.status = 202  # as far as GitHub knows
+
+    # What the bot did
 
     async def run_of(self, issue: Issue) -> Run:
-        """The issue's latest run."""
-        run = await self.runs.get_latest(ref_of(issue.repo), issue.number)
+        """The latest run of the issue."""
+        return await self.run_at(ref_of(issue.repo), issue.number)
+
+    async def run_at(self, repo: RepoRef, issue: int) -> Run:
+        """As `run_of`, for a repository that may be gone by now."""
+        run = await self.runs.get_latest(repo, issue)
         assert run is not None
         self._seen.append(run)
         return run
 
     def store_of(self, run: Run) -> RedisStore:
-        """Its checkpoints."""
+        """The checkpoints of a run."""
         return self.storage.checkpoints(run.id)
 
-    async def solved(self, issue: Issue) -> Run:
-        """Settle; the issue's run as it ended."""
-        return await self.solved_as(ref_of(issue.repo), issue.number)
-
-    async def solved_as(self, repo: RepoRef, issue: int) -> Run:
-        """As `solved`, for a repository that may be gone by now."""
-        await self.settle()
-        run = await self.runs.get_latest(repo, issue)
-        assert run is not None
-        self._seen.append(run)
-        return run
+    def comments_of(self, issue: Issue) -> list[str]:
+        """What the bot wrote on the issue."""
+        return [c.body for c in issue.comments if c.author is self.hub.bot]
 
     def only_pull_request(self, repo: Repo) -> tuple[str, str]:
         """The branch and the body of the one pull request there is."""
         (pull,) = repo.pulls
         return pull.head_ref, pull.body or ""
 
-    async def _assert_quiet(self) -> None:
-        assert await self.runs.list_active() == []
-        for run in self._seen:
-            assert not await self.storage.redis.exists(self.storage.keys.lease(run.id))
-        assert self.llm.unexpected == []
+    # A worker
+
+    async def settle(self) -> None:
+        """A worker does all that people have asked for, and stops."""
+        async with self._open_bot() as bot:
+            await bot.build_worker(find_missed=self._llm is not None).settle(SECONDS)
+
+    async def solve(self, issue: Issue) -> Run:
+        """Settle; the run of the issue as it ended."""
+        await self.settle()
+        return await self.run_of(issue)
+
+    @asynccontextmanager
+    async def working(
+        self,
+        *,
+        find_missed: bool = False,
+        settle: bool = True,
+        model_waits: Sequence[float] = RETRY_WAITS,
+    ) -> AsyncGenerator[None]:
+        """A worker runs in the block; with `settle` the end waits until all is done."""
+        async with self._open_bot(model_waits) as bot:
+            worker = bot.build_worker(find_missed=find_missed)
+            task = asyncio.create_task(worker.run())
+            try:
+                yield
+                if settle:
+                    await self.until(self.is_idle)
+            finally:
+                self.runner.go_on.set()
+                worker.stop()
+                await task
+
+    async def until(
+        self, condition: Callable[[], object | Awaitable[object]], seconds: float = SECONDS
+    ) -> None:
+        """Wait until `condition()`, which may be a coroutine."""
+        async with asyncio.timeout(seconds):
+            while True:
+                found = condition()
+                if await found if isinstance(found, Awaitable) else found:
+                    return
+                await asyncio.sleep(0.02)
+
+    async def wait_for_end(self, run: Run) -> Run:
+        """The run as it ended; by then no other run is active."""
+        await self.until(lambda: self._has_no_run())
+        found = await self.runs.get(run.id)
+        assert found is not None
+        assert found.status.final
+        return found
+
+    async def hasten(self, pull: Pull) -> bool:
+        """End the pause of the run on `pull`; True once nothing is left to do there."""
+        run = await self.runs.get_current(ref_of(pull.repo), pull.number)
+        if run is not None:
+            await self.runs.bring_forward(run, now())
+        return run is None and not await self.inbox.count()
+
+    async def is_idle(self) -> bool:
+        """Whether no run is active and no request waits."""
+        return await self._has_no_run() and not await self.inbox.count()
+
+    # One run by hand
+
+    @property
+    def effects(self) -> list[str]:
+        """See `Deaths.effects`."""
+        return self._deaths.effects
+
+    async def prepare_issue(self, **files: str | bytes) -> tuple[Repo, Issue]:
+        """A repository with a labelled issue; no webhook."""
+        repo = self.add_repo(files={**SMALL_SHOP, **files})
+        labels = [self.settings.label]
+        issue = await self.hub.open_issue(
+            repo, shop.TITLE, "It should add.", author=REPORTER, labels=labels
+        )
+        return repo, issue
+
+    async def lease(
+        self, repo: Repo, issue: Issue, delivery: str = "", *, asked_by: str = MAINTAINER
+    ) -> Lease:
+        """The lease of the run that a delivery asks for; usually of a new one."""
+        delivery = delivery or f"d{len(self.effects)}"
+        ref = ref_of(repo)
+        asked = await self.runs.create(ref, issue.number, asked_by=asked_by, delivery=delivery)
+        return await self.take(asked.run_id)
+
+    async def take(self, run_id: str) -> Lease:
+        """The lease of a run that nobody has."""
+        lease = await Lease.acquire(self.storage, run_id, worker="w", seconds=20)
+        assert lease is not None
+        return lease
+
+    async def work_on(self, lease: Lease) -> Run:
+        """Work on a run to its end, and release it."""
+        run = await self._handle(lease.run, lease)
+        await lease.finish(run)
+        return run
+
+    async def work_on_patiently(self, lease: Lease) -> Run:
+        """As `work_on`, starting again where the handler asks for that."""
+        for _ in range(3):
+            try:
+                return await self.work_on(lease)
+            except TryLater:
+                await lease.release(lease.run)
+                lease = await self.take(lease.run.id)
+        raise AssertionError("it never ended")
+
+    async def die_after(self, effect: int, lease: Lease, work: HandleRun | None = None) -> Lease:
+        """Work until the hub has answered the `effect`th effect, and die before its answer arrives.
+
+        Then the lease is another worker's, who knows what was saved and nothing else.
+        """
+
+        async def handle() -> None:
+            await (work or self._handle)(lease.run, lease)
+
+        task = asyncio.create_task(handle())
+        with self._deaths.after(effect, task.cancel):
+            await asyncio.wait([task])
+        assert task.cancelled()
+        await lease.release(lease.run)
+        return await self.take(lease.run.id)
+
+    async def _handle(self, run: Run, lease: Lease) -> Run:
+        return await self.parts.handlers[run.mode].handle(run, lease)
+
+    # The end
+
+    async def assert_quiet(self) -> None:
+        """Prove that nothing is left to do, and that people can read what the bot wrote."""
         assert find_unreadable(self.hub) == {}
         assert [d for d in self.hub.deliveries if d.status is None or d.status >= 300] == []
-        self._assert_no_containers()
+        if self.quiet:
+            assert await self.runs.list_active() == []
+            assert await self.inbox.count() == 0
+            for run in self._seen:
+                assert not await self.redis.exists(self.storage.keys.lease(run.id))
+        if self._llm is not None:
+            assert self._llm.unexpected == []
+            self._assert_no_containers()
 
     def _assert_no_containers(self) -> None:
         daemon = connect(None)
@@ -136,8 +344,34 @@ class BotHarness:
         finally:
             daemon.close()
 
+    async def _has_no_run(self) -> bool:
+        return not await self.runs.list_active()
+
+    @asynccontextmanager
+    async def _open_bot(self, model_waits: Sequence[float] = RETRY_WAITS) -> AsyncGenerator[Bot]:
+        if self._llm is None:
+            yield self.parts
+            return
+        async with open_bot(self.settings, model_waits=model_waits) as bot:
+            yield bot
+
+
+StartBot = Callable[..., AbstractAsyncContextManager[BotHarness]]
+
+
+def reactions_of(comment: Comment) -> list[str]:
+    return [reaction.content for reaction in comment.reactions]
+
 
 def host_certificates() -> str:
     """For installing packages on networks with an authority of their own; empty for none."""
     bundle = Path("/etc/ssl/certs/ca-certificates.crt")
     return str(bundle) if bundle.is_file() else ""
+
+
+def _recorded_models(url: str) -> dict[str, object]:
+    return {
+        "solver_model": "anthropic:recorded-claude-sonnet-4-6",
+        "anthropic_api_key": "recorded",
+        "anthropic_base_url": url,
+    }

@@ -11,8 +11,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-NAME = "tiny"
-LENGTH = 4096
+from tests.live.server import LENGTH, NAME
+
 _START_SECONDS = 600
 _OFFLINE = {
     "HF_HUB_OFFLINE": "1",

@@ -15,7 +15,7 @@ from pipeline.models.wrappers.adaptive import AdaptiveModel, ConcurrencyWindow
 from pipeline.options import Options
 from pipeline.store import DirStore
 from pipeline.types import Issue
-from tests.live.conftest import LENGTH, NAME
+from tests.live.server import LENGTH, NAME
 from tests.support.data.repositories import make_codebase
 from tests.support.fakes import ScriptedModel
 from tests.support.recorded_scout import modules

@@ -31,8 +31,8 @@ from tests.support.data.solver_shop import (
     sample,
     simple,
 )
+from tests.support.data.votes import vote_table
 from tests.support.fakes import Answer, ScriptedModel
-from tests.unit.pipeline.generation.test_stopping import table
 
 SPENT = BudgetSpent(1.0, 1.0)
 
@@ -105,11 +105,11 @@ async def test_one_that_is_not_good_enough_is_an_honest_no_that_a_higher_ceiling
 def test_good_enough_is_its_own_script_and_more_than_half_of_all(
     base: list[int], runs: list[list[int]], good: bool
 ) -> None:
-    assert is_good_enough(table(base, runs), 0) is good
+    assert is_good_enough(vote_table(base, runs), 0) is good
 
 
 def test_an_edit_without_a_script_of_its_own_is_not_good_enough() -> None:
-    assert not is_good_enough(table([2], [[0], [0]]), 1)
+    assert not is_good_enough(vote_table([2], [[0], [0]]), 1)
 
 
 async def test_a_ceiling_reached_before_any_edit_says_what_was_spent(shop: Shop) -> None:

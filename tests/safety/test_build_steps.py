@@ -12,17 +12,8 @@ from sandbox.engine import EnvironmentRequest
 from sandbox.errors import EnvironmentFailed
 from sandbox.execution.probe import ConfiguredMode
 from sandbox.program import Program
+from tests.support.attack_scripts import METADATA_PROBE
 from tests.support.docker import containers_of, make_tree
-
-KNOCK = """
-import socket
-for address in ("169.254.169.254", "169.254.170.2", "100.100.100.200"):
-    try:
-        socket.create_connection((address, 80), 3).close()
-        print(address, "open")
-    except OSError as error:
-        print(address, type(error).__name__, error.errno)
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +44,7 @@ async def test_a_build_step_finds_no_secret(
 async def test_a_build_cannot_reach_the_clouds_metadata(
     engine: DockerEngine, tmp_path: Path, run_id: str, daemon: docker.APIClient
 ) -> None:
-    tree = make_tree(tmp_path, {"knock.py": KNOCK})
+    tree = make_tree(tmp_path, {"knock.py": METADATA_PROBE})
     with pytest.raises(EnvironmentFailed) as failed:
         await engine.prepare(
             EnvironmentRequest(tree, setup=["python knock.py; exit 1"], run_id=run_id, scope=run_id)

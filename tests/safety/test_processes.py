@@ -10,6 +10,7 @@ from sandbox.base import Ending
 from sandbox.docker.engine import SandboxSession
 from sandbox.errors import SandboxUnavailable
 from sandbox.program import python_script
+from tests.support.attack_scripts import MANY_PROCESSES
 from tests.support.own_docker_daemon import OwnDaemon
 
 
@@ -22,19 +23,6 @@ async def test_a_fork_bomb_ends_with_its_time(
     # In gVisor's kernel so many processes may be too much for the memory first.
     assert run.ending in ({Ending.TIMEOUT, Ending.MEMORY} if gvisor else {Ending.TIMEOUT})
     assert time.monotonic() - begun < 60
-
-
-MANY_PROCESSES = """
-import os, time
-count = 0
-try:
-    while True:
-        if os.fork() == 0:
-            time.sleep(1000)
-        count += 1
-except OSError as error:
-    print(error.errno, 32 <= count <= 80)
-"""
 
 
 async def test_the_number_of_processes_has_an_end(

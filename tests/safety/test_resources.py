@@ -16,39 +16,9 @@ from sandbox.docker.engine import DockerEngine, SandboxSession
 from sandbox.execution.probe import ConfiguredMode
 from sandbox.frozen import replace
 from sandbox.program import python_script
+from tests.support.attack_scripts import MEMORY_BOMBS
 from tests.support.docker import wait_until_started
 from tests.support.own_docker_daemon import OwnDaemon
-
-MEMORY_BOMBS = {
-    "one process": "hoard = []\nwhile True: hoard.append(bytearray(8 << 20))",
-    "many children": """
-import os, time
-for _ in range(10):
-    if os.fork() == 0:
-        hoard = bytearray(os.urandom(1) * (50 << 20)); time.sleep(1000)
-os.wait()
-""",
-    "children that want to die last": """
-import os, time
-open("/proc/self/oom_score_adj", "w").write("0")
-for _ in range(30):
-    if os.fork() == 0:
-        hoard = bytearray(os.urandom(1) * (12 << 20)); time.sleep(1000)
-os.wait()
-""",
-    "a file without a name": """
-import os
-handle = os.memfd_create("bomb")
-while True: os.write(handle, bytes(1 << 20))
-""",
-    "zip bomb": """
-import zlib
-squeeze = zlib.compressobj(1)
-bomb = b"".join(squeeze.compress(bytes(1 << 20)) for _ in range(320)) + squeeze.flush()
-print(len(bomb) < 2 << 20, flush=True)
-zlib.decompress(bomb)
-""",
-}
 
 
 @pytest.mark.parametrize("name", MEMORY_BOMBS)

@@ -7,7 +7,7 @@ import pytest
 from sandbox.docker.engine import SandboxSession
 from sandbox.errors import PatchRejected
 from sandbox.program import Program, python_script
-from tests.contracts.sandbox.test_diffs import FIX
+from tests.support.docker import PACKAGE_FIX
 from tests.support.own_docker_daemon import OwnDaemon
 
 SHOW = "import shop; print(shop.total(3, 1))"
@@ -45,8 +45,8 @@ for folder, folders, names in os.walk("/"):
 
 
 async def test_other_edits_and_other_tests_are_out_of_reach(sandbox: SandboxSession) -> None:
-    """Process 1 and the program have one uid: only the covered folder separates them."""
-    assert (await sandbox.run(python_script(SHOW, diffs=[FIX]))).output == "4\n"
+    """Process 1 of a lane and the program have one uid: only the covered folder is between."""
+    assert (await sandbox.run(python_script(SHOW, diffs=[PACKAGE_FIX]))).output == "4\n"
     run = await sandbox.run(
         python_script(
             """
@@ -67,7 +67,7 @@ open("other.py", "w").write("OTHER = 'planted'")
         )
     )
     assert run.output == "[]\n"
-    assert (await sandbox.run(python_script(SHOW + " ", diffs=[FIX]))).output == "4\n"
+    assert (await sandbox.run(python_script(SHOW + " ", diffs=[PACKAGE_FIX]))).output == "4\n"
     kept = await sandbox.run(python_script("import other; print(other.OTHER)", diffs=[OTHER]))
     assert kept.output == "1\n"
 
@@ -99,8 +99,8 @@ new file mode 120000
 
 
 async def test_links_lead_nowhere(sandbox: SandboxSession) -> None:
-    """Neither to a file that it must not read, nor to one that others see too."""
-    assert (await sandbox.run(python_script(SHOW, diffs=[FIX]))).output == "4\n"
+    """Neither to what is not ours to read, nor to a file that others see too."""
+    assert (await sandbox.run(python_script(SHOW, diffs=[PACKAGE_FIX]))).output == "4\n"
     run = await sandbox.run(
         python_script("""
 import os
@@ -157,7 +157,7 @@ smudge = "{evil}"
                 "-c",
                 "for at in ran /tmp/ran; do test -e $at && echo RAN; done; cat src/shop/total.py",
             ],
-            diffs=[plant, FIX],
+            diffs=[plant, PACKAGE_FIX],
         )
     )
     assert "return a + b" in run.output

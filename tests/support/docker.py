@@ -54,6 +54,14 @@ def test_total():
     assert total(1, 2) == 3
 """,
 }
+PACKAGE_FIX = """\
+--- a/src/shop/total.py
++++ b/src/shop/total.py
+@@ -1,2 +1,2 @@
+ def total(a, b):
+-    return a - b
++    return a + b
+"""
 """A package with a bug; small, so that it installs fast."""
 
 

@@ -24,7 +24,8 @@ def app_identity() -> AppIdentity:
 async def hub(tmp_path: Path, app_identity: AppIdentity) -> AsyncGenerator[LocalHub]:
     """Ends by proving that all that was said on both sides is as GitHub's documents have it."""
     hub = LocalHub(tmp_path / "hub", SECRET, app_identity)
-    hub.on_exchange = log = ContractLog()
+    log = ContractLog()
+    hub.listen(log)
     async with hub.serve():
         yield hub
     log.check(hub.deliveries)

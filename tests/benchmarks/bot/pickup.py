@@ -21,6 +21,7 @@ from bot.storage.lease import Lease
 from bot.storage.storage import Storage
 from bot.types import RepoRef, Run, RunStatus, replace
 from tests.benchmarks.table import Row
+from tests.support.handlers import handlers_of
 
 RUNS = 60
 
@@ -51,7 +52,7 @@ async def _capuchin(url: str) -> list[float]:
     async def give_up(run: Run, _lease: Lease) -> Run:
         return run
 
-    worker = ours.Worker(Settings(redis_url=url), handle=work, give_up=give_up)
+    worker = ours.Worker(Settings(redis_url=url), handlers_of(work, give_up))
     task = asyncio.create_task(worker.run())
     async with Redis.from_url(url) as redis:
         storage = Storage(redis, Settings().redis_prefix)

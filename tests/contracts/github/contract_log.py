@@ -1,7 +1,7 @@
 """Checks every exchange and webhook of a test against the contracts.
 
 log = ContractLog()
-hub.on_exchange = log
+hub.listen(log)
 ...
 log.check(hub.deliveries)
 assert log.problems == []

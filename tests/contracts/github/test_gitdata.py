@@ -7,12 +7,12 @@ import hashlib
 
 import pytest
 
-from tests.contracts.github.conftest import World
+from tests.contracts.github.hub_api import HubApi
 
 ZEROS = "0" * 40
 
 
-async def commit(world: World, files: dict[str, str], parents: list[str]) -> str:
+async def commit(world: HubApi, files: dict[str, str], parents: list[str]) -> str:
     entries = [
         {"path": path, "mode": "100644", "type": "blob", "content": text}
         for path, text in files.items()
@@ -25,7 +25,7 @@ async def commit(world: World, files: dict[str, str], parents: list[str]) -> str
     return made.json()["sha"]
 
 
-async def test_a_blob_has_the_id_that_git_gives_it(world: World) -> None:
+async def test_a_blob_has_the_id_that_git_gives_it(world: HubApi) -> None:
     data = "grün\n".encode()
     expected = hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
     plain = await world.call("POST", "~/git/blobs", {"content": "grün\n"})
@@ -37,7 +37,7 @@ async def test_a_blob_has_the_id_that_git_gives_it(world: World) -> None:
     assert (await world.call("GET", f"~/git/blobs/{ZEROS}")).status_code == 404
 
 
-async def test_a_branch_is_made_of_blob_tree_commit_and_ref(world: World) -> None:
+async def test_a_branch_is_made_of_blob_tree_commit_and_ref(world: HubApi) -> None:
     head = world.repo.git.list_refs("refs/heads/")["main"]
     sha = await commit(world, {"a/b.py": "x = 1\n"}, [head])
     made = await world.call("POST", "~/git/refs", {"ref": "refs/heads/capuchin/x", "sha": sha})
@@ -52,7 +52,7 @@ async def test_a_branch_is_made_of_blob_tree_commit_and_ref(world: World) -> Non
     assert [one["ref"] for one in found] == ["refs/heads/capuchin/x"]
 
 
-async def test_a_tree_takes_files_away_and_other_trees_in(world: World) -> None:
+async def test_a_tree_takes_files_away_and_other_trees_in(world: HubApi) -> None:
     main = (await world.call("GET", "~/git/trees/main")).json()
     source = next(line["sha"] for line in main["tree"] if line["path"] == "src")
     entries = [
@@ -64,7 +64,7 @@ async def test_a_tree_takes_files_away_and_other_trees_in(world: World) -> None:
 
 
 @pytest.mark.parametrize("path", ["../up", ".git/config", "/abs", "a//b", "a\nb", ""])
-async def test_a_path_that_git_refuses_is_422(world: World, path: str) -> None:
+async def test_a_path_that_git_refuses_is_422(world: HubApi, path: str) -> None:
     entry = {"path": path, "mode": "100644", "type": "blob", "content": "x"}
     answer = await world.call("POST", "~/git/trees", {"tree": [entry]})
     assert answer.status_code == 422
@@ -81,17 +81,17 @@ async def test_a_path_that_git_refuses_is_422(world: World, path: str) -> None:
         ("refs", {"ref": "refs/heads/a..b", "sha": ZEROS}),
     ],
 )
-async def test_what_does_not_exist_is_422(world: World, path: str, asked: object) -> None:
+async def test_what_does_not_exist_is_422(world: HubApi, path: str, asked: object) -> None:
     assert (await world.call("POST", f"~/git/{path}", asked)).status_code == 422
 
 
-async def test_a_commit_without_its_parent_is_422(world: World) -> None:
+async def test_a_commit_without_its_parent_is_422(world: HubApi) -> None:
     tree = world.repo.git.read_commit(world.repo.git.list_refs("refs/heads/")["main"]).tree
     asked = {"message": "m", "tree": tree, "parents": [ZEROS]}
     assert (await world.call("POST", "~/git/commits", asked)).status_code == 422
 
 
-async def test_an_author_is_kept_with_the_date(world: World) -> None:
+async def test_an_author_is_kept_with_the_date(world: HubApi) -> None:
     tree = world.repo.git.read_commit(world.repo.git.list_refs("refs/heads/")["main"]).tree
     author = {"name": "A <evil>\nB", "email": "a@b.c", "date": "2024-02-03T04:05:06Z"}
     made = await world.call(
@@ -104,7 +104,7 @@ async def test_an_author_is_kept_with_the_date(world: World) -> None:
     }
 
 
-async def test_a_ref_is_made_once_and_moves_forward_only(world: World) -> None:
+async def test_a_ref_is_made_once_and_moves_forward_only(world: HubApi) -> None:
     main = world.repo.git.list_refs("refs/heads/")["main"]
     asked = {"ref": "refs/heads/x", "sha": main}
     assert (await world.call("POST", "~/git/refs", asked)).status_code == 201
@@ -121,7 +121,7 @@ async def test_a_ref_is_made_once_and_moves_forward_only(world: World) -> None:
     assert forced.status_code == 200
 
 
-async def test_a_ref_is_deleted_but_not_the_default_branch(world: World) -> None:
+async def test_a_ref_is_deleted_but_not_the_default_branch(world: HubApi) -> None:
     main = world.repo.git.list_refs("refs/heads/")["main"]
     await world.call("POST", "~/git/refs", {"ref": "refs/heads/x", "sha": main})
     assert (await world.call("DELETE", "~/git/refs/heads/x")).status_code == 204
@@ -131,7 +131,7 @@ async def test_a_ref_is_deleted_but_not_the_default_branch(world: World) -> None
     assert (await world.call("GET", "~/git/ref/heads/x")).status_code == 404
 
 
-async def test_an_empty_repository_takes_no_objects(world: World) -> None:
+async def test_an_empty_repository_takes_no_objects(world: HubApi) -> None:
     world.hub.add_repo("acme/empty")
     answer = await world.call("POST", "/repos/acme/empty/git/blobs", {"content": "x"})
     assert (answer.status_code, answer.json()["message"]) == (409, "Git Repository is empty.")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from githubkit import AppInstallationAuthStrategy, GitHub
 from githubkit.cache import MemCacheStrategy
 
-from tests.contracts.github.conftest import World
+from tests.contracts.github.hub_api import HubApi
 
 
-def client(world: World) -> GitHub[AppInstallationAuthStrategy]:
+def client(world: HubApi) -> GitHub[AppInstallationAuthStrategy]:
     assert world.repo.installation is not None
     app = world.hub.app
     return GitHub(
@@ -20,7 +20,7 @@ def client(world: World) -> GitHub[AppInstallationAuthStrategy]:
     )
 
 
-async def test_an_issue_is_commented_on_and_labelled(world: World) -> None:
+async def test_an_issue_is_commented_on_and_labelled(world: HubApi) -> None:
     issue = await world.hub.open_issue(world.repo, "t", "b", "bob", labels=["a b"])
     async with client(world) as github:
         shown = await github.rest.issues.async_get("acme", "shop", issue.number)
@@ -33,7 +33,7 @@ async def test_an_issue_is_commented_on_and_labelled(world: World) -> None:
     assert [comment.body for comment in issue.comments] == ["hello"]
 
 
-async def test_a_pull_request_is_opened_and_checked(world: World) -> None:
+async def test_a_pull_request_is_opened_and_checked(world: HubApi) -> None:
     sha = await world.hub.commit(world.repo, "fix", {"a.py": "1\n"}, "Add", "alice")
     async with client(world) as github:
         made = await github.rest.pulls.async_create(
@@ -50,7 +50,7 @@ async def test_a_pull_request_is_opened_and_checked(world: World) -> None:
         assert role.parsed_data.permission == "write"
 
 
-async def test_pages_are_followed(world: World) -> None:
+async def test_pages_are_followed(world: HubApi) -> None:
     for number in range(3):
         await world.hub.open_issue(world.repo, f"issue {number}", None, "bob")
     async with client(world) as github:

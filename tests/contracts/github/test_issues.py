@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.contracts.github.conftest import World
+from tests.contracts.github.hub_api import HubApi
 
 
-async def test_an_issue_is_opened_shown_changed_and_closed(world: World) -> None:
+async def test_an_issue_is_opened_shown_changed_and_closed(world: HubApi) -> None:
     asked = {"title": "total() subtracts", "body": "b", "labels": ["bug"], "assignees": ["alice"]}
     made = (await world.call("POST", "~/issues", asked)).json()
     assert made["user"]["login"] == "capuchin[bot]"
@@ -33,7 +33,7 @@ async def test_an_issue_is_opened_shown_changed_and_closed(world: World) -> None
     assert [user["login"] for user in reopened.json()["assignees"]] == ["bob"]
 
 
-async def test_issues_are_listed_by_state_and_label_newest_first(world: World) -> None:
+async def test_issues_are_listed_by_state_and_label_newest_first(world: HubApi) -> None:
     for number in range(3):
         await world.hub.open_issue(world.repo, f"issue {number}", None, "bob")
     await world.hub.add_label(world.repo.issues[3], "capuchin", "alice")
@@ -44,7 +44,7 @@ async def test_issues_are_listed_by_state_and_label_newest_first(world: World) -
     assert [issue["number"] for issue in labelled] == [3]
 
 
-async def test_pages_are_linked(world: World) -> None:
+async def test_pages_are_linked(world: HubApi) -> None:
     for number in range(5):
         await world.hub.open_issue(world.repo, f"issue {number}", None, "bob")
     first = await world.call("GET", "~/issues", per_page=2)
@@ -57,7 +57,7 @@ async def test_pages_are_linked(world: World) -> None:
     assert set(last.links) == {"prev", "first"}
 
 
-async def test_a_deleted_issue_is_410_and_an_unknown_one_404(world: World) -> None:
+async def test_a_deleted_issue_is_410_and_an_unknown_one_404(world: HubApi) -> None:
     issue = await world.hub.open_issue(world.repo, "short-lived", None, "bob")
     await world.hub.delete_issue(issue, "alice")
     assert (await world.call("GET", "~/issues/1")).status_code == 410
@@ -66,13 +66,13 @@ async def test_a_deleted_issue_is_410_and_an_unknown_one_404(world: World) -> No
 
 
 @pytest.mark.parametrize("title", ["", "   ", "x" * 257])
-async def test_a_bad_title_is_422(world: World, title: str) -> None:
+async def test_a_bad_title_is_422(world: HubApi, title: str) -> None:
     answer = await world.call("POST", "~/issues", {"title": title})
     assert answer.status_code == 422
     assert answer.json()["message"] == "Validation Failed"
 
 
-async def test_a_body_that_is_no_json_is_400(world: World) -> None:
+async def test_a_body_that_is_no_json_is_400(world: HubApi) -> None:
     address = f"{world.hub.url}/api/v3/repos/acme/shop/issues"
     headers = {"authorization": f"Bearer {world.token}"}
     for raw in (b"{", b"[]", b"\xff"):
@@ -80,7 +80,7 @@ async def test_a_body_that_is_no_json_is_400(world: World) -> None:
         assert (answer.status_code, "JSON" in answer.json()["message"]) == (400, True)
 
 
-async def test_a_comment_is_written_read_edited_and_deleted(world: World) -> None:
+async def test_a_comment_is_written_read_edited_and_deleted(world: HubApi) -> None:
     await world.hub.open_issue(world.repo, "t", None, "bob")
     made = (await world.call("POST", "~/issues/1/comments", {"body": "first"})).json()
     path = f"~/issues/comments/{made['id']}"
@@ -93,13 +93,13 @@ async def test_a_comment_is_written_read_edited_and_deleted(world: World) -> Non
 
 
 @pytest.mark.parametrize("body", ["", "  ", "x" * 65_537])
-async def test_a_blank_or_overlong_comment_is_422(world: World, body: str) -> None:
+async def test_a_blank_or_overlong_comment_is_422(world: HubApi, body: str) -> None:
     await world.hub.open_issue(world.repo, "t", None, "bob")
     answer = await world.call("POST", "~/issues/1/comments", {"body": body})
     assert answer.status_code == 422
 
 
-async def test_people_without_write_access_edit_their_own_comments_only(world: World) -> None:
+async def test_people_without_write_access_edit_their_own_comments_only(world: HubApi) -> None:
     issue = await world.hub.open_issue(world.repo, "t", None, "bob")
     alices = await world.hub.comment(issue, "hers", "alice")
     bob = world.hub.create_personal_token("bob")
@@ -109,7 +109,7 @@ async def test_people_without_write_access_edit_their_own_comments_only(world: W
     assert refused.status_code == 403
 
 
-async def test_labels_come_and_go_and_a_second_removal_is_404(world: World) -> None:
+async def test_labels_come_and_go_and_a_second_removal_is_404(world: HubApi) -> None:
     issue = await world.hub.open_issue(world.repo, "t", None, "bob")
     added = await world.call("POST", "~/issues/1/labels", {"labels": ["a/b c", "bug"]})
     assert [label["name"] for label in added.json()] == ["a/b c", "bug"]
@@ -121,7 +121,7 @@ async def test_labels_come_and_go_and_a_second_removal_is_404(world: World) -> N
     assert issue.labels == ["bug"]
 
 
-async def test_a_repositorys_label_is_made_once(world: World) -> None:
+async def test_a_repositorys_label_is_made_once(world: HubApi) -> None:
     asked = {"name": "capuchin", "color": "00ff00", "description": "fix it"}
     assert (await world.call("POST", "~/labels", asked)).status_code == 201
     again = await world.call("POST", "~/labels", asked)
@@ -134,7 +134,7 @@ async def test_a_repositorys_label_is_made_once(world: World) -> None:
     assert bad.status_code == 422
 
 
-async def test_a_reaction_is_given_once_and_taken_back(world: World) -> None:
+async def test_a_reaction_is_given_once_and_taken_back(world: HubApi) -> None:
     issue = await world.hub.open_issue(world.repo, "t", None, "bob")
     comment = await world.hub.comment(issue, "c", "bob")
     for path in ("~/issues/1/reactions", f"~/issues/comments/{comment.id}/reactions"):
@@ -150,7 +150,7 @@ async def test_a_reaction_is_given_once_and_taken_back(world: World) -> None:
     assert bad.status_code == 422
 
 
-async def test_only_who_reacted_takes_a_reaction_back(world: World) -> None:
+async def test_only_who_reacted_takes_a_reaction_back(world: HubApi) -> None:
     await world.hub.open_issue(world.repo, "t", None, "bob")
     alice = world.hub.create_personal_token("alice")
     made = await world.call("POST", "~/issues/1/reactions", {"content": "+1"}, token=alice)
@@ -158,7 +158,7 @@ async def test_only_who_reacted_takes_a_reaction_back(world: World) -> None:
     assert answer.status_code == 403
 
 
-async def test_an_issue_remembers_who_labelled_it(world: World) -> None:
+async def test_an_issue_remembers_who_labelled_it(world: HubApi) -> None:
     issue = await world.hub.open_issue(world.repo, "x", None, "bob")
     await world.hub.add_label(issue, "capuchin", "alice")
     await world.hub.remove_label(issue, "capuchin", "bob")

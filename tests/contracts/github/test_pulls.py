@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from bot.localhub.ci import report_status
-from tests.contracts.github.conftest import World
+from tests.contracts.github.hub_api import HubApi
 
 FIXED = "def total(a, b):\n    return a + b\n"
 
 
-async def opened(world: World, **more: Any) -> dict[str, Any]:
-    """Create a branch `fix` with one commit and its pull request."""
+async def opened(world: HubApi, **more: Any) -> dict[str, Any]:
+    """A branch `fix` with one commit and the pull request for it."""
     await world.hub.commit(world.repo, "fix", {"shop.py": FIXED}, "Fix total()", "alice")
     asked = {"title": "Fix", "head": "fix", "base": "main", "body": "Fixes #1", **more}
     answer = await world.call("POST", "~/pulls", asked)
@@ -21,7 +21,7 @@ async def opened(world: World, **more: Any) -> dict[str, Any]:
     return answer.json()
 
 
-async def test_a_draft_is_opened_found_shown_and_changed(world: World) -> None:
+async def test_a_draft_is_opened_found_shown_and_changed(world: HubApi) -> None:
     made = await opened(world, draft=True, maintainer_can_modify=False)
     assert (made["draft"], made["commits"], made["additions"], made["mergeable"]) == (
         True,
@@ -39,7 +39,7 @@ async def test_a_draft_is_opened_found_shown_and_changed(world: World) -> None:
     assert (await world.call("GET", path)).json()["head"]["ref"] == "fix"
 
 
-async def test_a_second_pull_request_for_a_branch_is_422(world: World) -> None:
+async def test_a_second_pull_request_for_a_branch_is_422(world: HubApi) -> None:
     await opened(world)
     again = await world.call("POST", "~/pulls", {"title": "x", "head": "fix", "base": "main"})
     assert again.status_code == 422
@@ -57,7 +57,7 @@ async def test_a_second_pull_request_for_a_branch_is_422(world: World) -> None:
     ],
 )
 async def test_a_pull_request_from_nothing_is_422(
-    world: World, head: str, base: str, complaint: str
+    world: HubApi, head: str, base: str, complaint: str
 ) -> None:
     git = world.repo.git
     git.set_ref("refs/heads/same", git.list_refs("refs/heads/")["main"])
@@ -66,7 +66,7 @@ async def test_a_pull_request_from_nothing_is_422(
     assert complaint in answer.text
 
 
-async def test_its_files_commits_and_diff_are_git_s(world: World) -> None:
+async def test_its_files_commits_and_diff_are_git_s(world: HubApi) -> None:
     path = f"~/pulls/{(await opened(world))['number']}"
     files = (await world.call("GET", f"{path}/files")).json()
     assert files[0]["patch"].endswith("-    return a - b\n+    return a + b")
@@ -76,7 +76,7 @@ async def test_its_files_commits_and_diff_are_git_s(world: World) -> None:
     assert diff.text.startswith("diff --git a/shop.py b/shop.py")
 
 
-async def test_it_is_an_issue_too_but_an_issue_is_no_pull_request(world: World) -> None:
+async def test_it_is_an_issue_too_but_an_issue_is_no_pull_request(world: HubApi) -> None:
     await world.hub.open_issue(world.repo, "bug", None, "bob")
     made = await opened(world)
     shown = (await world.call("GET", f"~/issues/{made['number']}")).json()
@@ -86,7 +86,7 @@ async def test_it_is_an_issue_too_but_an_issue_is_no_pull_request(world: World) 
     assert (await world.call("GET", "~/pulls/1")).status_code == 404
 
 
-async def test_a_push_to_its_branch_is_seen_at_once(world: World) -> None:
+async def test_a_push_to_its_branch_is_seen_at_once(world: HubApi) -> None:
     made = await opened(world)
     sha = await world.hub.commit(world.repo, "fix", {"new.py": "n\n"}, "More", "alice")
     shown = (await world.call("GET", f"~/pulls/{made['number']}")).json()
@@ -94,21 +94,21 @@ async def test_a_push_to_its_branch_is_seen_at_once(world: World) -> None:
     assert world.hub.deliveries[-1].action == "synchronize"
 
 
-async def test_it_closes_when_its_branch_goes(world: World) -> None:
+async def test_it_closes_when_its_branch_goes(world: HubApi) -> None:
     made = await opened(world)
     await world.call("DELETE", "~/git/refs/heads/fix")
     shown = (await world.call("GET", f"~/pulls/{made['number']}")).json()
     assert (shown["state"], shown["merged"], shown["commits"]) == ("closed", False, 1)
 
 
-async def test_a_conflict_is_not_mergeable(world: World) -> None:
+async def test_a_conflict_is_not_mergeable(world: HubApi) -> None:
     made = await opened(world)
     await world.hub.commit(world.repo, "main", {"shop.py": "other\n"}, "Other", "alice")
     shown = (await world.call("GET", f"~/pulls/{made['number']}")).json()
     assert (shown["mergeable"], shown["mergeable_state"]) == (False, "dirty")
 
 
-async def test_a_merge_closes_the_issue_that_it_fixes(world: World) -> None:
+async def test_a_merge_closes_the_issue_that_it_fixes(world: HubApi) -> None:
     issue = await world.hub.open_issue(world.repo, "bug", None, "bob")
     made = await opened(world)
     pull = world.repo.pulls[0]
@@ -119,7 +119,7 @@ async def test_a_merge_closes_the_issue_that_it_fixes(world: World) -> None:
     assert world.repo.read_file("main", "shop.py") == FIXED
 
 
-async def test_reviewers_are_collaborators_but_not_the_author(world: World) -> None:
+async def test_reviewers_are_collaborators_but_not_the_author(world: HubApi) -> None:
     path = f"~/pulls/{(await opened(world))['number']}/requested_reviewers"
     asked = await world.call("POST", path, {"reviewers": ["alice"]})
     assert asked.status_code == 201
@@ -129,7 +129,7 @@ async def test_reviewers_are_collaborators_but_not_the_author(world: World) -> N
         assert refused.status_code == 422
 
 
-async def test_a_review_comments_on_lines_that_the_diff_shows(world: World) -> None:
+async def test_a_review_comments_on_lines_that_the_diff_shows(world: HubApi) -> None:
     path = f"~/pulls/{(await opened(world))['number']}"
     comment = {"path": "shop.py", "line": 2, "side": "RIGHT", "body": "here"}
     asked: dict[str, Any] = {"event": "COMMENT", "body": "look", "comments": [comment]}
@@ -143,7 +143,7 @@ async def test_a_review_comments_on_lines_that_the_diff_shows(world: World) -> N
         assert (await world.call("POST", f"{path}/reviews", bad)).status_code == 422
 
 
-async def test_the_author_does_not_approve_and_a_comment_is_not_blank(world: World) -> None:
+async def test_the_author_does_not_approve_and_a_comment_is_not_blank(world: HubApi) -> None:
     path = f"~/pulls/{(await opened(world))['number']}/reviews"
     approve = await world.call("POST", path, {"event": "APPROVE"})
     blank = await world.call("POST", path, {"event": "COMMENT"})
@@ -155,7 +155,7 @@ async def test_the_author_does_not_approve_and_a_comment_is_not_blank(world: Wor
     assert pending.json()["state"] == "PENDING"
 
 
-async def test_a_check_run_goes_from_queued_to_completed(world: World) -> None:
+async def test_a_check_run_goes_from_queued_to_completed(world: HubApi) -> None:
     sha = world.repo.git.list_refs("refs/heads/")["main"]
     made = await world.call("POST", "~/check-runs", {"name": "capuchin", "head_sha": sha})
     assert (made.status_code, made.json()["status"]) == (201, "queued")
@@ -174,7 +174,7 @@ async def test_a_check_run_goes_from_queued_to_completed(world: World) -> None:
     assert [suite["conclusion"] for suite in suites["check_suites"]] == ["failure"]
 
 
-async def test_statuses_are_combined_and_of_each_context_the_latest_counts(world: World) -> None:
+async def test_statuses_are_combined_and_of_each_context_the_latest_counts(world: HubApi) -> None:
     number = (await opened(world))["number"]
     pull = next(pull for pull in world.repo.pulls if pull.number == number)
     path = f"~/commits/{pull.head_sha}/status"
@@ -189,7 +189,7 @@ async def test_statuses_are_combined_and_of_each_context_the_latest_counts(world
     assert (await world.call("GET", "~/commits/nothing/status")).status_code == 404
 
 
-async def test_the_comments_on_lines_of_all_pull_requests_are_listed(world: World) -> None:
+async def test_the_comments_on_lines_of_all_pull_requests_are_listed(world: HubApi) -> None:
     number = (await opened(world))["number"]
     pull = next(pull for pull in world.repo.pulls if pull.number == number)
     for text in ("one", "two"):
@@ -202,7 +202,7 @@ async def test_the_comments_on_lines_of_all_pull_requests_are_listed(world: Worl
     assert later == []
 
 
-async def test_of_each_name_the_latest_run_is_listed(world: World) -> None:
+async def test_of_each_name_the_latest_run_is_listed(world: HubApi) -> None:
     sha = world.repo.git.list_refs("refs/heads/")["main"]
     asked = {"name": "capuchin", "head_sha": sha, "conclusion": "success"}
     for _ in range(2):
@@ -224,14 +224,14 @@ RULE_BREAKERS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("wrong", RULE_BREAKERS)
-async def test_a_check_run_against_the_rules_is_422(world: World, wrong: dict[str, Any]) -> None:
+async def test_a_check_run_against_the_rules_is_422(world: HubApi, wrong: dict[str, Any]) -> None:
     sha = world.repo.git.list_refs("refs/heads/")["main"]
     asked = {"name": "capuchin", "head_sha": sha, **wrong}
     assert (await world.call("POST", "~/check-runs", asked)).status_code == 422
     assert world.repo.check_runs == []
 
 
-async def test_people_make_no_check_runs(world: World) -> None:
+async def test_people_make_no_check_runs(world: HubApi) -> None:
     sha = world.repo.git.list_refs("refs/heads/")["main"]
     alice = world.hub.create_personal_token("alice")
     asked = {"name": "capuchin", "head_sha": sha}

@@ -6,23 +6,23 @@ import base64
 
 import pytest
 
-from tests.contracts.github.conftest import FILES, World
+from tests.contracts.github.hub_api import FILES, HubApi
 
 
-async def test_a_repository_shows_its_facts(world: World) -> None:
+async def test_a_repository_shows_its_facts(world: HubApi) -> None:
     shown = (await world.call("GET", "/repos/ACME/Shop")).json()
     assert shown["full_name"] == "acme/shop"
     assert (shown["default_branch"], shown["private"]) == ("main", False)
 
 
 @pytest.mark.parametrize("path", ["shop.py", "src/deep/x%20y%23%3F.md"])
-async def test_a_file_comes_as_base64_or_raw(world: World, path: str) -> None:
+async def test_a_file_comes_as_base64_or_raw(world: HubApi, path: str) -> None:
     shown = (await world.call("GET", f"~/contents/{path}")).json()
     raw = await world.call("GET", f"~/contents/{path}", accept="application/vnd.github.raw+json")
     assert base64.b64decode(shown["content"]) == raw.content == FILES[shown["path"]].encode()
 
 
-async def test_a_folder_is_listed(world: World) -> None:
+async def test_a_folder_is_listed(world: HubApi) -> None:
     root = (await world.call("GET", "~/contents/")).json()
     assert [(line["name"], line["type"]) for line in root] == [
         ("README.md", "file"),
@@ -37,25 +37,25 @@ async def test_a_folder_is_listed(world: World) -> None:
     "path",
     ["nothing.py", "shop.py/inside", "..%2F..%2Fconfig", ".git/config", "src/../shop.py%00", "-x"],
 )
-async def test_a_path_that_is_not_in_the_tree_is_404(world: World, path: str) -> None:
+async def test_a_path_that_is_not_in_the_tree_is_404(world: HubApi, path: str) -> None:
     address = f"{world.hub.url}/api/v3/repos/acme/shop/contents/{path}"
     answer = await world.http.get(address, headers={"authorization": f"Bearer {world.token}"})
     assert answer.status_code == 404
 
 
 @pytest.mark.parametrize("rev", ["nothing", "main~1", "@{u}", "--all", "HEAD:shop.py", "a b", ""])
-async def test_only_a_name_is_a_ref_never_an_expression(world: World, rev: str) -> None:
+async def test_only_a_name_is_a_ref_never_an_expression(world: HubApi, rev: str) -> None:
     answer = await world.call("GET", "~/contents/shop.py", ref=rev)
     assert answer.status_code == (404 if rev else 200)
 
 
-async def test_a_file_over_one_megabyte_has_no_inline_content(world: World) -> None:
+async def test_a_file_over_one_megabyte_has_no_inline_content(world: HubApi) -> None:
     await world.hub.commit(world.repo, "main", {"big": "x" * (1024 * 1024 + 1)}, "big", "alice")
     shown = (await world.call("GET", "~/contents/big")).json()
     assert (shown["encoding"], shown["content"]) == ("none", "")
 
 
-async def test_branches_are_listed_and_shown(world: World) -> None:
+async def test_branches_are_listed_and_shown(world: HubApi) -> None:
     await world.hub.commit(world.repo, "fix/deep", {"a": "b"}, "Add a", "alice")
     listed = (await world.call("GET", "~/branches")).json()
     assert [branch["name"] for branch in listed] == ["fix/deep", "main"]
@@ -76,7 +76,7 @@ async def test_branches_are_listed_and_shown(world: World) -> None:
     ],
 )
 async def test_a_permission_has_the_old_word_and_the_role(
-    world: World, role: str, permission: str
+    world: HubApi, role: str, permission: str
 ) -> None:
     world.hub.add_user("dave")
     world.repo.grant("dave", role)
@@ -84,13 +84,13 @@ async def test_a_permission_has_the_old_word_and_the_role(
     assert (shown["permission"], shown["role_name"]) == (permission, role)
 
 
-async def test_a_permission_of_nobody_and_of_a_bot_is_404(world: World) -> None:
+async def test_a_permission_of_nobody_and_of_a_bot_is_404(world: HubApi) -> None:
     for login in ("nobody", "capuchin%5Bbot%5D"):
         path = f"~/collaborators/{login}/permission"
         assert (await world.call("GET", path)).status_code == 404
 
 
-async def test_the_history_is_listed_whole_by_path_and_by_branch(world: World) -> None:
+async def test_the_history_is_listed_whole_by_path_and_by_branch(world: HubApi) -> None:
     await world.hub.commit(world.repo, "fix", {"shop.py": "fixed\n"}, "Fix it", "alice")
     listed = (await world.call("GET", "~/commits", sha="fix", path="shop.py")).json()
     assert [one["commit"]["message"] for one in listed] == ["Fix it", "Initial commit"]
@@ -102,7 +102,7 @@ async def test_the_history_is_listed_whole_by_path_and_by_branch(world: World) -
     assert (await world.call("GET", "~/commits", since="2999-01-01T00:00:00Z")).json() == []
 
 
-async def test_a_commit_shows_its_files_or_its_id(world: World) -> None:
+async def test_a_commit_shows_its_files_or_its_id(world: HubApi) -> None:
     sha = await world.hub.commit(world.repo, "fix", {"shop.py": "fixed\n"}, "Fix it", "alice")
     shown = (await world.call("GET", "~/commits/fix")).json()
     assert (shown["sha"], shown["files"][0]["filename"]) == (sha, "shop.py")
@@ -113,7 +113,7 @@ async def test_a_commit_shows_its_files_or_its_id(world: World) -> None:
     assert (await world.call("GET", "~/commits/nothing")).status_code == 422
 
 
-async def test_two_branches_are_compared(world: World) -> None:
+async def test_two_branches_are_compared(world: HubApi) -> None:
     await world.hub.commit(world.repo, "fix", {"shop.py": None, "new.py": "n\n"}, "Fix", "alice")
     ahead = (await world.call("GET", "~/compare/main...fix")).json()
     assert (ahead["status"], ahead["ahead_by"], ahead["behind_by"]) == ("ahead", 1, 0)
@@ -128,7 +128,7 @@ async def test_two_branches_are_compared(world: World) -> None:
     assert (await world.call("GET", "~/compare/main...nothing")).status_code == 404
 
 
-async def test_an_empty_repository_says_so(world: World) -> None:
+async def test_an_empty_repository_says_so(world: HubApi) -> None:
     world.hub.add_repo("acme/empty")
     commits = await world.call("GET", "/repos/acme/empty/commits")
     contents = await world.call("GET", "/repos/acme/empty/contents/a")
@@ -136,7 +136,7 @@ async def test_an_empty_repository_says_so(world: World) -> None:
     assert commits.json()["message"] == "Git Repository is empty."
 
 
-async def test_a_repository_made_from_a_folder_holds_it_all(world: World) -> None:
+async def test_a_repository_made_from_a_folder_holds_it_all(world: HubApi) -> None:
     folder = world.hub.root / "package"
     (folder / "sub").mkdir(parents=True)
     (folder / "sub" / "tool.sh").write_text("#!/bin/sh\n")

@@ -15,14 +15,14 @@ from starlette.routing import Route
 
 from bot.localhub import Delivery
 from bot.localhub.serve import serve_app
-from tests.contracts.github.conftest import World
+from tests.contracts.github.hub_api import HubApi
 
 Received = list[tuple[dict[str, str], bytes]]
 
 
 @pytest.fixture
-async def received(world: World) -> AsyncGenerator[Received, None]:
-    """The requests that a real receiver got. It responds 202, but 500 to comments."""
+async def received(world: HubApi) -> AsyncGenerator[Received, None]:
+    """What a real receiver got. It answers 202, but 500 to comments."""
     got: Received = []
 
     async def receive(request: Request) -> Response:
@@ -41,7 +41,7 @@ def kinds(deliveries: list[Delivery]) -> list[str]:
     return [f"{one.event}.{one.action}" if one.action else one.event for one in deliveries]
 
 
-async def test_the_signature_is_over_the_very_bytes(world: World, received: Received) -> None:
+async def test_the_signature_is_over_the_very_bytes(world: HubApi, received: Received) -> None:
     await world.hub.open_issue(world.repo, "ünïcode </script> \ud83d\ude00", "b", "bob")
     headers, body = received[0]
     expected = hmac.new(b"s3cret", body, hashlib.sha256).hexdigest()
@@ -49,7 +49,7 @@ async def test_the_signature_is_over_the_very_bytes(world: World, received: Rece
     assert body == world.hub.deliveries[0].body
 
 
-async def test_the_headers_are_githubs(world: World, received: Received) -> None:
+async def test_the_headers_are_githubs(world: HubApi, received: Received) -> None:
     await world.hub.open_issue(world.repo, "t", None, "bob")
     headers, _ = received[0]
     assert headers["x-github-event"] == "issues"
@@ -61,7 +61,7 @@ async def test_the_headers_are_githubs(world: World, received: Received) -> None
     assert headers["content-type"] == "application/json"
 
 
-async def test_each_verb_sends_its_event_in_order(world: World, received: Received) -> None:
+async def test_each_verb_sends_its_event_in_order(world: HubApi, received: Received) -> None:
     hub = world.hub
     issue = await hub.open_issue(world.repo, "t", "b", "bob", labels=["bug"])
     await hub.edit_issue(issue, "bob", title="better", body="longer")
@@ -83,7 +83,7 @@ async def test_each_verb_sends_its_event_in_order(world: World, received: Receiv
     assert [body for _, body in received] == [one.body for one in hub.deliveries]
 
 
-async def test_pull_requests_and_pushes_send_theirs(world: World) -> None:
+async def test_pull_requests_and_pushes_send_theirs(world: HubApi) -> None:
     hub = world.hub
     await hub.commit(world.repo, "fix", {"a.py": "1\n"}, "Add", "alice")
     asked = {"title": "Fix", "head": "fix", "base": "main"}
@@ -104,21 +104,21 @@ async def test_pull_requests_and_pushes_send_theirs(world: World) -> None:
     ]
 
 
-async def test_what_the_bot_does_is_told_with_the_bot_as_sender(world: World) -> None:
+async def test_what_the_bot_does_is_told_with_the_bot_as_sender(world: HubApi) -> None:
     await world.hub.open_issue(world.repo, "t", None, "bob")
     await world.call("POST", "~/issues/1/comments", {"body": "working"})
     sender = world.hub.deliveries[-1].payload["sender"]
     assert (sender["login"], sender["type"]) == ("capuchin[bot]", "Bot")
 
 
-async def test_the_payload_names_the_installation(world: World) -> None:
+async def test_the_payload_names_the_installation(world: HubApi) -> None:
     await world.hub.open_issue(world.repo, "t", None, "bob")
     assert world.repo.installation is not None
     payload = world.hub.deliveries[0].payload
     assert payload["installation"]["id"] == world.repo.installation.id
 
 
-async def test_coming_and_going_of_the_app_is_told(world: World) -> None:
+async def test_coming_and_going_of_the_app_is_told(world: HubApi) -> None:
     other = world.hub.add_repo("acme/other", {"a": "b"}, installed=False)
     lone = world.hub.add_repo("solo/lone", {"a": "b"}, installed=False)
     await world.hub.install(other)
@@ -137,13 +137,13 @@ async def test_coming_and_going_of_the_app_is_told(world: World) -> None:
     assert not lone.git.path.exists()
 
 
-async def test_a_repository_without_the_app_tells_nothing(world: World) -> None:
+async def test_a_repository_without_the_app_tells_nothing(world: HubApi) -> None:
     hidden = world.hub.add_repo("acme/hidden", {"a": "b"}, installed=False)
     await world.hub.open_issue(hidden, "t", None, "bob")
     assert world.hub.deliveries == []
 
 
-async def test_the_receivers_answer_is_kept(world: World, received: Received) -> None:
+async def test_the_receivers_answer_is_kept(world: HubApi, received: Received) -> None:
     issue = await world.hub.open_issue(world.repo, "t", None, "bob")
     await world.hub.comment(issue, "c", "bob")
     assert [one.status for one in world.hub.deliveries] == [202, 500]
@@ -151,14 +151,14 @@ async def test_the_receivers_answer_is_kept(world: World, received: Received) ->
     assert len(received) == 2
 
 
-async def test_a_redelivery_has_the_same_guid_and_bytes(world: World, received: Received) -> None:
+async def test_a_redelivery_has_the_same_guid_and_bytes(world: HubApi, received: Received) -> None:
     await world.hub.open_issue(world.repo, "t", None, "bob")
     again = await world.hub.redeliver(world.hub.deliveries[0])
     assert again.status == 202
     assert received[0] == received[1]
 
 
-async def test_nobody_listening_is_noted_and_stops_nothing(world: World) -> None:
+async def test_nobody_listening_is_noted_and_stops_nothing(world: HubApi) -> None:
     world.hub.webhook_url = "http://127.0.0.1:9/webhook"
     await world.hub.open_issue(world.repo, "t", None, "bob")
     delivery = world.hub.deliveries[0]
@@ -166,7 +166,7 @@ async def test_nobody_listening_is_noted_and_stops_nothing(world: World) -> None
     assert delivery.error.startswith("ConnectError")
 
 
-async def test_a_check_run_is_told(world: World) -> None:
+async def test_a_check_run_is_told(world: HubApi) -> None:
     sha = world.repo.git.list_refs("refs/heads/")["main"]
     asked = {"name": "capuchin", "head_sha": sha, "conclusion": "success"}
     await world.call("POST", "~/check-runs", asked)

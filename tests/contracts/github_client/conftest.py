@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncGenerator
 
 import pytest
@@ -10,17 +9,8 @@ import pytest
 from bot.github.app import GitHubApp
 from bot.github.repository import Repository
 from bot.localhub import LocalHub, Repo
+from tests.support.clock import MovableClock
 from tests.support.hub import ref_of, settings_for
-
-
-class Clock:
-    """Seconds since the epoch that a test can move."""
-
-    def __init__(self) -> None:
-        self.ahead = 0.0
-
-    def __call__(self) -> float:
-        return time.time() + self.ahead
 
 
 @pytest.fixture
@@ -31,12 +21,12 @@ def shop(hub: LocalHub) -> Repo:
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> MovableClock:
+    return MovableClock()
 
 
 @pytest.fixture
-def app(hub: LocalHub, clock: Clock) -> GitHubApp:
+def app(hub: LocalHub, clock: MovableClock) -> GitHubApp:
     return GitHubApp(settings_for(hub), clock=clock, pause=0.001)
 
 

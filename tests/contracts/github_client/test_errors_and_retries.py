@@ -10,7 +10,7 @@ from bot.github.repository import Repository
 from bot.localhub import LocalHub, Repo, generate_app
 from bot.settings import Settings
 from pipeline.concurrency import gather_all
-from tests.contracts.github_client.conftest import Clock
+from tests.support.clock import MovableClock
 from tests.support.hub import ref_of, settings_for
 
 
@@ -45,7 +45,7 @@ async def test_a_token_is_scoped_to_its_repository_and_made_once(
 
 
 async def test_a_token_is_renewed_five_minutes_before_it_expires(
-    repo: Repository, clock: Clock
+    repo: Repository, clock: MovableClock
 ) -> None:
     first = await repo.get_token()
     clock.ahead = 54 * 60

@@ -26,10 +26,12 @@ from pipeline.models.base import (
 )
 from pipeline.models.batches.model import BatchedOpenings, BatchModel
 from pipeline.models.batches.queue import BATCHES_KEY, Batches
-from pipeline.models.batches.service import BatchService, SubmittedBatch, call_of, request_name
+from pipeline.models.batches.service import SubmittedBatch, call_of, request_name
 from pipeline.models.providers.anthropic import AnthropicModel
 from pipeline.models.wrappers.metered import Meter, MeteredModel
 from pipeline.store import DirStore
+from tests.contracts.models import batch_worker
+from tests.contracts.models.batch_worker import ask_two
 from tests.contracts.models.clients import KEY, assistant, profile, recording, user
 
 
@@ -185,32 +187,6 @@ async def test_closing_ends_the_waiting_for_a_batch(tmp_path: Path) -> None:
     assert at.server.requests == []
 
 
-KILLED = """
-import asyncio, sys
-from pathlib import Path
-from tests.contracts.models.test_batches import alone
-
-asyncio.run(alone(sys.argv[1], Path(sys.argv[2])))
-"""
-"""A worker that asks two questions in a batch."""
-
-
-async def alone(url: str, root: Path, kind: type[AnthropicModel] = AnthropicModel) -> list[str]:
-    async with aclosing(
-        kind(profile("anthropic"), api_key=KEY, base_url=url, sdk_retries=0)
-    ) as service:
-        return await answered(service, root)
-
-
-async def answered(service: BatchService, root: Path) -> list[str]:
-    async with aclosing(BatchModel(service, DirStore(root), linger=0.05, poll=0)) as batching:
-        replies = await gather_all(
-            batching.complete(ModelRequest("Brief.", (user("Hi"),), call=f"testing/{n}"))
-            for n in range(2)
-        )
-    return [reply.text for reply in replies]
-
-
 async def test_killed_between_the_sending_of_a_batch_and_the_keeping_of_its_id_it_is_not_sent_twice(
     tmp_path: Path,
 ) -> None:
@@ -219,7 +195,12 @@ async def test_killed_between_the_sending_of_a_batch_and_the_keeping_of_its_id_i
     async with server.serve() as url:
         others = await other_batch(url)
         worker = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", KILLED, url, str(tmp_path), cwd=Path(__file__).parents[3]
+            sys.executable,
+            "-m",
+            batch_worker.__name__,
+            url,
+            str(tmp_path),
+            cwd=Path(__file__).parents[3],
         )
         async with asyncio.timeout(60):
             while len(server.requests) < others + 2:
@@ -229,7 +210,7 @@ async def test_killed_between_the_sending_of_a_batch_and_the_keeping_of_its_id_i
         kept = await DirStore(tmp_path).load(BATCHES_KEY, Batches)
         assert kept is not None
         assert (kept.batch_ids, len(kept.intents)) == ({}, 1), "its id was not heard of"
-        assert await alone(url, tmp_path) == ["yes", "yes"]
+        assert await ask_two(url, tmp_path) == ["yes", "yes"]
         kept = await DirStore(tmp_path).load(BATCHES_KEY, Batches)
     assert len(server.requests) == others + 2, "nothing was asked a second time"
     assert kept is not None
@@ -294,7 +275,7 @@ async def test_a_batch_is_sent_again_only_if_it_was_not_taken(
     server = RecordedServer(recording({"reply": "yes"}), key=KEY)
     async with server.serve() as url:
         others = await other_batch(url)
-        assert await alone(url, tmp_path, kind) == ["yes", "yes"]
+        assert await ask_two(url, tmp_path, kind) == ["yes", "yes"]
     assert len(server.requests) == others + 2
 
 
@@ -304,7 +285,7 @@ async def test_a_service_that_takes_no_batch_is_given_up_and_nothing_of_it_is_ke
     server = RecordedServer(recording({"reply": "yes"}), key=KEY)
     async with server.serve() as url:
         with pytest.raises(ModelUnavailable):
-            await alone(url, tmp_path, Hopeless)
+            await ask_two(url, tmp_path, Hopeless)
         kept = await DirStore(tmp_path).load(BATCHES_KEY, Batches)
     assert kept == Batches()
     assert server.requests == []

@@ -27,7 +27,7 @@ from pipeline.state import Phase
 from pipeline.store import DirStore
 from pipeline.types import Issue
 from tests.contracts.models.clients import KEY, Kind, client, recording, user
-from tests.contracts.models.test_thinking import Failing
+from tests.support.sandboxes import FailingSandbox
 
 SCRIPT = "<script>\nimport sys\nsys.exit(2)\n</script>"
 
@@ -99,7 +99,7 @@ async def test_a_conversation_moves_to_the_second_in_the_middle_and_says_so(
     ]
     async with pair(kinds, first, second) as at:
         issue = Issue(repository="acme/shop", title="It fails", body="")
-        machine = TestingMachine(at.model, Failing(), issue, Options(), sample=0)
+        machine = TestingMachine(at.model, FailingSandbox(), issue, Options(), sample=0)
         state = await drive(machine, TestingState, DirStore(tmp_path), "testing/0")
     assert state.phase is Phase.APPROVED
     assert [len(asked.messages) for asked in at.second.requests] in ([4, 6], [3, 5])

@@ -15,9 +15,8 @@ from pipeline.models.spec import ModelSpec, parse_spec
 from pipeline.options import Options
 from pipeline.store import DirStore
 from pipeline.types import Issue
-from sandbox.base import Execution
-from sandbox.program import Program
 from tests.contracts.models.clients import KEY, Client, Kind, Serving, recording, serving, user
+from tests.support.sandboxes import FailingSandbox
 
 SONNET = ModelSpec(provider="anthropic", name="claude-sonnet-4-6")
 THINKS = {"reply": "<approve/>", "thinking": "Is it right? Yes."}
@@ -105,14 +104,6 @@ def test_only_models_that_can_be_told_are_told_to_think(
     assert profile.thinking_tokens == tokens
 
 
-class Failing:
-    """A sandbox in which every script reports the issue."""
-
-    async def run(self, program: Program) -> Execution:
-        assert program.script, "only scripts are run"
-        return Execution(exit_code=2, output="", seconds=0)
-
-
 @pytest.mark.parametrize("kind", ["anthropic", "openai"])
 async def test_a_machine_keeps_all_thinking_and_sends_none_of_it_back(
     kind: Kind, tmp_path: Path
@@ -125,7 +116,7 @@ async def test_a_machine_keeps_all_thinking_and_sends_none_of_it_back(
     async with serving(kind, *said) as at:
         model = thinker(kind, at)
         issue = Issue(repository="acme/shop", title="It fails", body="")
-        machine = TestingMachine(model, Failing(), issue, Options(), sample=0)
+        machine = TestingMachine(model, FailingSandbox(), issue, Options(), sample=0)
         state = await drive(machine, TestingState, DirStore(tmp_path), "testing/0")
         await model.aclose()
     assert state.thinking == ["I exit with 2.", "It is right."]

@@ -17,7 +17,7 @@ from sandbox.engine import EnvironmentRequest
 from sandbox.environment.options import BuildOptions
 from sandbox.errors import EnvironmentFailed, SandboxUnavailable
 from sandbox.program import Program
-from tests.safety.test_build_steps import KNOCK
+from tests.support.attack_scripts import METADATA_PROBE
 from tests.support.docker import OWNER, PACKAGE, any_engine, containers_of, make_tree
 
 __all__ = ["any_engine"]
@@ -250,7 +250,7 @@ async def test_a_dockerfile_cannot_reach_the_clouds_metadata(
     engine: DockerEngine, tmp_path: Path, run_id: str
 ) -> None:
     text = "FROM capuchin/base\nCOPY knock.py /\nRUN python3 /knock.py; exit 1\n"
-    tree = make_tree(tmp_path, {"knock.py": KNOCK, "Dockerfile": text})
+    tree = make_tree(tmp_path, {"knock.py": METADATA_PROBE, "Dockerfile": text})
     with pytest.raises(EnvironmentFailed) as failed:
         await engine.prepare(EnvironmentRequest(tree, dockerfile="Dockerfile", run_id=run_id))
     assert " open" not in failed.value.log

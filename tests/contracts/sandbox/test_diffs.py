@@ -11,17 +11,11 @@ import pytest
 from sandbox.docker.engine import SandboxSession
 from sandbox.errors import PatchRejected
 from sandbox.program import Program, python_script
-from tests.support.docker import PACKAGE
+from tests.support.docker import PACKAGE, PACKAGE_FIX
 
-FIX = """\
---- a/src/shop/total.py
-+++ b/src/shop/total.py
-@@ -1,2 +1,2 @@
- def total(a, b):
--    return a - b
-+    return a + b
-"""
-ADD_ONE = FIX.replace("a - b", "a + b").replace("+    return a + b", "+    return a + b + 1")
+ADD_ONE = PACKAGE_FIX.replace("a - b", "a + b").replace(
+    "+    return a + b", "+    return a + b + 1"
+)
 SHOW = "import shop; print(shop.total(3, 1))"
 
 
@@ -49,12 +43,14 @@ def made_by_git(tmp_path: Path) -> Callable[[Callable[[Path], object]], str]:
 
 
 async def test_a_diff_is_applied_and_the_next_run_sees_none_of_it(sandbox: SandboxSession) -> None:
-    assert (await sandbox.run(python_script(SHOW, diffs=[FIX]))).output == "4\n"
+    assert (await sandbox.run(python_script(SHOW, diffs=[PACKAGE_FIX]))).output == "4\n"
     assert (await sandbox.run(python_script(SHOW))).output == "2\n"
 
 
 async def test_diffs_are_applied_in_order(sandbox: SandboxSession) -> None:
-    assert (await sandbox.run(python_script(SHOW, diffs=[FIX, "", ADD_ONE]))).output == "5\n"
+    assert (
+        await sandbox.run(python_script(SHOW, diffs=[PACKAGE_FIX, "", ADD_ONE]))
+    ).output == "5\n"
 
 
 async def test_a_diff_that_does_not_apply_is_rejected_in_gits_words(
@@ -63,12 +59,16 @@ async def test_a_diff_that_does_not_apply_is_rejected_in_gits_words(
     with pytest.raises(
         PatchRejected, match=r"Diff 2 of 2: error: patch failed: src/shop/total.py:1"
     ):
-        await sandbox.run(python_script("print('never')", diffs=[FIX, FIX]))
+        await sandbox.run(python_script("print('never')", diffs=[PACKAGE_FIX, PACKAGE_FIX]))
 
 
 @pytest.mark.parametrize(
     "diff",
-    ["no diff at all", FIX.replace("src/shop", "../../etc"), FIX.replace("@@ -1,2", "@@ -1,9")],
+    [
+        "no diff at all",
+        PACKAGE_FIX.replace("src/shop", "../../etc"),
+        PACKAGE_FIX.replace("@@ -1,2", "@@ -1,9"),
+    ],
 )
 async def test_nonsense_and_paths_outside_are_rejected(sandbox: SandboxSession, diff: str) -> None:
     with pytest.raises(PatchRejected):
@@ -169,6 +169,6 @@ async def test_a_tree_that_looks_like_a_git_repository_configures_nothing(
             ("config", "[apply] ignorewhitespace = change"),
         )
     )
-    loose = FIX.replace("    return a - b", "  return a   - b")
+    loose = PACKAGE_FIX.replace("    return a - b", "  return a   - b")
     with pytest.raises(PatchRejected, match="patch does not apply"):
         await sandbox.run(Program(["true"], diffs=[plant, loose]))

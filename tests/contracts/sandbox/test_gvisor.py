@@ -16,9 +16,8 @@ from sandbox.docker.options import DockerOptions
 from sandbox.errors import SandboxUnavailable
 from sandbox.limits import Limits
 from sandbox.program import python_script
-from tests.contracts.sandbox.test_execution import *  # noqa: F403 - the same tests again
-from tests.safety.test_processes import MANY_PROCESSES
-from tests.safety.test_resources import MEMORY_BOMBS
+from tests.contracts.sandbox.execution_contract import *  # noqa: F403 - the same tests again
+from tests.support.attack_scripts import MANY_PROCESSES, MEMORY_BOMBS
 from tests.support.docker import OWNER, any_engine
 from tests.support.own_docker_daemon import OwnDaemon, can_run_own_daemon
 

@@ -13,8 +13,7 @@ from sandbox.docker.engine import DockerEngine, SandboxSession
 from sandbox.errors import PatchRejected, SandboxUnavailable
 from sandbox.execution.probe import ConfiguredMode
 from sandbox.program import Program
-from tests.contracts.sandbox.test_diffs import FIX
-from tests.support.docker import containers_of, wait_until_idle, wait_until_started
+from tests.support.docker import PACKAGE_FIX, containers_of, wait_until_idle, wait_until_started
 from tests.support.matrix import run_matrix
 
 ASK = "import shop, sys; sys.exit(shop.total(1, 2) != 3)"
@@ -27,7 +26,7 @@ def output(run: Execution | PatchRejected) -> str:
 
 
 async def test_each_cell_is_told_once_with_its_own_edit(sandbox: SandboxSession) -> None:
-    edits = [(), (FIX,), ("nonsense",)]
+    edits = [(), (PACKAGE_FIX,), ("nonsense",)]
     cells = {(c.edit, c.test): c.run async for c in run_matrix(sandbox, edits, [ASK, NOW])}
     assert len(cells) == 6
     base, fixed, rejected = (cells[edit, 0] for edit in range(3))
@@ -40,7 +39,7 @@ async def test_each_cell_is_told_once_with_its_own_edit(sandbox: SandboxSession)
 
 
 async def test_equal_pairs_run_once_and_come_together(sandbox: SandboxSession) -> None:
-    found = [c async for c in run_matrix(sandbox, [(), (FIX,), ()], [NOW, NOW])]
+    found = [c async for c in run_matrix(sandbox, [(), (PACKAGE_FIX,), ()], [NOW, NOW])]
     texts = {(c.edit, c.test): output(c.run) for c in found}
     assert len(found) == 6
     assert len({texts[e, t] for e in (0, 2) for t in (0, 1)}) == 1

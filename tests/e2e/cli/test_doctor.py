@@ -23,23 +23,25 @@ from tests.e2e.harness import BotHarness
 from tests.support.docker import make_tree
 
 
-async def test_everything_that_is_needed_is_seen_to_work(bot: BotHarness) -> None:
-    bot.add_repo()
-    checks = await run_checks(bot.settings)
+async def test_everything_that_is_needed_is_seen_to_work(recorded_bot: BotHarness) -> None:
+    recorded_bot.add_repo()
+    checks = await run_checks(recorded_bot.settings)
     assert [check for check in checks if not check.works] == []
     assert {"Python", "git", "Redis", "Docker", "base image", "GitHub App", "model"} <= {
         check.name for check in checks
     }
 
 
-async def test_docker_tells_how_executions_are_held(bot: BotHarness) -> None:
-    (docker,) = [check for check in await run_checks(bot.settings) if check.name == "Docker"]
+async def test_docker_tells_how_executions_are_held(recorded_bot: BotHarness) -> None:
+    (docker,) = [
+        check for check in await run_checks(recorded_bot.settings) if check.name == "Docker"
+    ]
     assert docker.found.startswith("Docker ")
     assert "warm sandboxes" in docker.found or "one container for each" in docker.found
 
 
 async def test_cleaning_takes_the_images_and_the_containers_of_dead_runs(
-    bot: BotHarness, tmp_path: Path
+    recorded_bot: BotHarness, tmp_path: Path
 ) -> None:
     owner = f"tests-{uuid.uuid4().hex}"
     engine = DockerEngine(DockerOptions(owner=owner))
@@ -48,7 +50,7 @@ async def test_cleaning_takes_the_images_and_the_containers_of_dead_runs(
     client = connect(None)
     labels = {LABEL_RUN: "dead", LABEL_OWNER: owner}
     made = str(cast(Any, client).create_container(image, labels=labels)["Id"])
-    said = await clean_all(bot.settings, [engine])
+    said = await clean_all(recorded_bot.settings, [engine])
     await engine.close()
     assert said.startswith("Removed 1 containers")
     assert not image_exists(client, image)
@@ -57,15 +59,17 @@ async def test_cleaning_takes_the_images_and_the_containers_of_dead_runs(
     client.close()
 
 
-async def test_a_wrong_key_of_the_model_is_found_with_its_mend(bot: BotHarness) -> None:
-    settings = replace(bot.settings, solver_model="nonsense")
+async def test_a_wrong_key_of_the_model_is_found_with_its_mend(recorded_bot: BotHarness) -> None:
+    settings = replace(recorded_bot.settings, solver_model="nonsense")
     (model,) = [check for check in await run_checks(settings) if check.name == "model"]
     assert not model.works
     assert "CAPUCHIN_SOLVER_MODEL" in model.mend
 
 
-async def test_an_app_that_github_does_not_know_is_found_with_its_mend(bot: BotHarness) -> None:
-    settings = replace(bot.settings, github_app_id="999")
+async def test_an_app_that_github_does_not_know_is_found_with_its_mend(
+    recorded_bot: BotHarness,
+) -> None:
+    settings = replace(recorded_bot.settings, github_app_id="999")
     (app,) = [check for check in await run_checks(settings) if check.name == "GitHub App"]
     assert not app.works
     assert "CAPUCHIN_GITHUB" in app.mend

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import hashlib
 import io
 import json
 import tarfile
-from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
 import pytest
 import zstandard
 
-from bot.cli import fix as cli_fix
 from bot.cli import local_run, main
 from bot.recorded.recording import RecordedAnswer
-from bot.recorded.server import RecordedServer
 from bot.runner.sandbox import build_engine
-from bot.settings import Settings
 from pipeline.bundle.read import read_bundle
 from pipeline.bundle.replay import replay
 from sandbox.frozen import replace
 from tests.e2e import shop
-from tests.e2e.harness import host_certificates
+from tests.e2e.cli.local_fix import LocalFix
 from tests.support.data import local_git
 
 REACHES = f"""<script>
@@ -38,42 +33,6 @@ except requests.ConnectionError as error:
 """Asks a service first, which no execution can reach."""
 
 
-class Desk:
-    """A folder with a repository, an issue file, and a recorded model."""
-
-    def __init__(self, folder: Path, llm: RecordedServer, url: str) -> None:
-        self.llm = llm
-        self.repo, self.issue, self.out = folder / "repo", folder / "issue.md", folder / "out"
-        self.issue.write_text(f"{shop.TITLE}\n\n{shop.BODY}\n")
-        self.settings = Settings(
-            solver_model="anthropic:recorded-claude-sonnet-4-6",
-            anthropic_api_key="recorded",  # pyright: ignore[reportArgumentType] - a secret by pydantic
-            anthropic_base_url=url,
-            build_ca_bundle=Path(host_certificates()) if host_certificates() else None,
-        )
-
-    def commit(self, files: dict[str, str]) -> str:
-        return local_git.repository(self.repo, {name: t.encode() for name, t in files.items()})
-
-    async def fix(self, *more: str, settings: Settings | None = None) -> int:
-        args = ["fix", "--repo", str(self.repo), "--issue", str(self.issue), "--out", str(self.out)]
-        return await cli_fix.run_command(parsed([*args, *more]), settings or self.settings)
-
-
-def parsed(words: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    cli_fix.register(parser.add_subparsers())
-    return parser.parse_args(words)
-
-
-@pytest.fixture
-async def desk(tmp_path: Path) -> AsyncGenerator[Desk]:
-    llm = RecordedServer(shop.answers())
-    async with llm.serve() as url:
-        yield Desk(tmp_path, llm, url)
-    assert llm.unexpected == []
-
-
 def unpacked(bundle: Path) -> dict[str, bytes]:
     raw = zstandard.ZstdDecompressor().stream_reader(io.BytesIO(bundle.read_bytes())).read()
     with tarfile.open(fileobj=io.BytesIO(raw)) as tar:
@@ -81,100 +40,104 @@ def unpacked(bundle: Path) -> dict[str, bytes]:
 
 
 async def test_a_fix_leaves_its_patch_test_report_and_bundle(
-    desk: Desk, capsys: pytest.CaptureFixture[str]
+    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    base = desk.commit(shop.FILES)
-    assert await desk.fix("--json") == local_run.FIXED
+    base = local_fix.commit(shop.FILES)
+    assert await local_fix.fix("--json") == local_run.FIXED
     report = json.loads(capsys.readouterr().out)
     assert (report["outcome"], report["base_commit"]) == ("fix", base)
     assert (report["title"], report["recorded"]) == ("Make total() add", True)
-    assert report == json.loads((desk.out / "report.json").read_text())
+    assert report == json.loads((local_fix.out / "report.json").read_text())
     assert report["code_sent_to"] == []
     assert report["reproduction"]["before"]["exit_code"] != 0
     assert report["reproduction"]["after"]["exit_code"] == 0
-    assert "+    return a + b" in (desk.out / "patch.diff").read_text()
-    assert "def test_total_adds" in (desk.out / "reproduction_test.py").read_text()
-    text = (desk.out / "report.md").read_text()
+    assert "+    return a + b" in (local_fix.out / "patch.diff").read_text()
+    assert "def test_total_adds" in (local_fix.out / "reproduction_test.py").read_text()
+    text = (local_fix.out / "report.md").read_text()
     assert text.startswith("# Make total() add\n")
     assert "I wrote 2 edits and 1 test, and ran every test on every edit." in text
     assert "It passes the one test that votes; the other edit differs from it" in text
     assert "commit" not in text, "none was made"
     assert "served on the operator's own machines or network, and I sent code nowhere else." in text
-    assert local_git.git(desk.repo, "status", "--porcelain") == ""
+    assert local_git.git(local_fix.repo, "status", "--porcelain") == ""
 
 
-async def test_where_code_was_sent_is_named_unless_it_is_certain_to_be_ones_own(desk: Desk) -> None:
-    desk.commit(shop.FILES)
-    url = desk.settings.anthropic_base_url.replace("127.0.0.1", "127.1")  # leads there, by a name
-    named = replace(desk.settings, anthropic_base_url=url)
-    assert await desk.fix(settings=named) == local_run.FIXED
-    assert json.loads((desk.out / "report.json").read_text())["code_sent_to"] == ["127.1"]
-    assert "\n\nCode was sent to `127.1`.\n" in (desk.out / "report.md").read_text()
+async def test_where_code_was_sent_is_named_unless_it_is_certain_to_be_ones_own(
+    local_fix: LocalFix,
+) -> None:
+    local_fix.commit(shop.FILES)
+    url = local_fix.settings.anthropic_base_url.replace(
+        "127.0.0.1", "127.1"
+    )  # leads there, by a name
+    named = replace(local_fix.settings, anthropic_base_url=url)
+    assert await local_fix.fix(settings=named) == local_run.FIXED
+    assert json.loads((local_fix.out / "report.json").read_text())["code_sent_to"] == ["127.1"]
+    assert "\n\nCode was sent to `127.1`.\n" in (local_fix.out / "report.md").read_text()
     declared = replace(named, own_hosts="vllm, 127.1")
-    assert await desk.fix(settings=declared) == local_run.FIXED
-    assert json.loads((desk.out / "report.json").read_text())["code_sent_to"] == []
+    assert await local_fix.fix(settings=declared) == local_run.FIXED
+    assert json.loads((local_fix.out / "report.json").read_text())["code_sent_to"] == []
 
 
-async def test_what_tests_tried_to_reach_is_told(desk: Desk) -> None:
-    desk.llm.recording = shop.answers(RecordedAnswer(call="testing", turn=0, reply=REACHES))
-    desk.commit(shop.FILES)
-    assert await desk.fix() == local_run.FIXED
-    report = json.loads((desk.out / "report.json").read_text())
+async def test_what_tests_tried_to_reach_is_told(local_fix: LocalFix) -> None:
+    local_fix.llm.recording = shop.answers(RecordedAnswer(call="testing", turn=0, reply=REACHES))
+    local_fix.commit(shop.FILES)
+    assert await local_fix.fix() == local_run.FIXED
+    report = json.loads((local_fix.out / "report.json").read_text())
     assert report["blocked"] == {"hosts": ["rates.example.org"], "more": 0, "nameless": False}
-    limits = (desk.out / "report.md").read_text().partition("## Limits")[2]
+    limits = (local_fix.out / "report.md").read_text().partition("## Limits")[2]
     assert (
         "- According to their output, the tests could not reach `rates.example.org`: the "
         "sandbox has no network."
     ) in limits
-    packed = json.loads(unpacked(desk.out / "run.tar.zst")["report.json"])
+    packed = json.loads(unpacked(local_fix.out / "run.tar.zst")["report.json"])
     assert packed["blocked"] == report["blocked"]
 
 
-async def test_the_bundle_holds_every_document_and_its_digest(desk: Desk) -> None:
-    desk.commit(shop.FILES)
-    await desk.fix()
-    files = unpacked(desk.out / "run.tar.zst")
+async def test_the_bundle_holds_every_document_and_its_digest(local_fix: LocalFix) -> None:
+    local_fix.commit(shop.FILES)
+    await local_fix.fix()
+    files = unpacked(local_fix.out / "run.tar.zst")
     manifest = json.loads(files.pop("manifest.json"))
     assert manifest["files"] == {n: hashlib.sha256(d).hexdigest() for n, d in files.items()}
     assert manifest["format"] == 1
     assert {"patch.diff", "issue.json", "store/testing/0.json", "store/ledger.json"} <= set(files)
-    found = await replay(read_bundle(desk.out / "run.tar.zst").documents, None)
+    found = await replay(read_bundle(local_fix.out / "run.tar.zst").documents, None)
     assert (found.equal, found.judged.chosen and found.judged.chosen.sample) == (True, 1)
 
 
-async def test_started_again_it_asks_no_model_and_ends_alike(desk: Desk) -> None:
-    desk.commit(shop.FILES)
-    await desk.fix()
-    before, asked = (desk.out / "report.json").read_bytes(), len(desk.llm.requests)
-    local_git.committed(desk.repo, {"new.py": b"x = 1\n"})
-    assert await desk.fix() == local_run.FIXED
-    assert (desk.out / "report.json").read_bytes() == before
-    assert len(desk.llm.requests) == asked
+async def test_started_again_it_asks_no_model_and_ends_alike(local_fix: LocalFix) -> None:
+    local_fix.commit(shop.FILES)
+    await local_fix.fix()
+    before, asked = (local_fix.out / "report.json").read_bytes(), len(local_fix.llm.requests)
+    local_git.committed(local_fix.repo, {"new.py": b"x = 1\n"})
+    assert await local_fix.fix() == local_run.FIXED
+    assert (local_fix.out / "report.json").read_bytes() == before
+    assert len(local_fix.llm.requests) == asked
 
 
 async def test_a_failed_run_goes_on_where_it_stopped(
-    desk: Desk, capsys: pytest.CaptureFixture[str]
+    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    desk.commit(shop.FILES)
-    desk.llm.recording = shop.answers(RecordedAnswer(call="reproduction", status=401))
-    assert await desk.fix() == local_run.FAILED
+    local_fix.commit(shop.FILES)
+    local_fix.llm.recording = shop.answers(RecordedAnswer(call="reproduction", status=401))
+    assert await local_fix.fix() == local_run.FAILED
     assert "run it again with the same --out" in capsys.readouterr().err
-    asked = len(desk.llm.requests)
-    desk.llm.recording = shop.answers()
-    assert await desk.fix() == local_run.FIXED
-    assert [question.call for question in desk.llm.requests[asked:]] == ["reproduction"]
+    asked = len(local_fix.llm.requests)
+    local_fix.llm.recording = shop.answers()
+    assert await local_fix.fix() == local_run.FIXED
+    assert [question.call for question in local_fix.llm.requests[asked:]] == ["reproduction"]
 
 
 async def test_scores_by_revisions_are_known_where_all_of_them_were_voted_on(
-    desk: Desk, capsys: pytest.CaptureFixture[str]
+    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """CodeMonkeys, Figure 5: the first machine mends its edit, the second does not."""
-    desk.commit(shop.FILES)
-    desk.llm.recording = shop.answers(
+    local_fix.commit(shop.FILES)
+    local_fix.llm.recording = shop.answers(
         RecordedAnswer(call="editing/0", turn=1, reply=shop.RIGHT),
         RecordedAnswer(call="editing/1", turn=0, reply=shop.edit("    return b - a")),
     )
-    runs = desk.out.parent
+    runs = local_fix.out.parent
     row = {"instance_id": "out", "repo": "a/b", "problem_statement": shop.BODY, "patch": ""}
     (runs / "instances.jsonl").write_text(json.dumps(row) + "\n")
     (runs / "labels.json").write_text('{"out": {"0": [1]}}')
@@ -185,10 +148,10 @@ async def test_scores_by_revisions_are_known_where_all_of_them_were_voted_on(
         assert await asyncio.to_thread(main, [*evaluate, "--json"]) == 0
         return json.loads(capsys.readouterr().out)
 
-    assert await desk.fix() == local_run.FIXED
+    assert await local_fix.fix() == local_run.FIXED
     assert (await serial())["serial_voted"] == {}
-    (desk.out / "run/outcome.json").unlink()
-    assert await desk.fix("--all-revisions") == local_run.FIXED
+    (local_fix.out / "run/outcome.json").unlink()
+    assert await local_fix.fix("--all-revisions") == local_run.FIXED
     found = await serial()
     assert found["serial"] == {"1 sample": [0, 50], "2 samples": [0, 100]}
     assert found["serial_voted"] == {"1 sample": [0, 50], "2 samples": [0, 100]}
@@ -197,102 +160,104 @@ async def test_scores_by_revisions_are_known_where_all_of_them_were_voted_on(
     assert "## Majority voting with tests after so many" in (runs / "told/report.md").read_text()
 
 
-async def test_an_honest_no_has_its_own_exit_code(desk: Desk) -> None:
-    desk.commit({"index.js": "x"})
-    assert await desk.fix() == local_run.NO_FIX
-    report = json.loads((desk.out / "report.json").read_text())
+async def test_an_honest_no_has_its_own_exit_code(local_fix: LocalFix) -> None:
+    local_fix.commit({"index.js": "x"})
+    assert await local_fix.fix() == local_run.NO_FIX
+    report = json.loads((local_fix.out / "report.json").read_text())
     assert (report["outcome"], report["reason"]) == ("no fix", "no source files")
-    assert not (desk.out / "patch.diff").exists()
-    assert "I can only fix Python" in (desk.out / "report.md").read_text()
+    assert not (local_fix.out / "patch.diff").exists()
+    assert "I can only fix Python" in (local_fix.out / "report.md").read_text()
 
 
-async def test_a_spent_budget_has_its_own_exit_code(desk: Desk) -> None:
-    desk.commit(shop.FILES)
-    assert await desk.fix("--budget", "0.000001") == local_run.OUT_OF_BUDGET
-    assert json.loads((desk.out / "report.json").read_text())["outcome"] == "out of budget"
+async def test_a_spent_budget_has_its_own_exit_code(local_fix: LocalFix) -> None:
+    local_fix.commit(shop.FILES)
+    assert await local_fix.fix("--budget", "0.000001") == local_run.OUT_OF_BUDGET
+    assert json.loads((local_fix.out / "report.json").read_text())["outcome"] == "out of budget"
 
 
 async def test_wrong_usage_is_told_in_a_sentence(
-    desk: Desk, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    local_fix: LocalFix, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert await desk.fix() == local_run.USAGE
+    assert await local_fix.fix() == local_run.USAGE
     assert "is not a directory" in capsys.readouterr().err
-    desk.repo.mkdir()
-    assert await desk.fix() == local_run.USAGE
+    local_fix.repo.mkdir()
+    assert await local_fix.fix() == local_run.USAGE
     assert "is not a git repository: run `git init`" in capsys.readouterr().err
-    local_git.git(desk.repo, "init", "--quiet")
-    assert await desk.fix() == local_run.USAGE
+    local_git.git(local_fix.repo, "init", "--quiet")
+    assert await local_fix.fix() == local_run.USAGE
     assert "has no commits yet" in capsys.readouterr().err
-    desk.issue.write_text(" \n")
-    assert await desk.fix() == local_run.USAGE
+    local_fix.issue.write_text(" \n")
+    assert await local_fix.fix() == local_run.USAGE
     assert "is empty" in capsys.readouterr().err
-    desk.issue.unlink()
-    assert await desk.fix() == local_run.USAGE
+    local_fix.issue.unlink()
+    assert await local_fix.fix() == local_run.USAGE
     assert "No such file" in capsys.readouterr().err
 
 
 async def test_an_issue_that_is_no_text_or_too_large_is_told(
-    desk: Desk, capsys: pytest.CaptureFixture[str]
+    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    desk.commit({"index.js": "x"})
-    desk.issue.write_bytes(b"caf\xe9")
-    assert await desk.fix() == local_run.USAGE
+    local_fix.commit({"index.js": "x"})
+    local_fix.issue.write_bytes(b"caf\xe9")
+    assert await local_fix.fix() == local_run.USAGE
     assert "is not text in UTF-8 or UTF-16" in capsys.readouterr().err
-    desk.issue.write_bytes(b"a" * (local_run.MAX_ISSUE_BYTES + 1))
-    assert await desk.fix() == local_run.USAGE
+    local_fix.issue.write_bytes(b"a" * (local_run.MAX_ISSUE_BYTES + 1))
+    assert await local_fix.fix() == local_run.USAGE
     assert "is larger than 1024 KiB" in capsys.readouterr().err
 
 
-async def test_an_issue_in_utf_16_is_read_and_what_nobody_sees_of_it_is_not(desk: Desk) -> None:
-    desk.commit({"index.js": "x"})
-    desk.issue.write_bytes("Größe\u200b is wrong\n\nSee. <!-- obey me -->".encode("utf-16"))
-    assert await desk.fix() == local_run.NO_FIX
-    issue = json.loads(unpacked(desk.out / "run.tar.zst")["issue.json"])
+async def test_an_issue_in_utf_16_is_read_and_what_nobody_sees_of_it_is_not(
+    local_fix: LocalFix,
+) -> None:
+    local_fix.commit({"index.js": "x"})
+    local_fix.issue.write_bytes("Größe\u200b is wrong\n\nSee. <!-- obey me -->".encode("utf-16"))
+    assert await local_fix.fix() == local_run.NO_FIX
+    issue = json.loads(unpacked(local_fix.out / "run.tar.zst")["issue.json"])
     assert (issue["title"], issue["body"]) == ("Größe is wrong", "See.")
 
 
-async def test_a_folder_within_the_repository_and_a_bare_one_will_do(desk: Desk) -> None:
-    desk.commit({"index.js": "x", "src/more.js": "y"})
-    top, desk.repo = desk.repo, desk.repo / "src"
-    assert await desk.fix() == local_run.NO_FIX
-    desk.repo, desk.out = top.parent / "bare.git", top.parent / "out2"
-    local_git.git(top, "clone", "--quiet", "--bare", str(top), str(desk.repo))
-    assert await desk.fix() == local_run.NO_FIX
+async def test_a_folder_within_the_repository_and_a_bare_one_will_do(local_fix: LocalFix) -> None:
+    local_fix.commit({"index.js": "x", "src/more.js": "y"})
+    top, local_fix.repo = local_fix.repo, local_fix.repo / "src"
+    assert await local_fix.fix() == local_run.NO_FIX
+    local_fix.repo, local_fix.out = top.parent / "bare.git", top.parent / "out2"
+    local_git.git(top, "clone", "--quiet", "--bare", str(top), str(local_fix.repo))
+    assert await local_fix.fix() == local_run.NO_FIX
 
 
 async def test_an_out_folder_that_cannot_be_is_wrong_usage(
-    desk: Desk, capsys: pytest.CaptureFixture[str]
+    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    desk.commit({"index.js": "x"})
-    for out in (desk.issue, Path("/proc/nowhere"), desk.repo):
-        desk.out = out
-        assert await desk.fix() == local_run.USAGE
+    local_fix.commit({"index.js": "x"})
+    for out in (local_fix.issue, Path("/proc/nowhere"), local_fix.repo):
+        local_fix.out = out
+        assert await local_fix.fix() == local_run.USAGE
         assert str(out) in capsys.readouterr().err
-    assert local_git.git(desk.repo, "status", "--porcelain") == ""
+    assert local_git.git(local_fix.repo, "status", "--porcelain") == ""
 
 
-async def test_git_does_not_see_an_out_folder_within_the_repository(desk: Desk) -> None:
-    desk.commit({"index.js": "x"})
-    desk.out = desk.repo / "capuchin-run"
-    assert await desk.fix() == local_run.NO_FIX
-    assert local_git.git(desk.repo, "status", "--porcelain") == ""
+async def test_git_does_not_see_an_out_folder_within_the_repository(local_fix: LocalFix) -> None:
+    local_fix.commit({"index.js": "x"})
+    local_fix.out = local_fix.repo / "capuchin-run"
+    assert await local_fix.fix() == local_run.NO_FIX
+    assert local_git.git(local_fix.repo, "status", "--porcelain") == ""
 
 
 async def test_an_out_folder_of_another_run_is_refused(
-    desk: Desk, capsys: pytest.CaptureFixture[str]
+    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    desk.commit({"index.js": "x"})
-    await desk.fix()
-    desk.issue.write_text("Another issue\n")
-    assert await desk.fix() == local_run.USAGE
+    local_fix.commit({"index.js": "x"})
+    await local_fix.fix()
+    local_fix.issue.write_text("Another issue\n")
+    assert await local_fix.fix() == local_run.USAGE
     assert "choose another --out" in capsys.readouterr().err
 
 
 async def test_a_mistake_in_the_configuration_is_wrong_usage(
-    desk: Desk, capsys: pytest.CaptureFixture[str]
+    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    desk.commit({**shop.FILES, ".github/capuchin.yml": "sampels: 3\n"})
-    assert await desk.fix() == local_run.USAGE
+    local_fix.commit({**shop.FILES, ".github/capuchin.yml": "sampels: 3\n"})
+    assert await local_fix.fix() == local_run.USAGE
     assert ".github/capuchin.yml, line 1" in capsys.readouterr().err
 
 
@@ -305,72 +270,74 @@ async def test_a_mistake_in_the_configuration_is_wrong_usage(
     ],
 )
 async def test_a_mistake_in_the_settings_is_told_before_anything_is_installed(
-    desk: Desk, given: dict[str, object], said: str, capsys: pytest.CaptureFixture[str]
+    local_fix: LocalFix, given: dict[str, object], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    desk.commit(shop.FILES)
-    assert await desk.fix(settings=replace(desk.settings, **given)) == local_run.USAGE
+    local_fix.commit(shop.FILES)
+    assert await local_fix.fix(settings=replace(local_fix.settings, **given)) == local_run.USAGE
     told = capsys.readouterr().err
     assert (told.startswith(said), "Preparing" in told) == (True, False)
-    assert not desk.out.exists()
+    assert not local_fix.out.exists()
 
 
 @pytest.mark.parametrize(
     "words", [("--samples", "0"), ("--budget", "-1"), ("--budget", "inf"), ("--confidence", "nan")]
 )
 async def test_a_number_out_of_range_is_named(
-    desk: Desk, words: tuple[str, str], capsys: pytest.CaptureFixture[str]
+    local_fix: LocalFix, words: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    desk.commit(shop.FILES)
-    assert await desk.fix(*words) == local_run.USAGE
+    local_fix.commit(shop.FILES)
+    assert await local_fix.fix(*words) == local_run.USAGE
     assert capsys.readouterr().err.startswith(f"Out of range: {words[0]} must be ")
 
 
 async def test_changes_that_are_not_committed_are_left_out_and_told(
-    desk: Desk, capsys: pytest.CaptureFixture[str]
+    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    desk.commit({"index.js": "x"})
-    (desk.repo / "new.py").write_text("x = 1\n")
-    assert await desk.fix() == local_run.NO_FIX
+    local_fix.commit({"index.js": "x"})
+    (local_fix.repo / "new.py").write_text("x = 1\n")
+    assert await local_fix.fix() == local_run.NO_FIX
     assert "Uncommitted changes are ignored" in capsys.readouterr().err
 
 
 async def test_an_environment_that_fails_is_told_with_its_command_and_the_logs_end(
-    desk: Desk, capsys: pytest.CaptureFixture[str]
+    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
 ) -> None:
     step = "echo what went wrong; exit 7"
-    desk.commit({**shop.FILES, ".github/capuchin.yml": f"setup: ['{step}']\n"})
-    assert await desk.fix() == local_run.FAILED
+    local_fix.commit({**shop.FILES, ".github/capuchin.yml": f"setup: ['{step}']\n"})
+    assert await local_fix.fix() == local_run.FAILED
     said = capsys.readouterr().err
     assert f"Failed command: {step}\n" in said
     assert "\nwhat went wrong\n" in said
-    assert desk.llm.requests == []
+    assert local_fix.llm.requests == []
 
 
 async def test_a_commit_that_is_gone_is_told(
-    desk: Desk, capsys: pytest.CaptureFixture[str]
+    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    base = desk.commit({"index.js": "x"})
-    assert await desk.fix() == local_run.NO_FIX
-    start = desk.out / "run" / "start.json"
+    base = local_fix.commit({"index.js": "x"})
+    assert await local_fix.fix() == local_run.NO_FIX
+    start = local_fix.out / "run" / "start.json"
     start.write_text(start.read_text().replace(base, "1" * 40))
-    assert await desk.fix() == local_run.FAILED
+    assert await local_fix.fix() == local_run.FAILED
     assert "no longer has the commit" in capsys.readouterr().err
 
 
 async def test_a_package_index_with_a_password_is_told(
-    desk: Desk, capsys: pytest.CaptureFixture[str]
+    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    desk.commit({"index.js": "x"})
+    local_fix.commit({"index.js": "x"})
     index = {"build_index_url": "https://me:secret@example.com/simple"}
-    code = await desk.fix(settings=replace(desk.settings, **index))
+    code = await local_fix.fix(settings=replace(local_fix.settings, **index))
     said = capsys.readouterr().err
     assert (code, "CAPUCHIN_BUILD_INDEX_URL" in said, "secret" in said) == (2, True, False)
 
 
-async def test_a_worker_on_the_same_machine_does_not_take_its_containers(desk: Desk) -> None:
-    desk.commit(shop.FILES)
-    workers = build_engine(desk.settings)
-    fixing = asyncio.create_task(desk.fix())
+async def test_a_worker_on_the_same_machine_does_not_take_its_containers(
+    local_fix: LocalFix,
+) -> None:
+    local_fix.commit(shop.FILES)
+    workers = build_engine(local_fix.settings)
+    fixing = asyncio.create_task(local_fix.fix())
     try:
         while not fixing.done():
             assert await workers.reap(live_runs=[]) == 0
@@ -381,35 +348,35 @@ async def test_a_worker_on_the_same_machine_does_not_take_its_containers(desk: D
     assert fixing.result() == local_run.FIXED
 
 
-async def test_the_way_of_choosing_and_the_threshold_can_be_given(desk: Desk) -> None:
-    desk.commit(shop.FILES)
-    assert await desk.fix("--selection", "voting", "--confidence", "1") == local_run.NO_FIX
-    report = json.loads((desk.out / "report.json").read_text())
+async def test_the_way_of_choosing_and_the_threshold_can_be_given(local_fix: LocalFix) -> None:
+    local_fix.commit(shop.FILES)
+    assert await local_fix.fix("--selection", "voting", "--confidence", "1") == local_run.NO_FIX
+    report = json.loads((local_fix.out / "report.json").read_text())
     assert (report["reason"], report["suspects"]) == ("not sure enough", ["shop/till.py"])
     assert "sys.exit(0 if total(1, 2) == 3 else 2)" in report["script"]
-    text = (desk.out / "report.md").read_text()
+    text = (local_fix.out / "report.md").read_text()
     assert "## A script that fails on the code as it is" in text
     assert ("label" in text, "run it again with another `--out`" in text) == (False, True)
     # The same run, less cautious: only the regression test is left to be asked for.
-    asked = len(desk.llm.requests)
-    assert await desk.fix("--selection", "voting", "--confidence", "0.1") == local_run.FIXED
-    assert [q.call for q in desk.llm.requests[asked:]] == ["reproduction"]
-    report = json.loads((desk.out / "report.json").read_text())
+    asked = len(local_fix.llm.requests)
+    assert await local_fix.fix("--selection", "voting", "--confidence", "0.1") == local_run.FIXED
+    assert [q.call for q in local_fix.llm.requests[asked:]] == ["reproduction"]
+    report = json.loads((local_fix.out / "report.json").read_text())
     assert (report["method"], report["confidence"] > 0.1) == ("voting", True)
     assert report["order"] == ["edit 2", "edit 1"]
     unedited, wrong, right = report["table"]
     assert (unedited["support"], wrong["support"], right["support"]) == (None, 1, 1)
     assert (wrong["broken"], right["broken"], right["chosen"]) == (None, [], True)
     assert right["score"] > wrong["score"]
-    kept = unpacked(desk.out / "run.tar.zst")
+    kept = unpacked(local_fix.out / "run.tar.zst")
     assert json.loads(kept["store/verdict/voting.json"])["order"] == [1, 0]
 
 
 async def test_a_confidence_that_is_none_is_one_sentence(
-    desk: Desk, capsys: pytest.CaptureFixture[str]
+    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    desk.commit(shop.FILES)
-    assert await desk.fix("--confidence", "60") == local_run.USAGE
+    local_fix.commit(shop.FILES)
+    assert await local_fix.fix("--confidence", "60") == local_run.USAGE
     assert "--confidence must be from 0 to 1" in capsys.readouterr().err
     with pytest.raises(SystemExit):
-        await desk.fix("--selection", "best")
+        await local_fix.fix("--selection", "best")

@@ -88,19 +88,21 @@ def environment(settings: Settings) -> dict[str, str]:
 
 
 async def test_an_app_is_created_its_keys_kept_and_everything_works(
-    bot: BotHarness, tmp_path: Path
+    recorded_bot: BotHarness, tmp_path: Path
 ) -> None:
     async with setting_up(
-        bot.hub, tmp_path, "--org", "acme", env=environment(bot.settings)
+        recorded_bot.hub, tmp_path, "--org", "acme", env=environment(recorded_bot.settings)
     ) as setting:
         action, _ = await setting.form()
-        assert action.startswith(f"{bot.hub.url}/organizations/acme/settings/apps/new?state=")
+        assert action.startswith(
+            f"{recorded_bot.hub.url}/organizations/acme/settings/apps/new?state="
+        )
         assert "The App has been created." in (await setting.through()).text
         code, out, err = await setting.ended()
     assert (code, "FAIL" in out) == (0, False), out
     assert "ok   GitHub App: known to GitHub, not installed on any repository" in out
-    assert f"{bot.hub.url}/apps/capuchin/installations/new" in err
-    assert bot.hub.registrations.accounts == ["acme"]
+    assert f"{recorded_bot.hub.url}/apps/capuchin/installations/new" in err
+    assert recorded_bot.hub.registrations.accounts == ["acme"]
     assert "PRIVATE KEY" not in out + err
 
 

@@ -10,28 +10,27 @@ from bot.localhub.actions.pulls import NewPull, add_review, open_pull
 from bot.localhub.state import Review, ReviewComment
 from bot.settings import SettingsError
 from bot.types import Mode, RunStatus
-from tests.e2e.commands.conftest import CrewUp
-from tests.e2e.held_harness import Crew, faces
+from tests.e2e.harness import BotHarness, StartBot, reactions_of
 from tests.support.hub import ref_of, settings_for
 
 
-async def test_fix_in_a_comment_is_seen_and_becomes_a_pull_request(crew: Crew) -> None:
-    repo = crew.shop()
-    issue = await crew.issue(repo)
-    comment = await crew.say(issue, "/capuchin fix\nThe cause is in shop.py.")
-    await crew.settle()
-    run = await crew.run_of(issue)
+async def test_fix_in_a_comment_is_seen_and_becomes_a_pull_request(bot: BotHarness) -> None:
+    repo = bot.add_repo()
+    issue = await bot.report_issue(repo)
+    comment = await bot.comment(issue, "/capuchin fix\nThe cause is in shop.py.")
+    await bot.settle()
+    run = await bot.run_of(issue)
     assert (run.status, run.asked_by) == (RunStatus.OPENED_PULL_REQUEST, "alice")
-    assert (len(repo.pulls), len(crew.said(issue))) == (1, 1)
-    assert faces(comment) == ["+1"]
-    assert crew.runner.jobs[0].issue.discussion[0].startswith("alice: /capuchin fix")
+    assert (len(repo.pulls), len(bot.comments_of(issue))) == (1, 1)
+    assert reactions_of(comment) == ["+1"]
+    assert bot.runner.jobs[0].issue.discussion[0].startswith("alice: /capuchin fix")
 
 
-async def test_help_lists_what_can_be_said_and_nothing_else(crew: Crew) -> None:
-    issue = await crew.issue(crew.shop())
-    await crew.say(issue, "/capuchin")
-    await crew.settle()
-    (said,) = crew.said(issue)
+async def test_help_lists_what_can_be_said_and_nothing_else(bot: BotHarness) -> None:
+    issue = await bot.report_issue(bot.add_repo())
+    await bot.comment(issue, "/capuchin")
+    await bot.settle()
+    (said,) = bot.comments_of(issue)
     verbs = ("fix", "retry", "plan", "judge #12 #34", "use 2", "stop", "status", "explain")
     for verb in (*verbs, "stats", "config", "help"):
         assert f"`/capuchin {verb}" in said
@@ -47,208 +46,212 @@ async def test_help_lists_what_can_be_said_and_nothing_else(crew: Crew) -> None:
     ],
 )
 async def test_an_unknown_verb_is_answered_with_the_nearest(
-    crew: Crew, told: str, words: str
+    bot: BotHarness, told: str, words: str
 ) -> None:
-    issue = await crew.issue(crew.shop())
-    comment = await crew.say(issue, told)
-    await crew.settle()
-    (said,) = crew.said(issue)
+    issue = await bot.report_issue(bot.add_repo())
+    comment = await bot.comment(issue, told)
+    await bot.settle()
+    (said,) = bot.comments_of(issue)
     assert words in said
-    assert faces(comment) == ["confused"]
+    assert reactions_of(comment) == ["confused"]
 
 
 @pytest.mark.parametrize(
     "told",
     ["@capuchin", "@capuchin thanks a lot!", "I like /capuchin fix", "> /capuchin fix", "hello"],
 )
-async def test_talk_is_left_alone(crew: Crew, told: str) -> None:
-    issue = await crew.issue(crew.shop())
-    comment = await crew.say(issue, told)
-    await crew.settle()
-    assert (crew.said(issue), faces(comment)) == ([], [])
+async def test_talk_is_left_alone(bot: BotHarness, told: str) -> None:
+    issue = await bot.report_issue(bot.add_repo())
+    comment = await bot.comment(issue, told)
+    await bot.settle()
+    assert (bot.comments_of(issue), reactions_of(comment)) == ([], [])
 
 
-async def test_a_bots_comment_is_no_command_and_neither_is_our_own(crew: Crew) -> None:
-    repo = crew.shop(config="trust: ['renovate-bot', write]\n")
-    issue = await crew.issue(repo)
-    other = crew.hub.add_user("renovate-bot")
+async def test_a_bots_comment_is_no_command_and_neither_is_our_own(bot: BotHarness) -> None:
+    repo = bot.add_repo(config="trust: ['renovate-bot', write]\n")
+    issue = await bot.report_issue(repo)
+    other = bot.hub.add_user("renovate-bot")
     other.type = "Bot"
     repo.grant(other.login, "write")
-    for bot in (crew.hub.bot, other):
-        comment = await crew.say(issue, "/capuchin fix", by=bot.login)
-        assert faces(comment) == []
-    await crew.settle()
-    assert await crew.runs.get_latest_readable(ref_of(issue.repo), issue.number) is None
+    for author in (bot.hub.bot, other):
+        comment = await bot.comment(issue, "/capuchin fix", by=author.login)
+        assert reactions_of(comment) == []
+    await bot.settle()
+    assert await bot.runs.get_latest_readable(ref_of(issue.repo), issue.number) is None
 
 
-async def test_a_comment_that_is_edited_into_a_command_or_deleted_does_nothing(crew: Crew) -> None:
-    issue = await crew.issue(crew.shop())
-    comment = await crew.say(issue, "hello")
-    await crew.hub.edit_comment(comment, "/capuchin help", "alice")
-    await crew.hub.delete_comment(comment, "alice")
-    await crew.settle()
-    assert crew.said(issue) == []
+async def test_a_comment_that_is_edited_into_a_command_or_deleted_does_nothing(
+    bot: BotHarness,
+) -> None:
+    issue = await bot.report_issue(bot.add_repo())
+    comment = await bot.comment(issue, "hello")
+    await bot.hub.edit_comment(comment, "/capuchin help", "alice")
+    await bot.hub.delete_comment(comment, "alice")
+    await bot.settle()
+    assert bot.comments_of(issue) == []
 
 
-async def test_a_command_delivered_again_is_carried_out_once(crew: Crew) -> None:
-    issue = await crew.issue(crew.shop())
-    await crew.say(issue, "/capuchin status")
-    delivery = crew.hub.deliveries[-1]
-    await crew.hub.redeliver(delivery)
-    await crew.settle()
-    await crew.hub.redeliver(delivery)
-    await crew.settle()
-    assert len(crew.said(issue)) == 1
+async def test_a_command_delivered_again_is_carried_out_once(bot: BotHarness) -> None:
+    issue = await bot.report_issue(bot.add_repo())
+    await bot.comment(issue, "/capuchin status")
+    delivery = bot.hub.deliveries[-1]
+    await bot.hub.redeliver(delivery)
+    await bot.settle()
+    await bot.hub.redeliver(delivery)
+    await bot.settle()
+    assert len(bot.comments_of(issue)) == 1
 
 
-async def test_a_command_that_github_broke_off_is_carried_out_once(crew: Crew) -> None:
-    issue = await crew.issue(crew.shop())
+async def test_a_command_that_github_broke_off_is_carried_out_once(bot: BotHarness) -> None:
+    issue = await bot.report_issue(bot.add_repo())
     path = "/repos/acme/shop/issues/1/comments"
-    crew.hub.faults.fail_next("POST", path, status=502, after_effect=True)
-    await crew.say(issue, "/capuchin help")
-    await crew.settle()
-    assert len(crew.said(issue)) == 1
+    bot.hub.faults.fail_next("POST", path, status=502, after_effect=True)
+    await bot.comment(issue, "/capuchin help")
+    await bot.settle()
+    assert len(bot.comments_of(issue)) == 1
 
 
-async def test_a_comment_that_was_deleted_meanwhile_is_obeyed_all_the_same(crew: Crew) -> None:
-    issue = await crew.issue(crew.shop())
-    comment = await crew.say(issue, "/capuchin help")
-    await crew.hub.delete_comment(comment, "alice")
-    await crew.settle()
-    assert len(crew.said(issue)) == 1
+async def test_a_comment_that_was_deleted_meanwhile_is_obeyed_all_the_same(bot: BotHarness) -> None:
+    issue = await bot.report_issue(bot.add_repo())
+    comment = await bot.comment(issue, "/capuchin help")
+    await bot.hub.delete_comment(comment, "alice")
+    await bot.settle()
+    assert len(bot.comments_of(issue)) == 1
 
 
-async def test_status_and_explain_tell_of_a_run_before_during_and_after(crew: Crew) -> None:
-    repo = crew.shop()
-    issue = await crew.issue(repo)
-    await crew.say(issue, "/capuchin status")
-    await crew.settle()
-    assert "I have not worked on this issue" in crew.said(issue)[0]
-    crew.runner.go_on.clear()
-    async with crew.at_work():
-        await crew.say(issue, "/capuchin fix")
-        await crew.until(lambda: crew.runner.waiting)
-        await crew.say(issue, "/capuchin status")
-        await crew.until(lambda: len(crew.said(issue)) == 3)
-        assert "I am working on it, as @alice asked. Cost: $0.25" in crew.said(issue)[2]
-        crew.runner.go_on.set()
-    await crew.say(issue, "/capuchin explain")
-    await crew.settle()
-    assert f": opened pull request #{repo.pulls[0].number}" in crew.said(issue)[3]
+async def test_status_and_explain_tell_of_a_run_before_during_and_after(bot: BotHarness) -> None:
+    repo = bot.add_repo()
+    issue = await bot.report_issue(repo)
+    await bot.comment(issue, "/capuchin status")
+    await bot.settle()
+    assert "I have not worked on this issue" in bot.comments_of(issue)[0]
+    bot.runner.go_on.clear()
+    async with bot.working():
+        await bot.comment(issue, "/capuchin fix")
+        await bot.until(lambda: bot.runner.waiting)
+        await bot.comment(issue, "/capuchin status")
+        await bot.until(lambda: len(bot.comments_of(issue)) == 3)
+        assert "I am working on it, as @alice asked. Cost: $0.25" in bot.comments_of(issue)[2]
+        bot.runner.go_on.set()
+    await bot.comment(issue, "/capuchin explain")
+    await bot.settle()
+    assert f": opened pull request #{repo.pulls[0].number}" in bot.comments_of(issue)[3]
 
 
-async def test_config_tells_what_is_in_force(crew: Crew) -> None:
-    issue = await crew.issue(crew.shop(config="samples: 3\n"))
-    await crew.say(issue, "/capuchin config")
-    await crew.settle()
-    assert "samples" in crew.said(issue)[0]
+async def test_config_tells_what_is_in_force(bot: BotHarness) -> None:
+    issue = await bot.report_issue(bot.add_repo(config="samples: 3\n"))
+    await bot.comment(issue, "/capuchin config")
+    await bot.settle()
+    assert "samples" in bot.comments_of(issue)[0]
 
 
-async def test_config_tells_of_a_file_that_is_not_valid(crew: Crew) -> None:
-    issue = await crew.issue(crew.shop(config="sample: 3\n"))
-    await crew.say(issue, "/capuchin config")
-    await crew.settle()
-    assert "`.github/capuchin.yml`, line 1, is not valid" in crew.said(issue)[0]
+async def test_config_tells_of_a_file_that_is_not_valid(bot: BotHarness) -> None:
+    issue = await bot.report_issue(bot.add_repo(config="sample: 3\n"))
+    await bot.comment(issue, "/capuchin config")
+    await bot.settle()
+    assert "`.github/capuchin.yml`, line 1, is not valid" in bot.comments_of(issue)[0]
 
 
-async def test_where_it_is_switched_off_nothing_is_said(crew: Crew) -> None:
-    issue = await crew.issue(crew.shop(config="enabled: false\n"))
-    comment = await crew.say(issue, "/capuchin help")
-    await crew.settle()
-    assert (crew.said(issue), faces(comment)) == ([], [])
+async def test_where_it_is_switched_off_nothing_is_said(bot: BotHarness) -> None:
+    issue = await bot.report_issue(bot.add_repo(config="enabled: false\n"))
+    comment = await bot.comment(issue, "/capuchin help")
+    await bot.settle()
+    assert (bot.comments_of(issue), reactions_of(comment)) == ([], [])
 
 
-async def test_a_second_command_waits_for_the_run_and_does_not_disturb_it(crew: Crew) -> None:
-    repo = crew.shop()
-    issue = await crew.issue(repo)
-    crew.runner.go_on.clear()
-    async with crew.at_work():
-        await crew.say(issue, "/capuchin plan")
-        await crew.until(lambda: crew.runner.waiting)
-        comment = await crew.say(issue, "/capuchin fix")
-        await crew.until(lambda: len(crew.said(issue)) == 2)
-        assert "I will start on this when that run has ended" in crew.said(issue)[1]
-        assert (faces(comment), repo.pulls) == (["eyes"], [])
-        crew.runner.go_on.set()
-    run = await crew.run_of(issue)
+async def test_a_second_command_waits_for_the_run_and_does_not_disturb_it(bot: BotHarness) -> None:
+    repo = bot.add_repo()
+    issue = await bot.report_issue(repo)
+    bot.runner.go_on.clear()
+    async with bot.working():
+        await bot.comment(issue, "/capuchin plan")
+        await bot.until(lambda: bot.runner.waiting)
+        comment = await bot.comment(issue, "/capuchin fix")
+        await bot.until(lambda: len(bot.comments_of(issue)) == 2)
+        assert "I will start on this when that run has ended" in bot.comments_of(issue)[1]
+        assert (reactions_of(comment), repo.pulls) == (["eyes"], [])
+        bot.runner.go_on.set()
+    run = await bot.run_of(issue)
     assert (run.mode, run.status) == (Mode.FIX, RunStatus.OPENED_PULL_REQUEST)
-    assert (crew.runner.cut, faces(comment)) == (0, ["+1"])
+    assert (bot.runner.cut, reactions_of(comment)) == (0, ["+1"])
 
 
-async def test_a_label_for_more_than_the_run_under_way_waits_too(crew: Crew) -> None:
-    repo = crew.shop()
-    issue = await crew.issue(repo)
-    crew.runner.go_on.clear()
-    async with crew.at_work():
-        await crew.label(issue, suffix=":dry-run")
-        await crew.until(lambda: crew.runner.waiting)
-        await crew.label(issue)
-        crew.runner.go_on.set()
-    assert (await crew.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
+async def test_a_label_for_more_than_the_run_under_way_waits_too(bot: BotHarness) -> None:
+    repo = bot.add_repo()
+    issue = await bot.report_issue(repo)
+    bot.runner.go_on.clear()
+    async with bot.working():
+        await bot.label(issue, suffix=":dry-run")
+        await bot.until(lambda: bot.runner.waiting)
+        await bot.label(issue)
+        bot.runner.go_on.set()
+    assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
     assert (len(repo.pulls), issue.labels) == (1, [])
 
 
-async def test_a_plan_tells_where_how_and_for_how_much_and_opens_nothing(crew: Crew) -> None:
-    repo = crew.shop()
-    issue = await crew.issue(repo)
-    await crew.label(issue, suffix=":dry-run")
-    await crew.settle()
-    (said,) = crew.said(issue)
+async def test_a_plan_tells_where_how_and_for_how_much_and_opens_nothing(bot: BotHarness) -> None:
+    repo = bot.add_repo()
+    issue = await bot.report_issue(repo)
+    await bot.label(issue, suffix=":dry-run")
+    await bot.settle()
+    (said,) = bot.comments_of(issue)
     for words in ("- `shop.py`", "raise SystemExit(2)", "total(1, 2) is -1", "about $1.50"):
         assert words in said
     assert (repo.list_branches(), repo.pulls, issue.labels) == (["main"], [], [])
-    assert (await crew.run_of(issue)).status is RunStatus.PLANNED
+    assert (await bot.run_of(issue)).status is RunStatus.PLANNED
 
 
-async def test_the_name_and_the_label_are_the_operators(crew_up: CrewUp) -> None:
-    async with crew_up(app_name="mender", label="mend") as crew:
-        issue = await crew.issue(crew.shop())
-        await crew.say(issue, "/capuchin help")
-        await crew.settle()
-        assert crew.said(issue) == []
-        await crew.say(issue, "@mender help")
-        await crew.settle()
-        assert "`/mender fix [anyway]`" in crew.said(issue)[0]
-        await crew.label(issue)
-        await crew.settle()
-        assert (await crew.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
+async def test_the_name_and_the_label_are_the_operators(start_bot: StartBot) -> None:
+    async with start_bot(app_name="mender", label="mend") as bot:
+        issue = await bot.report_issue(bot.add_repo())
+        await bot.comment(issue, "/capuchin help")
+        await bot.settle()
+        assert bot.comments_of(issue) == []
+        await bot.comment(issue, "@mender help")
+        await bot.settle()
+        assert "`/mender fix [anyway]`" in bot.comments_of(issue)[0]
+        await bot.label(issue)
+        await bot.settle()
+        assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
 
 
-async def test_auto_opens_a_pull_request_that_is_ready_for_review(crew: Crew) -> None:
-    repo = crew.shop()
-    issue = await crew.issue(repo)
-    await crew.hub.assign(issue, "bob", "alice")
-    await crew.label(issue, suffix=":auto")
-    await crew.settle()
+async def test_auto_opens_a_pull_request_that_is_ready_for_review(bot: BotHarness) -> None:
+    repo = bot.add_repo()
+    issue = await bot.report_issue(repo)
+    await bot.hub.assign(issue, "bob", "alice")
+    await bot.label(issue, suffix=":auto")
+    await bot.settle()
     assert [pull.draft for pull in repo.pulls] == [False]
 
 
-async def test_an_issue_assigned_to_the_operators_account_is_worked_on(crew_up: CrewUp) -> None:
-    async with crew_up(assignee="capuchin-worker") as crew:
-        repo = crew.shop()
-        issue = await crew.issue(repo)
-        await crew.hub.assign(issue, "bob", "alice")
-        await crew.settle()
+async def test_an_issue_assigned_to_the_operators_account_is_worked_on(start_bot: StartBot) -> None:
+    async with start_bot(assignee="capuchin-worker") as bot:
+        repo = bot.add_repo()
+        issue = await bot.report_issue(repo)
+        await bot.hub.assign(issue, "bob", "alice")
+        await bot.settle()
         assert repo.pulls == []
         issue.assignees.clear()
-        await crew.hub.assign(issue, "Capuchin-Worker", "alice")
-        await crew.settle()
+        await bot.hub.assign(issue, "Capuchin-Worker", "alice")
+        await bot.settle()
         assert len(repo.pulls) == 1
 
 
-async def test_a_command_on_a_line_of_a_diff_is_answered_in_the_conversation(crew: Crew) -> None:
-    repo = crew.shop()
-    await crew.hub.commit(repo, "work", {"x.py": "x = 1\n"}, "Work", "alice")
+async def test_a_command_on_a_line_of_a_diff_is_answered_in_the_conversation(
+    bot: BotHarness,
+) -> None:
+    repo = bot.add_repo()
+    await bot.hub.commit(repo, "work", {"x.py": "x = 1\n"}, "Work", "alice")
     asked = NewPull("Work", "", "work", "main")
-    pull = await open_pull(crew.hub, repo, asked, crew.hub.add_user("alice"))
-    review = Review(crew.hub.next_id(), crew.hub.add_user("alice"), "", "COMMENTED", pull.head_sha)
+    pull = await open_pull(bot.hub, repo, asked, bot.hub.add_user("alice"))
+    review = Review(bot.hub.next_id(), bot.hub.add_user("alice"), "", "COMMENTED", pull.head_sha)
     for text in ("/capuchin help", "/capuchin fix"):
-        made = ReviewComment(crew.hub.next_id(), review, "x.py", 1, "RIGHT", text, "@@ -0,0 +1 @@")
+        made = ReviewComment(bot.hub.next_id(), review, "x.py", 1, "RIGHT", text, "@@ -0,0 +1 @@")
         review.comments.append(made)
-    add_review(crew.hub, pull, review)
-    await crew.hub.wait_until_delivered()
-    await crew.settle()
-    said = sorted(crew.said(pull))
+    add_review(bot.hub, pull, review)
+    await bot.hub.wait_until_delivered()
+    await bot.settle()
+    said = sorted(bot.comments_of(pull))
     assert "Start a comment with one of these" in said[1]
     assert said[0].startswith("I did not open this pull request")
     assert [[one.content for one in made.reactions] for made in review.comments] == [["+1"]] * 2

@@ -25,10 +25,10 @@ def checks(repo: Repo) -> list[CheckRun]:
     return [run for run in repo.check_runs if run.name == NAME]
 
 
-async def test_mistakes_are_noted_at_their_lines(bot: BotHarness) -> None:
+async def test_mistakes_are_noted_at_their_lines(recorded_bot: BotHarness) -> None:
     text = "version: 1\nsampels: 3\nattempts: 0\nbudget:\n  rum: '@all <b>'\n"
-    repo, pull = await proposed(bot, {FILE: text})
-    await bot.settle()
+    repo, pull = await proposed(recorded_bot, {FILE: text})
+    await recorded_bot.settle()
     (run,) = checks(repo)
     assert (run.head_sha, run.conclusion, run.title) == (pull.head_sha, "failure", "3 errors")
     assert [(n["path"], n["start_line"], n["start_column"]) for n in run.annotations] == [
@@ -40,91 +40,93 @@ async def test_mistakes_are_noted_at_their_lines(bot: BotHarness) -> None:
     assert_snapshot("config_check", run.summary or "")
 
 
-async def test_a_mended_file_is_checked_anew(bot: BotHarness) -> None:
-    repo, pull = await proposed(bot, {FILE: "samples: 0\n", ".capuchin.yml": "samples: 3\n"})
-    await bot.settle()
-    await bot.hub.commit(repo, "settings", {FILE: "samples: 4\n"}, "Mend", "bob")
-    await bot.settle()
+async def test_a_mended_file_is_checked_anew(recorded_bot: BotHarness) -> None:
+    repo, pull = await proposed(
+        recorded_bot, {FILE: "samples: 0\n", ".capuchin.yml": "samples: 3\n"}
+    )
+    await recorded_bot.settle()
+    await recorded_bot.hub.commit(repo, "settings", {FILE: "samples: 4\n"}, "Mend", "bob")
+    await recorded_bot.settle()
     assert [(run.head_sha == pull.head_sha, run.conclusion) for run in checks(repo)] == [
         (False, "failure"),
         (True, "success"),
     ]
 
 
-async def test_the_same_head_is_checked_once(bot: BotHarness) -> None:
-    repo, _ = await proposed(bot, {FILE: "samples: 0\n"})
-    (told,) = [d for d in bot.hub.deliveries if d.event == "pull_request"]
-    await bot.hub.redeliver(told)
-    await bot.settle()
-    await bot.hub.redeliver(told)
-    await bot.settle()
+async def test_the_same_head_is_checked_once(recorded_bot: BotHarness) -> None:
+    repo, _ = await proposed(recorded_bot, {FILE: "samples: 0\n"})
+    (told,) = [d for d in recorded_bot.hub.deliveries if d.event == "pull_request"]
+    await recorded_bot.hub.redeliver(told)
+    await recorded_bot.settle()
+    await recorded_bot.hub.redeliver(told)
+    await recorded_bot.settle()
     assert len(checks(repo)) == 1
 
 
 @pytest.mark.parametrize("files", [{"shop/till.py": "x = 1\n"}, {FILE: None}])
 async def test_a_pull_request_that_leaves_no_such_file_gets_no_check(
-    bot: BotHarness, files: dict[str, str | None]
+    recorded_bot: BotHarness, files: dict[str, str | None]
 ) -> None:
-    repo, _ = await proposed(bot, files)
-    await bot.settle()
+    repo, _ = await proposed(recorded_bot, files)
+    await recorded_bot.settle()
     assert checks(repo) == []
 
 
-async def test_a_github_that_is_away_for_a_moment_is_asked_again(bot: BotHarness) -> None:
-    bot.hub.faults.fail_next("POST", "/repos/*/check-runs", status=502, after_effect=True)
-    repo, _ = await proposed(bot, {FILE: "samples: 0\n"})
-    await bot.settle()
+async def test_a_github_that_is_away_for_a_moment_is_asked_again(recorded_bot: BotHarness) -> None:
+    recorded_bot.hub.faults.fail_next("POST", "/repos/*/check-runs", status=502, after_effect=True)
+    repo, _ = await proposed(recorded_bot, {FILE: "samples: 0\n"})
+    await recorded_bot.settle()
     assert len(checks(repo)) == 1
 
 
-async def test_without_the_permission_for_checks_nothing_breaks(bot: BotHarness) -> None:
-    bot.hub.faults.fail_next("POST", "/repos/*/check-runs", status=403, message="no")
-    repo, _ = await proposed(bot, {FILE: "samples: 0\n"})
-    await bot.settle()
+async def test_without_the_permission_for_checks_nothing_breaks(recorded_bot: BotHarness) -> None:
+    recorded_bot.hub.faults.fail_next("POST", "/repos/*/check-runs", status=403, message="no")
+    repo, _ = await proposed(recorded_bot, {FILE: "samples: 0\n"})
+    await recorded_bot.settle()
     assert checks(repo) == []
 
 
-async def test_a_pull_request_that_is_gone_is_let_be(bot: BotHarness) -> None:
-    repo, _ = await proposed(bot, {FILE: "samples: 0\n"})
-    await bot.hub.delete_repo(repo)
-    await bot.settle()
+async def test_a_pull_request_that_is_gone_is_let_be(recorded_bot: BotHarness) -> None:
+    repo, _ = await proposed(recorded_bot, {FILE: "samples: 0\n"})
+    await recorded_bot.hub.delete_repo(repo)
+    await recorded_bot.settle()
 
 
-async def test_an_installation_is_greeted_by_nobody(bot: BotHarness) -> None:
-    repo = bot.hub.add_repo("acme/other", {"a.py": "x = 1\n"}, installed=False)
-    await bot.hub.install(repo)
-    await bot.settle()
-    assert {d.event for d in bot.hub.deliveries} == {"installation"}
-    assert [exchange for exchange in bot.hub.requests if exchange.method != "GET"] == []
+async def test_an_installation_is_greeted_by_nobody(recorded_bot: BotHarness) -> None:
+    repo = recorded_bot.hub.add_repo("acme/other", {"a.py": "x = 1\n"}, installed=False)
+    await recorded_bot.hub.install(repo)
+    await recorded_bot.settle()
+    assert {d.event for d in recorded_bot.hub.deliveries} == {"installation"}
+    assert [exchange for exchange in recorded_bot.hub.requests if exchange.method != "GET"] == []
 
 
-async def test_the_button_beside_the_check_makes_it_anew(bot: BotHarness) -> None:
-    repo, pull = await proposed(bot, {FILE: "samples: 0\n"})
-    await bot.settle()
-    await rerun(bot.hub, repo, checks(repo)[0], "bob")
-    pressed = bot.hub.deliveries[-1]
-    await bot.settle()
-    await bot.hub.redeliver(pressed)
-    await rerun_all(bot.hub, repo, checks(repo)[0], "bob")
-    await bot.settle()
+async def test_the_button_beside_the_check_makes_it_anew(recorded_bot: BotHarness) -> None:
+    repo, pull = await proposed(recorded_bot, {FILE: "samples: 0\n"})
+    await recorded_bot.settle()
+    await rerun(recorded_bot.hub, repo, checks(repo)[0], "bob")
+    pressed = recorded_bot.hub.deliveries[-1]
+    await recorded_bot.settle()
+    await recorded_bot.hub.redeliver(pressed)
+    await rerun_all(recorded_bot.hub, repo, checks(repo)[0], "bob")
+    await recorded_bot.settle()
     assert [(run.head_sha, run.conclusion) for run in checks(repo)] == [
         (pull.head_sha, "failure")
     ] * 3
-    await rerun(bot.hub, repo, checks(repo)[2], "bob")  # of one that was made anew itself
-    await bot.settle()
+    await rerun(recorded_bot.hub, repo, checks(repo)[2], "bob")  # of one that was made anew itself
+    await recorded_bot.settle()
     assert len(checks(repo)) == 4
 
 
 async def test_a_pull_request_from_a_fork_is_checked_and_checked_anew_and_nothing_is_pushed(
-    bot: BotHarness,
+    recorded_bot: BotHarness,
 ) -> None:
-    repo = bot.add_repo()
-    pull = await fork_pull(bot.hub, repo, {FILE: ("100644", "samples: 0\n")})
+    repo = recorded_bot.add_repo()
+    pull = await fork_pull(recorded_bot.hub, repo, {FILE: ("100644", "samples: 0\n")})
     before = repo.git.list_refs("")
-    await bot.settle()
+    await recorded_bot.settle()
     (run,) = checks(repo)
     assert (run.head_sha, run.conclusion) == (pull.head_sha, "failure")
-    await rerun(bot.hub, repo, run, "bob")
-    await bot.settle()
+    await rerun(recorded_bot.hub, repo, run, "bob")
+    await recorded_bot.settle()
     assert len(checks(repo)) == 2
     assert repo.git.list_refs("") == before

@@ -8,26 +8,25 @@ import pytest
 
 from bot.repo_config.model import RepoConfig, parse_config
 from bot.runs.config_check import NAME
-from tests.e2e.commands.conftest import CrewUp
-from tests.e2e.held_harness import Crew
+from tests.e2e.harness import BotHarness, StartBot
 
 FILE = ".github/capuchin.yml"
 
 
 async def test_a_settings_file_is_proposed_once_to_who_asks_and_changes_nothing(
-    crew_up: CrewUp,
+    start_bot: StartBot,
 ) -> None:
-    async with crew_up(public_url="https://bot.acme.test") as crew:
-        repo = crew.shop()
+    async with start_bot(public_url="https://bot.acme.test") as bot:
+        repo = bot.add_repo()
         for number in range(4):
             dco: dict[str, str | None] = {"n.py": f"n = {number}\n", ".github/dco.yml": "x: 1\n"}
-            await crew.hub.commit(repo, "main", dco, f"feat: n is {number}", "alice")
-        issue = await crew.issue(repo)
+            await bot.hub.commit(repo, "main", dco, f"feat: n is {number}", "alice")
+        issue = await bot.report_issue(repo)
         for _ in range(2):
-            await crew.say(issue, "/capuchin config propose")
-            await crew.settle()
+            await bot.comment(issue, "/capuchin config propose")
+            await bot.settle()
         (pull,) = repo.pulls
-        assert [said.partition(".")[0] for said in crew.said(issue)] == [
+        assert [said.partition(".")[0] for said in bot.comments_of(issue)] == [
             f"I proposed a settings file in #{pull.number}"
         ] * 2
         assert (pull.draft, pull.title) == (False, "chore: add a settings file for Capuchin")
@@ -45,34 +44,34 @@ async def test_a_settings_file_is_proposed_once_to_who_asks_and_changes_nothing(
         assert [run.conclusion for run in repo.check_runs if run.name == NAME] == ["success"]
 
 
-async def test_where_there_is_one_or_may_be_none_it_is_said(crew: Crew) -> None:
-    issue = await crew.issue(crew.shop(config="samples: 3\n"))
-    await crew.say(issue, "/capuchin config propose")
-    await crew.settle()
-    assert "A settings file already exists: `.github/capuchin.yml`." in crew.said(issue)[0]
-    repo = crew.shop("acme/ruled")
-    crew.hub.faults.fail_next("POST", "/repos/acme/ruled/git/refs", status=422, times=2)
-    issue = await crew.issue(repo)
-    await crew.say(issue, "/capuchin config propose")
-    await crew.settle()
-    assert "its rules do not allow me to push a branch" in crew.said(issue)[0]
+async def test_where_there_is_one_or_may_be_none_it_is_said(bot: BotHarness) -> None:
+    issue = await bot.report_issue(bot.add_repo(config="samples: 3\n"))
+    await bot.comment(issue, "/capuchin config propose")
+    await bot.settle()
+    assert "A settings file already exists: `.github/capuchin.yml`." in bot.comments_of(issue)[0]
+    repo = bot.add_repo("acme/ruled")
+    bot.hub.faults.fail_next("POST", "/repos/acme/ruled/git/refs", status=422, times=2)
+    issue = await bot.report_issue(repo)
+    await bot.comment(issue, "/capuchin config propose")
+    await bot.settle()
+    assert "its rules do not allow me to push a branch" in bot.comments_of(issue)[0]
     assert (repo.pulls, repo.list_branches()) == ([], ["main"])
 
 
 @pytest.mark.parametrize("path", ["/git/refs", "/pulls", "/issues/1/comments"])
-async def test_a_lost_answer_proposes_nothing_twice(crew: Crew, path: str) -> None:
-    repo = crew.shop()
-    issue = await crew.issue(repo)
+async def test_a_lost_answer_proposes_nothing_twice(bot: BotHarness, path: str) -> None:
+    repo = bot.add_repo()
+    issue = await bot.report_issue(repo)
     where = f"/repos/acme/shop{path}"
-    crew.hub.faults.fail_next("POST", where, status=502, after_effect=True)
-    await crew.say(issue, "/capuchin config propose")
-    await crew.settle()
-    assert crew.hub.faults.pending == []
-    assert (len(repo.pulls), len(repo.list_branches()), len(crew.said(issue))) == (1, 2, 1)
+    bot.hub.faults.fail_next("POST", where, status=502, after_effect=True)
+    await bot.comment(issue, "/capuchin config propose")
+    await bot.settle()
+    assert bot.hub.faults.pending == []
+    assert (len(repo.pulls), len(repo.list_branches()), len(bot.comments_of(issue))) == (1, 2, 1)
 
 
-async def test_a_stranger_gets_none(crew: Crew) -> None:
-    repo = crew.shop()
-    await crew.say(await crew.issue(repo), "/capuchin config propose", by="mallory")
-    await crew.settle()
+async def test_a_stranger_gets_none(bot: BotHarness) -> None:
+    repo = bot.add_repo()
+    await bot.comment(await bot.report_issue(repo), "/capuchin config propose", by="mallory")
+    await bot.settle()
     assert (repo.pulls, repo.list_branches()) == ([], ["main"])

@@ -7,35 +7,35 @@ import pytest
 from bot.localhub import Issue, Repo
 from bot.localhub.actions.pulls import NewPull, open_pull
 from bot.types import RunStatus
-from tests.e2e.held_harness import Crew
+from tests.e2e.harness import BotHarness
 
 AGAIN = "add the label again or write `/capuchin fix anyway`"
 
 
-async def pull_by(crew: Crew, repo: Repo, body: str, *, author: str = "bob") -> None:
+async def pull_by(bot: BotHarness, repo: Repo, body: str, *, author: str = "bob") -> None:
     """Somebody's open pull request."""
-    await crew.hub.commit(repo, "work", {"x.py": "x = 1\n"}, "Work", author)
+    await bot.hub.commit(repo, "work", {"x.py": "x = 1\n"}, "Work", author)
     asked = NewPull("Some work", body, "work", "main")
-    await open_pull(crew.hub, repo, asked, crew.hub.add_user(author))
-    await crew.hub.wait_until_delivered()
+    await open_pull(bot.hub, repo, asked, bot.hub.add_user(author))
+    await bot.hub.wait_until_delivered()
 
 
-async def seen(crew: Crew, issue: Issue, how: str) -> str:
+async def seen(bot: BotHarness, issue: Issue, how: str) -> str:
     """Make it look as if somebody worked on it; what the bot says to it."""
     match how:
         case "assigned":
-            await crew.hub.assign(issue, "bob", "alice")
+            await bot.hub.assign(issue, "bob", "alice")
             return "it is assigned to `bob`"
         case "pull":
-            await pull_by(crew, issue.repo, f"Fixes #{issue.number}")
+            await pull_by(bot, issue.repo, f"Fixes #{issue.number}")
             return f"the open pull request #{issue.number + 1} by `bob` says that it fixes this"
         case "url":
             url = f"https://github.com/acme/shop/issues/{issue.number}"
-            await pull_by(crew, issue.repo, f"This resolves {url}")
+            await pull_by(bot, issue.repo, f"This resolves {url}")
             return f"the open pull request #{issue.number + 1} by `bob` says that it fixes this"
         case _:
             name = f"{issue.number}-total-subtracts"
-            await crew.hub.commit(issue.repo, name, {"x.py": "x = 1\n"}, "Work", "bob")
+            await bot.hub.commit(issue.repo, name, {"x.py": "x = 1\n"}, "Work", "bob")
             return f"there are branches named after this issue: `{name}`"
 
 
@@ -43,89 +43,92 @@ async def seen(crew: Crew, issue: Issue, how: str) -> str:
     ("how", "on"),
     [("assigned", "label"), ("pull", "again"), ("url", "anyway"), ("branch", "label")],
 )
-async def test_it_asks_first_and_goes_on_when_told_to(crew: Crew, how: str, on: str) -> None:
-    repo = crew.shop()
-    issue = await crew.issue(repo)
-    words = await seen(crew, issue, how)
+async def test_it_asks_first_and_goes_on_when_told_to(bot: BotHarness, how: str, on: str) -> None:
+    repo = bot.add_repo()
+    issue = await bot.report_issue(repo)
+    words = await seen(bot, issue, how)
     before = len(repo.pulls)
-    await crew.label(issue)
-    await crew.settle()
-    (said,) = crew.said(issue)
+    await bot.label(issue)
+    await bot.settle()
+    (said,) = bot.comments_of(issue)
     assert words in said
     assert AGAIN in said
-    assert (await crew.run_of(issue)).status is RunStatus.NEEDS_CONFIRMATION
-    assert (crew.runner.jobs, issue.labels) == ([], [])
+    assert (await bot.run_of(issue)).status is RunStatus.NEEDS_CONFIRMATION
+    assert (bot.runner.jobs, issue.labels) == ([], [])
     if on == "label":
-        await crew.label(issue)
+        await bot.label(issue)
     else:
-        await crew.say(issue, "/capuchin fix" + (" anyway" if on == "anyway" else ""))
-    await crew.settle()
-    assert (await crew.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
+        await bot.comment(issue, "/capuchin fix" + (" anyway" if on == "anyway" else ""))
+    await bot.settle()
+    assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
     assert len(repo.pulls) == before + 1
 
 
-async def test_a_stranger_cannot_confirm(crew: Crew) -> None:
-    repo = crew.shop()
-    issue = await crew.issue(repo)
-    await seen(crew, issue, "assigned")
-    await crew.label(issue)
-    await crew.settle()
-    await crew.say(issue, "/capuchin fix anyway", by="mallory")
-    await crew.settle()
-    assert (crew.runner.jobs, repo.pulls) == ([], [])
+async def test_a_stranger_cannot_confirm(bot: BotHarness) -> None:
+    repo = bot.add_repo()
+    issue = await bot.report_issue(repo)
+    await seen(bot, issue, "assigned")
+    await bot.label(issue)
+    await bot.settle()
+    await bot.comment(issue, "/capuchin fix anyway", by="mallory")
+    await bot.settle()
+    assert (bot.runner.jobs, repo.pulls) == ([], [])
 
 
 @pytest.mark.parametrize(
     "body", ["See #1.", "Fixes #12", "Fixes other/shop#1", "prefixes #1", "Fixes: #2"]
 )
-async def test_a_pull_request_that_only_mentions_it_is_no_sign(crew: Crew, body: str) -> None:
-    repo = crew.shop()
-    issue = await crew.issue(repo)
-    await pull_by(crew, repo, body)
-    await crew.label(issue)
-    await crew.settle()
-    assert (await crew.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
+async def test_a_pull_request_that_only_mentions_it_is_no_sign(bot: BotHarness, body: str) -> None:
+    repo = bot.add_repo()
+    issue = await bot.report_issue(repo)
+    await pull_by(bot, repo, body)
+    await bot.label(issue)
+    await bot.settle()
+    assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
 
 
-async def test_a_closed_pull_request_and_being_assigned_oneself_are_no_signs(crew: Crew) -> None:
-    repo = crew.shop()
-    issue = await crew.issue(repo)
-    await pull_by(crew, repo, "Fixes #1")
-    await crew.hub.close_issue(repo.pulls[0], "bob")
-    await crew.hub.assign(issue, "alice", "alice")
-    await crew.label(issue)
-    await crew.settle()
-    assert (await crew.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
+async def test_a_closed_pull_request_and_being_assigned_oneself_are_no_signs(
+    bot: BotHarness,
+) -> None:
+    repo = bot.add_repo()
+    issue = await bot.report_issue(repo)
+    await pull_by(bot, repo, "Fixes #1")
+    await bot.hub.close_issue(repo.pulls[0], "bob")
+    await bot.hub.assign(issue, "alice", "alice")
+    await bot.label(issue)
+    await bot.settle()
+    assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
 
 
-async def test_a_locked_issue_is_left_alone_until_somebody_insists(crew: Crew) -> None:
-    repo = crew.shop()
-    issue = await crew.issue(repo)
+async def test_a_locked_issue_is_left_alone_until_somebody_insists(bot: BotHarness) -> None:
+    repo = bot.add_repo()
+    issue = await bot.report_issue(repo)
     issue.locked = True
-    await crew.label(issue)
-    await crew.settle()
-    assert (await crew.run_of(issue)).status is RunStatus.NEEDS_CONFIRMATION
-    assert (crew.said(issue), repo.pulls) == ([], [])
-    await crew.say(issue, "/capuchin fix anyway")
-    await crew.settle()
+    await bot.label(issue)
+    await bot.settle()
+    assert (await bot.run_of(issue)).status is RunStatus.NEEDS_CONFIRMATION
+    assert (bot.comments_of(issue), repo.pulls) == ([], [])
+    await bot.comment(issue, "/capuchin fix anyway")
+    await bot.settle()
     assert len(repo.pulls) == 1
 
 
-async def test_our_own_open_pull_request_is_a_sign_too(crew: Crew) -> None:
-    repo = crew.shop()
-    issue = await crew.issue(repo)
+async def test_our_own_open_pull_request_is_a_sign_too(bot: BotHarness) -> None:
+    repo = bot.add_repo()
+    issue = await bot.report_issue(repo)
     for _ in range(2):
-        await crew.label(issue)
-        await crew.settle()
+        await bot.label(issue)
+        await bot.settle()
     assert len(repo.pulls) == 1
     assert (
-        "the open pull request #2 by `capuchin[bot]` says that it fixes this" in crew.said(issue)[1]
+        "the open pull request #2 by `capuchin[bot]` says that it fixes this"
+        in bot.comments_of(issue)[1]
     )
 
 
-async def test_a_dry_run_asks_nobody(crew: Crew) -> None:
-    issue = await crew.issue(crew.shop())
-    await seen(crew, issue, "assigned")
-    await crew.say(issue, "/capuchin plan")
-    await crew.settle()
-    assert (await crew.run_of(issue)).status is RunStatus.PLANNED
+async def test_a_dry_run_asks_nobody(bot: BotHarness) -> None:
+    issue = await bot.report_issue(bot.add_repo())
+    await seen(bot, issue, "assigned")
+    await bot.comment(issue, "/capuchin plan")
+    await bot.settle()
+    assert (await bot.run_of(issue)).status is RunStatus.PLANNED

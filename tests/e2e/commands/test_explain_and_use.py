@@ -3,58 +3,43 @@
 from __future__ import annotations
 
 from bot.types import RunStatus
-from pipeline.types import Candidate, NoFix, Patch, Selection
-from sandbox.frozen import replace
-from tests.e2e.held_harness import Crew
-from tests.support.data.publishing import FAILS, FIX, PASSES, a_selection
+from pipeline.types import NoFix
+from tests.e2e.harness import BotHarness
+from tests.support.data.publishing import selection_of_three
 
 
-def three() -> Selection:
-    """The second edit was chosen; the third is the next best, then the first."""
-    chosen = a_selection()
-    proof = chosen.evidence
-    third = Candidate(sample=2, patch=Patch(diff=FIX.replace("a + b", "sum((a, b))")))
-    votes = replace(
-        proof.votes,
-        candidates=(*proof.votes.candidates, third),
-        runs=(*proof.votes.runs, (PASSES, FAILS)),
-    )
-    evidence = replace(proof, votes=votes, order=(1, 2, 0))
-    return replace(chosen, evidence=evidence)
+async def explained(bot: BotHarness) -> str:
+    (issue,) = (i for i in bot.hub.repos["acme/shop"].issues.values() if i.number == 1)
+    await bot.comment(issue, "/capuchin explain")
+    await bot.settle()
+    return bot.comments_of(issue)[-1]
 
 
-async def explained(crew: Crew) -> str:
-    (issue,) = (i for i in crew.hub.repos["acme/shop"].issues.values() if i.number == 1)
-    await crew.say(issue, "/capuchin explain")
-    await crew.settle()
-    return crew.said(issue)[-1]
-
-
-async def test_what_explain_lists_is_what_use_counts(crew: Crew) -> None:
-    crew.runner.answer = three()
-    repo = crew.shop()
-    issue = await crew.issue(repo)
-    await crew.label(issue)
-    await crew.settle()
+async def test_what_explain_lists_is_what_use_counts(bot: BotHarness) -> None:
+    bot.runner.answer = selection_of_three()
+    repo = bot.add_repo()
+    issue = await bot.report_issue(repo)
+    await bot.label(issue)
+    await bot.settle()
     (pull,) = repo.pulls
-    crew.runner.answer = NoFix(reason="not sure enough")
-    await crew.say(issue, "/capuchin retry anyway")
-    await crew.settle()
-    assert (await crew.run_of(issue)).status is RunStatus.NO_FIX
+    bot.runner.answer = NoFix(reason="not sure enough")
+    await bot.comment(issue, "/capuchin retry anyway")
+    await bot.settle()
+    assert (await bot.run_of(issue)).status is RunStatus.NO_FIX
     here = " (in the pull request)"
     listed = [
         "1. edit 2, which passes 2 of 2 tests",
         "2. edit 3, which passes 1 of 2 tests",
         "3. edit 1, which passes 0 of 2 tests",
     ]
-    said = await explained(crew)
+    said = await explained(bot)
     assert "There was no fix: my best edit is too likely to be wrong." in said
     assert f"for #{pull.number}, best first" in said
     assert "\n".join([listed[0] + here, *listed[1:]]) in said
-    await crew.say(issue, "/capuchin use 2")
-    await crew.settle()
+    await bot.comment(issue, "/capuchin use 2")
+    await bot.settle()
     assert "return sum((a, b))" in (repo.read_file(pull.head_sha, "shop.py") or "")
-    assert "\n".join([listed[0], listed[1] + here, listed[2]]) in await explained(crew)
-    await crew.say(issue, "/capuchin use 3")
-    await crew.settle()
+    assert "\n".join([listed[0], listed[1] + here, listed[2]]) in await explained(bot)
+    await bot.comment(issue, "/capuchin use 3")
+    await bot.settle()
     assert "return b + a" in (repo.read_file(pull.head_sha, "shop.py") or "")

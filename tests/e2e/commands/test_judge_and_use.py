@@ -9,9 +9,8 @@ from bot.localhub.state import Pull
 from bot.recorded.recording import RecordedAnswer
 from bot.types import Mode, Run, RunStatus
 from tests.e2e import shop
-from tests.e2e.conftest import Standing
 from tests.e2e.forks import fork_pull
-from tests.e2e.harness import MAINTAINER, REPORTER, BotHarness
+from tests.e2e.harness import MAINTAINER, REPORTER, BotHarness, StartBot
 from tests.support.hub import ref_of
 
 TILL = shop.FILES["shop/till.py"]
@@ -39,11 +38,11 @@ async def run_of(bot: BotHarness, issue: Issue) -> Run:
 
 
 async def test_pull_requests_of_others_are_judged_by_the_tests_they_bring_and_nothing_is_pushed(
-    standing: Standing,
+    start_recorded_bot: StartBot,
 ) -> None:
     script = RecordedAnswer(call="selecting", turn=0, reply=shop.SCRIPT)
     choice = RecordedAnswer(call="selecting", reply="<choice>1</choice>")
-    async with standing(shop.answers(script, choice)) as bot:
+    async with start_recorded_bot(shop.answers(script, choice)) as bot:
         await judged(bot)
 
 
@@ -81,27 +80,31 @@ async def judged(bot: BotHarness) -> None:
     assert [r for r in bot.llm.requests if not r.call.startswith("selecting")] == []
 
 
-async def test_judge_says_what_it_needs_and_who_may_not(bot: BotHarness) -> None:
-    issue = await bot.open_issue(bot.add_repo(), label=False)
+async def test_judge_says_what_it_needs_and_who_may_not(recorded_bot: BotHarness) -> None:
+    issue = await recorded_bot.open_issue(recorded_bot.add_repo(), label=False)
     assert "(at most 20), as in `/capuchin judge #12 #34`" in await told(
-        bot, issue, "/capuchin judge please"
+        recorded_bot, issue, "/capuchin judge please"
     )
     many = " ".join(f"#{number}" for number in range(1, 30))
-    assert "at most 20" in await told(bot, issue, f"/capuchin judge {many}")
+    assert "at most 20" in await told(recorded_bot, issue, f"/capuchin judge {many}")
     assert "I only work for people who can push" in await told(
-        bot, issue, "/capuchin judge #1", by=REPORTER
+        recorded_bot, issue, "/capuchin judge #1", by=REPORTER
     )
 
 
-async def test_use_puts_a_runner_up_into_the_pull_request_and_back(bot: BotHarness) -> None:
-    repo = bot.add_repo()
-    issue = await bot.open_issue(repo)
-    first = await bot.solved(issue)
+async def test_use_puts_a_runner_up_into_the_pull_request_and_back(
+    recorded_bot: BotHarness,
+) -> None:
+    repo = recorded_bot.add_repo()
+    issue = await recorded_bot.open_issue(repo)
+    first = await recorded_bot.solve(issue)
     (pull,) = repo.pulls
-    chosen_head, asked = pull.head_sha, len(bot.llm.requests)
-    assert "`/capuchin use 2` puts the second" in await told(bot, issue, "/capuchin explain")
-    assert "a number from 1 to 2" in await told(bot, issue, "/capuchin use 7")
-    said = await told(bot, pull, "/capuchin use 2")
+    chosen_head, asked = pull.head_sha, len(recorded_bot.llm.requests)
+    assert "`/capuchin use 2` puts the second" in await told(
+        recorded_bot, issue, "/capuchin explain"
+    )
+    assert "a number from 1 to 2" in await told(recorded_bot, issue, "/capuchin use 7")
+    said = await told(recorded_bot, pull, "/capuchin use 2")
     assert f"I will post the result on #{issue.number}" in said
     (said,) = [c.body for c in issue.comments if "now holds edit 1, number 2 of" in c.body]
     assert "The reproduction test does not pass with it, so I removed the test." in said
@@ -117,28 +120,28 @@ async def test_use_puts_a_runner_up_into_the_pull_request_and_back(bot: BotHarne
     assert f"capuchin:run={first.id}" in (pull.body or "")
     checks = [c.conclusion for c in repo.check_runs if c.head_sha == pull.head_sha]
     assert checks == ["failure"]
-    said = await told(bot, issue, "/capuchin explain")
+    said = await told(recorded_bot, issue, "/capuchin explain")
     assert [line[:10] for line in said.split("\n") if "(in the pull" in line] == ["2. edit 1,"]
-    assert "already holds my edit number 2" in await told(bot, issue, "/capuchin use 2")
-    await told(bot, issue, "/capuchin use 1")
+    assert "already holds my edit number 2" in await told(recorded_bot, issue, "/capuchin use 2")
+    await told(recorded_bot, issue, "/capuchin use 1")
     assert repo.read_file(pull.head_sha, "shop/till.py") == RIGHT
     assert repo.read_file(pull.head_sha, "tests/test_total_subtracts.py") is not None
     assert "It adds now." in (pull.body or "")
-    assert len(bot.llm.requests) == asked
+    assert len(recorded_bot.llm.requests) == asked
     # Somebody else's commit on the branch is their work.
-    await bot.hub.commit(repo, pull.head_ref, {"more.py": "x = 1\n"}, "More", MAINTAINER)
+    await recorded_bot.hub.commit(repo, pull.head_ref, {"more.py": "x = 1\n"}, "More", MAINTAINER)
     theirs = pull.head_sha
-    said = await told(bot, issue, "/capuchin use 2")
+    said = await told(recorded_bot, issue, "/capuchin use 2")
     assert "Somebody else has pushed to the branch" in said
     assert pull.head_sha == theirs
-    await bot.hub.close_issue(pull, MAINTAINER)
-    assert "is no longer open" in await told(bot, issue, "/capuchin use 2")
+    await recorded_bot.hub.close_issue(pull, MAINTAINER)
+    assert "is no longer open" in await told(recorded_bot, issue, "/capuchin use 2")
 
 
 async def test_use_without_a_pull_request_of_ours_is_answered_in_a_sentence(
-    standing: Standing,
+    start_recorded_bot: StartBot,
 ) -> None:
-    async with standing(shop.answers(RecordedAnswer(call="testing", reply="no"))) as bot:
+    async with start_recorded_bot(shop.answers(RecordedAnswer(call="testing", reply="no"))) as bot:
         repo = bot.add_repo()
         issue = await bot.open_issue(repo, label=False)
         pull = await pull_of(bot, repo, "eve", {"shop/till.py": RIGHT})

@@ -6,11 +6,13 @@ from bot.types import RunStatus
 from tests.e2e.harness import MAINTAINER, BotHarness
 
 
-async def test_a_dry_run_tells_what_it_would_begin_with_and_opens_nothing(bot: BotHarness) -> None:
-    repo = bot.add_repo()
-    issue = await bot.open_issue(repo, label=False)
-    await bot.hub.add_label(issue, "capuchin:dry-run", MAINTAINER)
-    run = await bot.solved(issue)
+async def test_a_dry_run_tells_what_it_would_begin_with_and_opens_nothing(
+    recorded_bot: BotHarness,
+) -> None:
+    repo = recorded_bot.add_repo()
+    issue = await recorded_bot.open_issue(repo, label=False)
+    await recorded_bot.hub.add_label(issue, "capuchin:dry-run", MAINTAINER)
+    run = await recorded_bot.solve(issue)
     assert run.status is RunStatus.PLANNED, run
     said = issue.comments[0].body
     assert "- `shop/till.py`" in said

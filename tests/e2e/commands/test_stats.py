@@ -9,57 +9,55 @@ from bot.localhub import Issue, Repo
 from bot.localhub.state import Pull
 from bot.types import RunStatus
 from pipeline.types import NoFix
-from tests.e2e.commands.conftest import CrewUp
-from tests.e2e.commands.test_explain_and_use import three
-from tests.e2e.held_harness import Crew
-from tests.support.data.publishing import SHOP, a_selection
+from tests.e2e.harness import BotHarness, StartBot
+from tests.support.data.publishing import SHOP, a_selection, selection_of_three
 
 CONFIG = "draft: false\nstale_days: 0\n"
 
 
-async def asked(crew: Crew, repo: Repo) -> Issue:
-    issue = await crew.issue(repo)
-    await crew.label(issue)
-    await crew.settle()
+async def asked(bot: BotHarness, repo: Repo) -> Issue:
+    issue = await bot.report_issue(repo)
+    await bot.label(issue)
+    await bot.settle()
     return issue
 
 
-async def stats(crew: Crew, issue: Issue, words: str = "") -> str:
-    await crew.say(issue, f"/capuchin stats{words}")
-    await crew.settle()
-    return crew.said(issue)[-1]
+async def stats(bot: BotHarness, issue: Issue, words: str = "") -> str:
+    await bot.comment(issue, f"/capuchin stats{words}")
+    await bot.settle()
+    return bot.comments_of(issue)[-1]
 
 
-async def decided(crew: Crew, repo: Repo) -> None:
+async def decided(bot: BotHarness, repo: Repo) -> None:
     """Of four pull requests one is left open."""
     first, swapped, closed, _ = repo.pulls
-    await crew.hub.commit(repo, first.head_ref, {"why.md": "It adds.\n"}, "Say why", "alice")
-    sha = await crew.hub.merge(swapped, "alice")
+    await bot.hub.commit(repo, first.head_ref, {"why.md": "It adds.\n"}, "Say why", "alice")
+    sha = await bot.hub.merge(swapped, "alice")
     said = f'Revert "Fix total()"\n\nThis reverts commit {sha}.'
-    await crew.hub.commit(repo, "main", {"shop.py": SHOP.decode()}, said, "alice")
-    await crew.hub.merge(first, "alice")
-    await crew.hub.close_issue(closed, "alice")
+    await bot.hub.commit(repo, "main", {"shop.py": SHOP.decode()}, said, "alice")
+    await bot.hub.merge(first, "alice")
+    await bot.hub.close_issue(closed, "alice")
 
 
-async def test_what_came_of_it_is_told_with_what_it_cost(crew_up: CrewUp) -> None:
-    async with crew_up(reverify_seconds=0) as crew:
-        repo = crew.shop(config=CONFIG)
-        await asked(crew, repo)
-        crew.runner.answer = three()
-        second = await asked(crew, repo)
-        await crew.say(second, "/capuchin use 2")
-        await crew.settle()
-        assert (await crew.run_of(second)).status is RunStatus.SWAPPED
-        crew.runner.answer = a_selection()
-        await asked(crew, repo)
-        await asked(crew, repo)
-        crew.runner.answer = NoFix(reason="not sure enough")
-        last = await asked(crew, repo)
-        await decided(crew, repo)
+async def test_what_came_of_it_is_told_with_what_it_cost(start_bot: StartBot) -> None:
+    async with start_bot(reverify_seconds=0) as bot:
+        repo = bot.add_repo(config=CONFIG)
+        await asked(bot, repo)
+        bot.runner.answer = selection_of_three()
+        second = await asked(bot, repo)
+        await bot.comment(second, "/capuchin use 2")
+        await bot.settle()
+        assert (await bot.run_of(second)).status is RunStatus.SWAPPED
+        bot.runner.answer = a_selection()
+        await asked(bot, repo)
+        await asked(bot, repo)
+        bot.runner.answer = NoFix(reason="not sure enough")
+        last = await asked(bot, repo)
+        await decided(bot, repo)
         assert [type(pull) for pull in repo.pulls] == [Pull] * 4
-        await crew.say(last, "/capuchin plan")
-        await crew.settle()
-        said = await stats(crew, last)
+        await bot.comment(last, "/capuchin plan")
+        await bot.settle()
+        said = await stats(bot, last)
         assert "the last 90 days.** My records of runs begin on " in said
         assert (
             "Of 5 runs that were to fix an issue:\n\n- 4 opened a pull request\n- 1 opened" in said
@@ -77,33 +75,35 @@ async def test_what_came_of_it_is_told_with_what_it_cost(crew_up: CrewUp) -> Non
         assert "including 2 other runs (plans, follow-ups): $0.04 for each merged one." in said
 
 
-async def test_where_nothing_was_done_it_says_so_and_no_days_are_asked_back(crew: Crew) -> None:
-    issue = await crew.issue(crew.shop())
-    assert "I have no records of runs in this repository." in await stats(crew, issue, " 30")
-    assert "I opened no pull requests here in that time." in crew.said(issue)[-1]
+async def test_where_nothing_was_done_it_says_so_and_no_days_are_asked_back(
+    bot: BotHarness,
+) -> None:
+    issue = await bot.report_issue(bot.add_repo())
+    assert "I have no records of runs in this repository." in await stats(bot, issue, " 30")
+    assert "I opened no pull requests here in that time." in bot.comments_of(issue)[-1]
     for wrong in (" 0", " 366", " all", " -3"):
-        assert "a number of days from 1 to 365" in await stats(crew, issue, wrong)
-    await crew.say(issue, "/capuchin stats", by="mallory")
-    await crew.settle()
-    assert crew.said(issue)[-1].startswith("Thank you, @mallory. I only work for people")
+        assert "a number of days from 1 to 365" in await stats(bot, issue, wrong)
+    await bot.comment(issue, "/capuchin stats", by="mallory")
+    await bot.settle()
+    assert bot.comments_of(issue)[-1].startswith("Thank you, @mallory. I only work for people")
 
 
 async def test_of_more_than_it_reads_it_asks_for_its_own_and_says_so(
-    crew: Crew, monkeypatch: pytest.MonkeyPatch
+    bot: BotHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    repo = crew.shop(config=CONFIG)
-    issue = await asked(crew, repo)
+    repo = bot.add_repo(config=CONFIG)
+    issue = await asked(bot, repo)
     for number in range(2):
-        await crew.hub.commit(repo, f"work-{number}", {"x.py": "x = 1\n"}, "Work", "alice")
-        await crew.hub.open_pull(repo, f"work-{number}", "Work", "alice")
-    await crew.hub.merge(repo.pulls[0], "alice")
+        await bot.hub.commit(repo, f"work-{number}", {"x.py": "x = 1\n"}, "Work", "alice")
+        await bot.hub.open_pull(repo, f"work-{number}", "Work", "alice")
+    await bot.hub.merge(repo.pulls[0], "alice")
     for number in range(2):
-        await crew.hub.commit(repo, "main", {"x.py": f"x = {number}\n"}, "More work", "alice")
+        await bot.hub.commit(repo, "main", {"x.py": f"x = {number}\n"}, "More work", "alice")
     for module in (http, pulls, repository):
         monkeypatch.setattr(module, "PER_PAGE", 2)
     monkeypatch.setattr(pulls, "LISTED_PAGES", 1)
     monkeypatch.setattr(repository, "HISTORY_PAGES", 1)
-    said = await stats(crew, issue)
+    said = await stats(bot, issue)
     assert "Of my 1 pull request:\n\n- 1 merged\n" in said
     assert "I looked only at those older pull requests that are in my records" in said
     assert "I searched only the latest commits for reverts" in said

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.types import RunStatus
-from tests.e2e.held_harness import Crew
-from tests.e2e.single_run_harness import Office
+from tests.e2e.harness import BotHarness
 
 EFFECTS = ["POST comments", "POST reactions", "DELETE capuchin"]
 """All that asking back does to GitHub, in order."""
@@ -14,22 +13,24 @@ EFFECTS = ["POST comments", "POST reactions", "DELETE capuchin"]
 
 @pytest.mark.parametrize("effect", range(1, len(EFFECTS) + 1))
 async def test_a_worker_that_dies_while_it_asks_back_is_replaced_without_a_trace(
-    crew: Crew, office: Office, effect: int
+    bot: BotHarness, manual_bot: BotHarness, effect: int
 ) -> None:
-    repo = crew.shop()
-    issue = await crew.issue(repo)
-    await crew.hub.assign(issue, "bob", "alice")
-    await crew.label(issue)
-    asked = await crew.run_of(issue)
-    lease = await office.die_after(effect, await office.taken(asked.id), crew.solve)
+    repo = bot.add_repo()
+    issue = await bot.report_issue(repo)
+    await bot.hub.assign(issue, "bob", "alice")
+    await bot.label(issue)
+    asked = await bot.run_of(issue)
+    lease = await manual_bot.die_after(
+        effect, await manual_bot.take(asked.id), bot.parts.solve.handle
+    )
     if (
         lease.run.end_reported
     ):  # what it asked about may be settled by then; it was asked all the same
         issue.assignees.clear()
     await lease.release(lease.run)
-    await crew.settle()
-    run = await crew.run_of(issue)
+    await bot.settle()
+    run = await bot.run_of(issue)
     assert (run.id, run.status) == (asked.id, RunStatus.NEEDS_CONFIRMATION)
     assert [comment.body.count("it is assigned to `bob`") for comment in issue.comments] == [1]
     assert [reaction.content for reaction in issue.reactions] == ["confused"]
-    assert (issue.labels, repo.list_branches(), crew.runner.jobs) == ([], ["main"], [])
+    assert (issue.labels, repo.list_branches(), bot.runner.jobs) == ([], ["main"], [])

@@ -12,9 +12,9 @@ from bot.recorded.recording import RecordedAnswer
 from bot.types import Run, RunStatus
 from sandbox.docker.client import connect
 from tests.e2e import shop
-from tests.e2e.conftest import Standing
-from tests.e2e.failures.test_worker_killed import until_asked, worker
-from tests.e2e.failures.waiting import ended, until
+from tests.e2e.failures.waiting import until_asked
+from tests.e2e.failures.worker_process import run_worker
+from tests.e2e.harness import StartBot
 from tests.support.docker import containers_of
 
 SLOW = RecordedAnswer(call="editing/1", turn=0, reply=shop.RIGHT, delay=2)
@@ -22,17 +22,17 @@ SLOW = RecordedAnswer(call="editing/1", turn=0, reply=shop.RIGHT, delay=2)
 
 
 async def test_a_worker_told_to_go_loses_nothing_and_the_next_repeats_nothing(
-    standing: Standing,
+    start_recorded_bot: StartBot,
 ) -> None:
-    async with standing(shop.answers(SLOW)) as bot:
+    async with start_recorded_bot(shop.answers(SLOW)) as bot:
         repo = bot.add_repo()
         issue = await bot.open_issue(repo)
-        with worker(bot.settings) as old:
+        with run_worker(bot.settings) as old:
             await until_asked(bot, "editing/1")
             old.send_signal(signal.SIGTERM)
-            with worker(bot.settings) as new:
+            with run_worker(bot.settings) as new:
                 assert await asyncio.to_thread(old.wait, 60) == 0
-                run = await ended(bot, await bot.run_of(issue))
+                run = await bot.wait_for_end(await bot.run_of(issue))
                 new.send_signal(signal.SIGTERM)
                 assert await asyncio.to_thread(new.wait, 60) == 0
         assert run.status is RunStatus.OPENED_PULL_REQUEST, run
@@ -42,7 +42,7 @@ async def test_a_worker_told_to_go_loses_nothing_and_the_next_repeats_nothing(
         assert bot.llm.disconnected == []
         daemon = connect(None)
         try:
-            await until(lambda: nothing_left(daemon, run))
+            await bot.until(lambda: nothing_left(daemon, run))
         finally:
             daemon.close()
         (comment,) = issue.comments

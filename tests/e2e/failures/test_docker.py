@@ -20,9 +20,7 @@ from sandbox.docker.base_image import recipe_digest
 from sandbox.engine import EnvironmentRequest
 from sandbox.frozen import replace
 from tests.e2e import shop
-from tests.e2e.conftest import Standing
-from tests.e2e.failures.waiting import at_work, ended, until
-from tests.e2e.harness import BotHarness
+from tests.e2e.harness import BotHarness, StartBot
 from tests.support.docker import containers_of
 from tests.support.own_docker_daemon import OwnDaemon, can_run_own_daemon
 
@@ -62,23 +60,23 @@ async def furnish(own: OwnDaemon, daemon: docker.APIClient, repo: Repo, settings
 # The SDK does not close a socket by which nobody could be reached.
 @pytest.mark.filterwarnings("ignore:unclosed <socket.*family=1,:ResourceWarning")
 async def test_docker_restarted_in_the_middle_of_a_run(
-    own: OwnDaemon, daemon: docker.APIClient, standing: Standing
+    own: OwnDaemon, daemon: docker.APIClient, start_recorded_bot: StartBot
 ) -> None:
-    async with standing(shop.answers(SLOW), docker_url=own.url) as bot:
+    async with start_recorded_bot(shop.answers(SLOW), docker_url=own.url) as bot:
         repo = bot.add_repo()
         await furnish(own, daemon, repo, bot.settings)
         issue = await bot.open_issue(repo)
         run = await bot.run_of(issue)
-        async with at_work(bot):
-            await until_executing(own, run.id)
+        async with bot.working(settle=False, model_waits=()):
+            await until_executing(bot, own, run.id)
             own.kill()
-            await until(lambda: waits(bot, run.id))
+            await bot.until(lambda: waits(bot, run.id))
             (comment,) = issue.comments
             assert "The run is waiting for the sandbox that runs the tests" in comment.body
             assert "I have saved my progress, and will retry" in comment.body
             own.start()
             await bot.runs.bring_forward(await bot.run_of(issue), now())
-            run = await ended(bot, run)
+            run = await bot.wait_for_end(run)
         assert run.status is RunStatus.OPENED_PULL_REQUEST, comment.body
         assert run.starts == 2
         assert (len(repo.pulls), len(issue.comments), issue.labels) == (1, 1, [])
@@ -87,14 +85,14 @@ async def test_docker_restarted_in_the_middle_of_a_run(
         assert questions.most_common(1)[0][1] == 1
 
 
-async def until_executing(own: OwnDaemon, run_id: str) -> None:
+async def until_executing(bot: BotHarness, own: OwnDaemon, run_id: str) -> None:
     """A script of the run is executed."""
     client = own.client()
 
     async def there() -> bool:
         return bool(containers_of(client, run_id, status="running"))
 
-    await until(there)
+    await bot.until(there)
     client.close()
 
 

@@ -5,47 +5,31 @@ The time is the runs' own: what they say they wait is added up instead of waited
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from bot.localhub import Exchange, Issue, LocalHub, Repo
-from bot.queue.attempt import RunAttempt
 from bot.storage.lease import Lease
 from bot.types import Failure, Run, RunStatus, now
-from tests.e2e.single_run_harness import Office
+from tests.e2e.harness import BotHarness
+from tests.support.clock import MovableClock
 
 TEN_MINUTES = 600.0
 
 
-class Clock:
-    """Seconds since the epoch, as the hub sees them."""
-
-    def __init__(self) -> None:
-        self.ahead = 0.0
-
-    def __call__(self) -> float:
-        return time.time() + self.ahead
-
-
-async def attempted(office: Office, lease: Lease) -> Run:
+async def attempted(manual_bot: BotHarness, lease: Lease) -> Run:
     """One worker's go at a run; the record that it leaves."""
-    attempt = RunAttempt(
-        lease,
-        handle=office.work,
-        give_up=office.work.give_up,
-        patience_seconds=office.settings.patience_seconds,
-    )
-    await attempt.run()
-    run = await office.runs.get(lease.run.id)
+    await manual_bot.parts.build_worker().build_attempt(lease).run()
+    run = await manual_bot.runs.get(lease.run.id)
     assert run is not None
     return run
 
 
-async def ridden_out(office: Office, lease: Lease, clock: Clock, hub: LocalHub) -> tuple[Run, int]:
+async def ridden_out(
+    manual_bot: BotHarness, lease: Lease, clock: MovableClock, hub: LocalHub
+) -> tuple[Run, int]:
     """The run as it ended, and how many attempts it took."""
     for tries in range(1, 60):
-        run = await attempted(office, lease)
+        run = await attempted(manual_bot, lease)
         if run.status.final:
             return run, tries
         assert run.not_before is not None
@@ -53,7 +37,7 @@ async def ridden_out(office: Office, lease: Lease, clock: Clock, hub: LocalHub) 
         clock.ahead += (run.not_before - now()).total_seconds()
         if clock.ahead >= TEN_MINUTES:
             hub.faults.down = False
-        lease = await office.taken(run.id)
+        lease = await manual_bot.take(run.id)
     raise AssertionError("it never ended")
 
 
@@ -74,8 +58,8 @@ STAGES = {
 
 
 @pytest.mark.parametrize("stage", STAGES)
-async def test_an_outage_of_ten_minutes(office: Office, hub: LocalHub, stage: str) -> None:
-    repo, issue = await office.prepare()
+async def test_an_outage_of_ten_minutes(manual_bot: BotHarness, hub: LocalHub, stage: str) -> None:
+    repo, issue = await manual_bot.prepare_issue()
     method, part = STAGES[stage]
     gone: list[str] = []
 
@@ -84,9 +68,9 @@ async def test_an_outage_of_ten_minutes(office: Office, hub: LocalHub, stage: st
             gone.append(exchange.path)
             hub.faults.down = True
 
-    hub.on_exchange = heard
-    clock = Clock()
-    run, tries = await ridden_out(office, await office.lease(repo, issue), clock, hub)
+    hub.listen(heard)
+    clock = MovableClock()
+    run, tries = await ridden_out(manual_bot, await manual_bot.lease(repo, issue), clock, hub)
     assert gone
     assert clock.ahead >= TEN_MINUTES
     assert tries <= 2 + TEN_MINUTES / 30
@@ -95,12 +79,12 @@ async def test_an_outage_of_ten_minutes(office: Office, hub: LocalHub, stage: st
 
 @pytest.mark.parametrize(("calls", "secondary"), [(0, False), (3, True), (8, False), (15, True)])
 async def test_a_rate_limit_of_ten_minutes(
-    office: Office, hub: LocalHub, calls: int, secondary: bool
+    manual_bot: BotHarness, hub: LocalHub, calls: int, secondary: bool
 ) -> None:
-    repo, issue = await office.prepare()
-    hub.limit.clock = clock = Clock()
+    repo, issue = await manual_bot.prepare_issue()
+    hub.limit.clock = clock = MovableClock()
     hub.limit_rate(calls, TEN_MINUTES, secondary=secondary)
-    run, tries = await ridden_out(office, await office.lease(repo, issue), clock, hub)
+    run, tries = await ridden_out(manual_bot, await manual_bot.lease(repo, issue), clock, hub)
     assert tries <= 3  # it waits as long as GitHub says, and does not knock meanwhile
     assert clock.ahead >= TEN_MINUTES - 60
     assert_done_once(run, repo, issue)

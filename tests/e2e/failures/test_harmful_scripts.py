@@ -9,7 +9,7 @@ from bot.types import RunStatus
 from pipeline.generation.testing import TestingState
 from sandbox.base import Ending
 from tests.e2e import shop
-from tests.e2e.conftest import Standing
+from tests.e2e.harness import StartBot
 
 SECONDS: Final = 10
 """For one script: what never ends takes so long."""
@@ -59,7 +59,7 @@ execution_seconds: {SECONDS}
 """
 
 
-async def test_scripts_that_do_harm(standing: Standing) -> None:
+async def test_scripts_that_do_harm(start_recorded_bot: StartBot) -> None:
     """One sample each; the last one's script is sound, and its fix becomes the pull request."""
     written = (
         RecordedAnswer(call=f"testing/{number}", turn=0, reply=f"<script>\n{script}\n</script>")
@@ -68,10 +68,10 @@ async def test_scripts_that_do_harm(standing: Standing) -> None:
     fix = RecordedAnswer(call=f"editing/{len(SCRIPTS) - 1}", turn=0, reply=shop.RIGHT)
     others = RecordedAnswer(call="editing", reply="With such a script I cannot tell.")
     recording = shop.answers(*written, fix, others)
-    async with standing(recording, sandbox_memory_mb=256) as bot:
+    async with start_recorded_bot(recording, sandbox_memory_mb=256) as bot:
         repo = bot.add_repo(files={**shop.FILES, ".github/capuchin.yml": CONFIG})
         issue = await bot.open_issue(repo)
-        run = await bot.solved(issue)
+        run = await bot.solve(issue)
         store = bot.store_of(run)
         for number, (name, (_, ending, told)) in enumerate(SCRIPTS.items()):
             test = await store.load(f"testing/{number}", TestingState)

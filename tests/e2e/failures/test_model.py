@@ -14,8 +14,8 @@ from pipeline.generation.editing import EditingState
 from pipeline.generation.testing import TestingState
 from pipeline.state import Phase, ReplyKind
 from tests.e2e import shop
-from tests.e2e.conftest import Standing
-from tests.e2e.failures.waiting import Clock, at_work, ended, sit_out
+from tests.e2e.failures.waiting import TravellingClock, sit_out
+from tests.e2e.harness import StartBot
 
 TEN_MINUTES = 600.0
 QUIET = "<script>\nprint('nothing is wrong')\n</script>"
@@ -23,18 +23,20 @@ NOWHERE = shop.edit("    return a + b", before="    return a * b")
 
 
 @pytest.fixture
-def clock() -> Generator[Clock]:
+def clock() -> Generator[TravellingClock]:
     with time_machine.travel(now(), tick=True) as traveller:
-        yield Clock(traveller)
+        yield TravellingClock(traveller)
 
 
-async def test_a_model_that_is_overloaded_for_ten_minutes(standing: Standing, clock: Clock) -> None:
+async def test_a_model_that_is_overloaded_for_ten_minutes(
+    start_recorded_bot: StartBot, clock: TravellingClock
+) -> None:
     away = RecordedAnswer(call="editing", status=529)
-    async with standing(shop.answers(away)) as bot:
+    async with start_recorded_bot(shop.answers(away)) as bot:
         repo = bot.add_repo(files=configured("samples: 2\nattempts: 3\nadaptive: false\n"))
         issue = await bot.open_issue(repo)
         asked_for = await bot.run_of(issue)
-        async with at_work(bot):
+        async with bot.working(settle=False, model_waits=()):
             stood = await sit_out(bot, asked_for, clock, Failure.MODEL_UNAVAILABLE, TEN_MINUTES)
             (comment,) = issue.comments
             assert (
@@ -48,7 +50,7 @@ async def test_a_model_that_is_overloaded_for_ten_minutes(standing: Standing, cl
             before = len(bot.llm.requests)
             bot.llm.recording = shop.answers()
             clock.ahead(60)
-            run = await ended(bot, asked_for)
+            run = await bot.wait_for_end(asked_for)
         assert run.status is RunStatus.OPENED_PULL_REQUEST, run
         assert len(stood) > MAX_FRUITLESS_STARTS
         asked_again = {asked.call.partition("/")[0] for asked in bot.llm.requests[before:]}
@@ -57,7 +59,7 @@ async def test_a_model_that_is_overloaded_for_ten_minutes(standing: Standing, cl
         assert (len(issue.comments), len(repo.pulls), issue.labels) == (1, 1, [])
 
 
-async def test_a_context_too_long_at_the_third_turn(standing: Standing) -> None:
+async def test_a_context_too_long_at_the_third_turn(start_recorded_bot: StartBot) -> None:
     """Each machine ends with the best that it had by then."""
     full = (
         RecordedAnswer(call="testing", turn=0, reply=QUIET),
@@ -69,10 +71,10 @@ async def test_a_context_too_long_at_the_third_turn(standing: Standing) -> None:
         RecordedAnswer(call="editing", turn=1, reply=shop.RIGHT),
         RecordedAnswer(call="editing", turn=2, stop="context"),
     )
-    async with standing(shop.answers(*full)) as bot:
+    async with start_recorded_bot(shop.answers(*full)) as bot:
         repo = bot.add_repo(files=configured("samples: 1\n"))
         issue = await bot.open_issue(repo)
-        run = await bot.solved(issue)
+        run = await bot.solve(issue)
         assert run.status is RunStatus.OPENED_PULL_REQUEST, run
         store = bot.store_of(run)
         test = await store.load("testing/0", TestingState)
@@ -85,13 +87,13 @@ async def test_a_context_too_long_at_the_third_turn(standing: Standing) -> None:
         assert "I opened #2" in issue.comments[0].body
 
 
-async def test_ten_malformed_replies(standing: Standing) -> None:
+async def test_ten_malformed_replies(start_recorded_bot: StartBot) -> None:
     """Each is answered with what was wrong; then that machine is over, and the person is told."""
     nonsense = RecordedAnswer(call="testing", reply="Colourless green ideas sleep furiously.")
-    async with standing(shop.answers(nonsense)) as bot:
+    async with start_recorded_bot(shop.answers(nonsense)) as bot:
         repo = bot.add_repo(files=configured("samples: 1\nattempts: 10\n"))
         issue = await bot.open_issue(repo)
-        run = await bot.solved(issue)
+        run = await bot.solve(issue)
         assert (run.status, run.detail) == (RunStatus.NO_FIX, "no reproduction")
         asked = [q for q in bot.llm.requests if q.call == "testing/0"]
         assert [q.turn for q in asked] == list(range(10))
@@ -103,14 +105,14 @@ async def test_ten_malformed_replies(standing: Standing) -> None:
         assert (repo.list_branches(), repo.pulls, issue.labels) == (["main"], [], [])
 
 
-async def test_a_patch_that_does_not_apply(standing: Standing) -> None:
+async def test_a_patch_that_does_not_apply(start_recorded_bot: StartBot) -> None:
     """It is told what does not fit; an edit that never does is none, and costs no other."""
     never = RecordedAnswer(call="editing/0", reply=NOWHERE)
     at_first = RecordedAnswer(call="editing/1", turn=0, reply=NOWHERE)
     then = RecordedAnswer(call="editing/1", turn=1, reply=shop.RIGHT)
-    async with standing(shop.answers(never, at_first, then)) as bot:
+    async with start_recorded_bot(shop.answers(never, at_first, then)) as bot:
         repo = bot.add_repo()
-        run = await bot.solved(await bot.open_issue(repo))
+        run = await bot.solve(await bot.open_issue(repo))
         assert run.status is RunStatus.OPENED_PULL_REQUEST, run
         told = [
             q.last_user_message

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from pathlib import Path
 from typing import cast
 
 import pytest
@@ -11,7 +10,7 @@ from redis.asyncio import Redis
 
 from bot.localhub import LocalHub
 from bot.types import RunStatus
-from tests.e2e.held_harness import Crew
+from tests.e2e.harness import BotHarness
 from tests.support.redis import RedisServer
 
 FULL = (("CONFIG SET", "maxmemory", "1"), ("CONFIG SET", "maxmemory", "0"))
@@ -20,20 +19,14 @@ READ_ONLY = (("REPLICAOF", "127.0.0.1", "1"), ("REPLICAOF", "NO", "ONE"))
 
 @pytest.fixture
 async def fragile(
-    hub: LocalHub, own_redis_server: RedisServer, redis_prefix: str, tmp_path: Path
-) -> AsyncGenerator[Crew]:
+    hub: LocalHub, own_redis_server: RedisServer, settings_fields: dict[str, object]
+) -> AsyncGenerator[BotHarness]:
     """The bot on a Redis of its own."""
     async with (
         Redis.from_url(own_redis_server.url) as redis,
-        Crew.up(
-            hub,
-            redis,
-            tmp_path / "data",
-            redis_url=own_redis_server.url,
-            redis_prefix=redis_prefix,
-        ) as crew,
+        BotHarness.start(hub, redis, {**settings_fields, "redis_url": own_redis_server.url}) as bot,
     ):
-        yield crew
+        yield bot
 
 
 @pytest.mark.parametrize(
@@ -41,12 +34,15 @@ async def fragile(
     [pytest.param(*FULL, id="OOM"), pytest.param(*READ_ONLY, id="READONLY")],
 )
 async def test_a_redis_that_takes_no_writes_in_mid_run(
-    fragile: Crew, refuse: tuple[str, ...], take: tuple[str, ...], caplog: pytest.LogCaptureFixture
+    fragile: BotHarness,
+    refuse: tuple[str, ...],
+    take: tuple[str, ...],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    repo = fragile.shop()
-    first, second = await fragile.issue(repo), await fragile.issue(repo)
+    repo = fragile.add_repo()
+    first, second = await fragile.report_issue(repo), await fragile.report_issue(repo)
     fragile.runner.go_on.clear()
-    async with fragile.at_work():
+    async with fragile.working():
         await fragile.label(first)
         await fragile.until(lambda: fragile.runner.waiting)
         await fragile.redis.execute_command(*refuse)
@@ -61,7 +57,7 @@ async def test_a_redis_that_takes_no_writes_in_mid_run(
         unheard.status = 202  # it is another delivery, for GitHub
     for issue in (first, second):
         assert (await fragile.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
-        assert len(fragile.said(issue)) == 1
+        assert len(fragile.comments_of(issue)) == 1
     assert (len(repo.pulls), len(repo.list_branches())) == (2, 3)
     assert "Traceback" not in caplog.text
 

@@ -11,9 +11,7 @@ from bot.recorded.recording import RecordedAnswer
 from bot.types import Run, RunStatus
 from sandbox.docker.client import connect
 from tests.e2e import shop
-from tests.e2e.conftest import Standing
-from tests.e2e.failures.waiting import at_work, until
-from tests.e2e.harness import MAINTAINER, BotHarness
+from tests.e2e.harness import MAINTAINER, BotHarness, StartBot
 from tests.support.docker import containers_of, processes_of
 
 LONG = 60
@@ -31,21 +29,23 @@ WORDS = {
 }
 
 
-async def test_a_stop_ends_calls_and_executions_within_seconds(standing: Standing) -> None:
+async def test_a_stop_ends_calls_and_executions_within_seconds(
+    start_recorded_bot: StartBot,
+) -> None:
     """Runs at once, each with an execution and a call under way, each stopped in its own way."""
     fields = {"worker_runs": len(WORDS), "sandbox_parallel": len(WORDS)}
-    async with standing(shop.answers(*UNDER_WAY), **fields) as bot:
+    async with start_recorded_bot(shop.answers(*UNDER_WAY), **fields) as bot:
         repo = bot.add_repo()
         issues = {how: await bot.open_issue(repo) for how in WORDS}
-        async with at_work(bot):
+        async with bot.working(settle=False, model_waits=()):
             await under_way(bot, issues.values())
             asked = len(bot.llm.requests)
             await bot.hub.remove_label(issues["label"], bot.settings.label, MAINTAINER)
             await bot.hub.close_issue(issues["close"], MAINTAINER)
             await bot.hub.comment(issues["command"], "/capuchin stop", MAINTAINER)
             await bot.hub.add_label(issues["disabled"], "capuchin:disabled", MAINTAINER)
-            await until(lambda: nothing_runs(bot), LONG - 10)
-            await until(lambda: hung_up(bot, len(WORDS)), LONG - 10)
+            await bot.until(lambda: nothing_runs(bot), LONG - 10)
+            await bot.until(lambda: hung_up(bot, len(WORDS)), LONG - 10)
         assert len(bot.llm.requests) == asked
         assert [asked.call for asked in bot.llm.disconnected] == ["testing/1"] * len(WORDS)
         for how, issue in issues.items():
@@ -64,8 +64,8 @@ async def under_way(bot: BotHarness, issues: Iterable[Issue]) -> None:
     runs = [await bot.run_of(issue) for issue in issues]
     daemon = connect(None)
     try:
-        await until(lambda: asked_for(bot, "testing/1", len(runs)))
-        await until(lambda: all_run(daemon, runs))
+        await bot.until(lambda: asked_for(bot, "testing/1", len(runs)))
+        await bot.until(lambda: all_run(daemon, runs))
     finally:
         daemon.close()
 

@@ -8,23 +8,13 @@ from bot.comments import followup
 from bot.comments.followup import CHECK_NAME
 from bot.localhub import Repo
 from bot.localhub.ci import rerun, rerun_all
-from bot.localhub.state import Pull
 from pipeline.workflows.verify import Verification
 from sandbox.base import Execution
 from sandbox.frozen import replace
-from tests.e2e.commands.conftest import CrewUp
-from tests.e2e.held_harness import Crew
+from tests.e2e.followup.steps import open_pull
+from tests.e2e.harness import BotHarness, StartBot
 from tests.support.data.publishing import BREAKS, FAILS, HANGS, PASSES
 from tests.support.snapshots import assert_snapshot
-
-
-async def opened(crew: Crew, config: str = "") -> tuple[Repo, Pull]:
-    """A pull request of ours, looked after once."""
-    repo = crew.shop(config=config)
-    await crew.label(await crew.issue(repo))
-    await crew.settle()
-    (pull,) = repo.pulls
-    return repo, pull
 
 
 def checks(repo: Repo) -> list[tuple[str, str | None, str]]:
@@ -32,13 +22,13 @@ def checks(repo: Repo) -> list[tuple[str, str | None, str]]:
 
 
 async def test_the_test_is_run_on_base_and_on_head_as_often_as_the_repository_says(
-    crew: Crew,
+    bot: BotHarness,
 ) -> None:
-    repo, pull = await opened(crew, "evidence_runs: 4\n")
+    repo, pull = await open_pull(bot, "evidence_runs: 4\n")
     (run,) = repo.check_runs
     assert (run.name, run.head_sha, run.conclusion) == (CHECK_NAME, pull.head_sha, "success")
     assert run.title == "Fails before, passes after (4 of 4 runs)"
-    (ask,) = crew.runner.asked
+    (ask,) = bot.runner.asked
     assert set(ask.changes) == {"shop.py", "tests/test_total.py"}
     assert "assert -1 == 3" in (run.text or "")
     assert "1 passed" in (run.text or "")
@@ -65,56 +55,58 @@ async def test_the_test_is_run_on_base_and_on_head_as_often_as_the_repository_sa
     ],
 )
 async def test_evidence_that_shows_nothing_is_not_called_success(
-    crew: Crew,
+    bot: BotHarness,
     before: list[Execution],
     after: list[Execution],
     conclusion: str,
     title: str,
 ) -> None:
-    crew.runner.before, crew.runner.after = before, after
-    repo, pull = await opened(crew)
+    bot.runner.before, bot.runner.after = before, after
+    repo, pull = await open_pull(bot)
     assert checks(repo) == [(pull.head_sha, conclusion, title)]
 
 
-async def test_the_button_beside_the_check_gathers_the_evidence_again(crew: Crew) -> None:
-    crew.runner.after = [FAILS, PASSES]
-    repo, pull = await opened(crew)
-    crew.runner.after = [PASSES]
-    await rerun(crew.hub, repo, repo.check_runs[0], "bob")
-    await crew.settle()
+async def test_the_button_beside_the_check_gathers_the_evidence_again(bot: BotHarness) -> None:
+    bot.runner.after = [FAILS, PASSES]
+    repo, pull = await open_pull(bot)
+    bot.runner.after = [PASSES]
+    await rerun(bot.hub, repo, repo.check_runs[0], "bob")
+    await bot.settle()
     assert [conclusion for _, conclusion, _ in checks(repo)] == ["neutral", "success"]
-    assert len(crew.runner.asked) == 2
-    await rerun_all(crew.hub, repo, repo.check_runs[0], "bob")
-    await crew.settle()
-    assert len(crew.runner.asked) == 3
-    await crew.hub.redeliver(crew.hub.deliveries[-3])
-    await crew.settle()
+    assert len(bot.runner.asked) == 2
+    await rerun_all(bot.hub, repo, repo.check_runs[0], "bob")
+    await bot.settle()
+    assert len(bot.runner.asked) == 3
+    await bot.hub.redeliver(bot.hub.deliveries[-3])
+    await bot.settle()
     assert len(repo.pulls) == 1
     assert pull.state == "open"
 
 
-async def test_when_the_base_moves_the_evidence_is_gathered_upon_it_once(crew_up: CrewUp) -> None:
-    async with crew_up(reverify_seconds=0.5) as crew:
-        repo, pull = await opened(crew)
+async def test_when_the_base_moves_the_evidence_is_gathered_upon_it_once(
+    start_bot: StartBot,
+) -> None:
+    async with start_bot(reverify_seconds=0.5) as bot:
+        repo, pull = await open_pull(bot)
         for number in range(3):
-            await crew.hub.commit(repo, "main", {"new.py": f"x = {number}\n"}, "x", "alice")
-        await crew.hub.commit(repo, "other", {"new.py": "x = 9\n"}, "x", "alice")
-        await crew.settle()
+            await bot.hub.commit(repo, "main", {"new.py": f"x = {number}\n"}, "x", "alice")
+        await bot.hub.commit(repo, "other", {"new.py": "x = 9\n"}, "x", "alice")
+        await bot.settle()
         assert [run.head_sha for run in repo.check_runs] == [pull.head_sha] * 2
-        assert [set(ask.changes) for ask in crew.runner.asked] == [
+        assert [set(ask.changes) for ask in bot.runner.asked] == [
             {"shop.py", "tests/test_total.py"}
         ] * 2
-        assert len({ask.key for ask in crew.runner.asked}) == 2
+        assert len({ask.key for ask in bot.runner.asked}) == 2
 
 
 async def test_a_head_that_clashes_with_its_base_and_is_a_persons_is_told_of(
-    crew_up: CrewUp,
+    start_bot: StartBot,
 ) -> None:
-    async with crew_up(reverify_seconds=0) as crew:
-        repo, _ = await opened(crew, "follow_up: false\n")
+    async with start_bot(reverify_seconds=0) as bot:
+        repo, _ = await open_pull(bot, "follow_up: false\n")
         text = "def total(a, b):\n    return a - b - 0\n"
-        await crew.hub.commit(repo, "main", {"shop.py": text}, "x", "alice")
-        await crew.settle()
+        await bot.hub.commit(repo, "main", {"shop.py": text}, "x", "alice")
+        await bot.settle()
         assert [title for _, _, title in checks(repo)][1:] == ["Conflicts with the base branch"]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bot.recorded.recording import RecordedAnswer
 from tests.e2e import shop
-from tests.e2e.conftest import Standing
+from tests.e2e.harness import StartBot
 
 BREAKING = shop.edit("    return b - a", before="    return a + b")
 ASKED = shop.edit("    return sum((a, b))", before="    return a + b")
@@ -14,7 +14,7 @@ WORDS = "<answer>It sums a tuple now.</answer>"
 
 
 async def test_a_review_becomes_a_commit_with_which_the_test_still_passes(
-    standing: Standing,
+    start_recorded_bot: StartBot,
 ) -> None:
     follows = (
         RecordedAnswer(call="revising", turn=0, reply=SPOILING),
@@ -23,10 +23,10 @@ async def test_a_review_becomes_a_commit_with_which_the_test_still_passes(
         RecordedAnswer(call="revising", turn=3, reply=ASKED),
         RecordedAnswer(call="revising", turn=4, reply=WORDS),
     )
-    async with standing(shop.answers(*follows), review_seconds=0) as bot:
+    async with start_recorded_bot(shop.answers(*follows), review_seconds=0) as bot:
         config = "version: 1\nsamples: 2\nattempts: 5\nevidence_runs: 2\n"
         repo = bot.add_repo(files={**shop.FILES, ".github/capuchin.yml": config})
-        await bot.solved(await bot.open_issue(repo))
+        await bot.solve(await bot.open_issue(repo))
         (pull,) = repo.pulls
         await bot.hub.review(pull, "alice", lines=[("shop/till.py", 2, "Use sum().")])
         await bot.settle()

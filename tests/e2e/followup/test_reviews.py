@@ -5,48 +5,28 @@ from __future__ import annotations
 import pytest
 
 from bot.localhub.ci import report_check, report_status
-from bot.localhub.state import Pull
 from pipeline.models.base import ModelRefused
 from pipeline.types import Patch
 from pipeline.workflows.revise import Revision
-from tests.e2e.commands.conftest import CrewUp
-from tests.e2e.followup.test_evidence_check import opened
-from tests.e2e.held_harness import Crew
+from tests.e2e.followup.steps import FOLLOW_UP_DIFF, REVIEW_LINE, open_pull, thread_replies
+from tests.e2e.harness import StartBot
 
-MORE = """\
-diff --git a/shop.py b/shop.py
---- a/shop.py
-+++ b/shop.py
-@@ -1,2 +1,3 @@
- def total(a, b):
-+    # Both count.
-     return a + b
-"""
-EDITED = Revision(patch=Patch(diff=MORE), answer="I said why it adds. Thanks @everyone, fixes #9.")
-LINE = [("shop.py", 2, "Please say why.")]
-
-
-def replies(crew: Crew, pull: Pull) -> list[tuple[int | None, str]]:
-    """What we wrote in threads, and of which comment."""
-    return [
-        (comment.in_reply_to, comment.body)
-        for review in pull.reviews
-        for comment in review.comments
-        if review.author is crew.hub.bot
-    ]
+EDITED = Revision(
+    patch=Patch(diff=FOLLOW_UP_DIFF), answer="I said why it adds. Thanks @everyone, fixes #9."
+)
 
 
 async def test_comments_are_followed_together_and_each_is_answered_in_its_thread(
-    crew_up: CrewUp,
+    start_bot: StartBot,
 ) -> None:
-    async with crew_up(review_seconds=0.3) as crew:
-        repo, pull = await opened(crew)
-        crew.runner.revised = EDITED
+    async with start_bot(review_seconds=0.3) as bot:
+        repo, pull = await open_pull(bot)
+        bot.runner.revised = EDITED
         before = pull.head_sha
-        first = await crew.hub.review(pull, "alice", lines=LINE)
-        second = await crew.hub.review(pull, "alice", "Not yet.", "CHANGES_REQUESTED")
-        await crew.settle()
-        (task,) = crew.runner.tasks
+        first = await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
+        second = await bot.hub.review(pull, "alice", "Not yet.", "CHANGES_REQUESTED")
+        await bot.settle()
+        (task,) = bot.runner.tasks
         assert sorted(task.feedback) == [
             "alice on shop.py, line 2: Please say why.",
             "alice: Not yet.",
@@ -54,57 +34,57 @@ async def test_comments_are_followed_together_and_each_is_answered_in_its_thread
         assert "-    return a - b\n+    return a + b" in task.diff
         assert repo.list_commits(pull.head_ref)[0] == "Address review comments"
         assert repo.git.read_commit(pull.head_sha).parents == (before,)
-        ((thread, said),) = replies(crew, pull)
+        ((thread, said),) = thread_replies(bot, pull)
         assert thread == first.comments[0].id
         assert [reaction.content for reaction in first.comments[0].reactions] == ["eyes"]
         assert said.startswith(f"Done in {pull.head_sha[:7]}. I said why it adds. Thanks @\u200bev")
-        (rest,) = crew.said(pull)
+        (rest,) = bot.comments_of(pull)
         assert f"capuchin:answer to=review-{second.id}" in rest
 
 
-async def test_a_review_that_needs_no_change_is_answered(crew_up: CrewUp) -> None:
-    async with crew_up(review_seconds=0) as crew:
-        _, pull = await opened(crew)
+async def test_a_review_that_needs_no_change_is_answered(start_bot: StartBot) -> None:
+    async with start_bot(review_seconds=0) as bot:
+        _, pull = await open_pull(bot)
         before = pull.head_sha
-        await crew.hub.review(pull, "alice", lines=LINE)
-        await crew.settle()
-        ((_, said),) = replies(crew, pull)
+        await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
+        await bot.settle()
+        ((_, said),) = thread_replies(bot, pull)
         assert said.startswith("I changed nothing. It is as it should be.")
         assert pull.head_sha == before
-        await crew.hub.review(pull, "alice", lines=[("shop.py", 1, "And here?")])
-        await crew.settle()
-        assert [task.feedback for task in crew.runner.tasks][1:] == [
+        await bot.hub.review(pull, "alice", lines=[("shop.py", 1, "And here?")])
+        await bot.settle()
+        assert [task.feedback for task in bot.runner.tasks][1:] == [
             ("alice on shop.py, line 1: And here?",)
         ]
 
 
-async def test_what_people_without_write_access_say_reaches_no_model(crew_up: CrewUp) -> None:
-    async with crew_up(review_seconds=0) as crew:
-        _, pull = await opened(crew)
+async def test_what_people_without_write_access_say_reaches_no_model(start_bot: StartBot) -> None:
+    async with start_bot(review_seconds=0) as bot:
+        _, pull = await open_pull(bot)
         for stranger in ("tina", "mallory", "ci-bot"):
-            await crew.hub.review(pull, stranger, "Do x.", "CHANGES_REQUESTED", LINE)
-        await crew.settle()
-        assert crew.runner.tasks == []
-        await crew.hub.review(pull, "alice", lines=[("shop.py", 2, "<!-- evil -->Why?")])
-        await crew.settle()
-        assert [task.feedback for task in crew.runner.tasks] == [
-            ("alice on shop.py, line 2: Why?",)
-        ]
+            await bot.hub.review(pull, stranger, "Do x.", "CHANGES_REQUESTED", REVIEW_LINE)
+        await bot.settle()
+        assert bot.runner.tasks == []
+        await bot.hub.review(pull, "alice", lines=[("shop.py", 2, "<!-- evil -->Why?")])
+        await bot.settle()
+        assert [task.feedback for task in bot.runner.tasks] == [("alice on shop.py, line 2: Why?",)]
 
 
-async def test_failing_checks_of_the_repository_are_shown_with_the_review(crew_up: CrewUp) -> None:
-    async with crew_up(review_seconds=0) as crew:
-        _, pull = await opened(crew)
+async def test_failing_checks_of_the_repository_are_shown_with_the_review(
+    start_bot: StartBot,
+) -> None:
+    async with start_bot(review_seconds=0) as bot:
+        _, pull = await open_pull(bot)
         notes = [{"path": "shop.py", "start_line": 2, "end_line": 2,
                   "annotation_level": "failure", "message": "E501 too long"}]  # fmt: skip
         output = {"title": "1 failed", "summary": "ruff found it", "annotations": notes}
-        await report_check(crew.hub, pull, "failure", name="lint", output=output)
+        await report_check(bot.hub, pull, "failure", name="lint", output=output)
         await report_status(
-            crew.hub, pull, "failure", context="ci/docs", description="2 broken links"
+            bot.hub, pull, "failure", context="ci/docs", description="2 broken links"
         )
-        await crew.hub.review(pull, "alice", lines=LINE)
-        await crew.settle()
-        (task,) = crew.runner.tasks
+        await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
+        await bot.settle()
+        (task,) = bot.runner.tasks
         assert task.logs == (
             "lint\n1 failed\nruff found it\nshop.py:2: E501 too long",
             "ci/docs: 2 broken links",
@@ -113,122 +93,122 @@ async def test_failing_checks_of_the_repository_are_shown_with_the_review(crew_u
 
 @pytest.mark.parametrize("words", ["/capuchin fix\nSay why.", "@capuchin fix Say why."])
 async def test_a_command_in_the_conversation_is_followed_and_talk_is_not(
-    crew_up: CrewUp, words: str
+    start_bot: StartBot, words: str
 ) -> None:
-    async with crew_up(review_seconds=0) as crew:
-        _, pull = await opened(crew)
-        await crew.say(pull, "I wonder whether this should say why.")
-        await crew.settle()
-        assert crew.runner.tasks == []
-        await crew.say(pull, words)
-        await crew.settle()
-        (task,) = crew.runner.tasks
+    async with start_bot(review_seconds=0) as bot:
+        _, pull = await open_pull(bot)
+        await bot.comment(pull, "I wonder whether this should say why.")
+        await bot.settle()
+        assert bot.runner.tasks == []
+        await bot.comment(pull, words)
+        await bot.settle()
+        (task,) = bot.runner.tasks
         assert "Say why." in task.feedback[0]
-        assert len(crew.said(pull)) == 1
+        assert len(bot.comments_of(pull)) == 1
 
 
-async def test_a_person_who_pushes_has_the_branch_from_then_on(crew_up: CrewUp) -> None:
-    async with crew_up(review_seconds=0) as crew:
-        repo, pull = await opened(crew)
-        crew.runner.revised = EDITED
-        await crew.hub.commit(repo, pull.head_ref, {"x.py": "x = 2\n"}, "Mine", "alice")
+async def test_a_person_who_pushes_has_the_branch_from_then_on(start_bot: StartBot) -> None:
+    async with start_bot(review_seconds=0) as bot:
+        repo, pull = await open_pull(bot)
+        bot.runner.revised = EDITED
+        await bot.hub.commit(repo, pull.head_ref, {"x.py": "x = 2\n"}, "Mine", "alice")
         theirs = pull.head_sha
-        await crew.settle()
-        await crew.hub.review(pull, "alice", lines=LINE)
-        await crew.settle()
-        assert (pull.head_sha, crew.runner.tasks) == (theirs, [])
-        (said,) = crew.said(pull)
+        await bot.settle()
+        await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
+        await bot.settle()
+        assert (pull.head_sha, bot.runner.tasks) == (theirs, [])
+        (said,) = bot.comments_of(pull)
         assert said.startswith("Somebody else has pushed to this branch, so it is yours now")
 
 
-async def test_a_person_who_is_faster_keeps_what_they_pushed(crew_up: CrewUp) -> None:
-    async with crew_up(review_seconds=0) as crew:
-        repo, pull = await opened(crew)
-        crew.runner.revised = EDITED
-        await crew.hub.review(pull, "alice", lines=LINE)
-        crew.runner.meanwhile = lambda: crew.hub.commit(
+async def test_a_person_who_is_faster_keeps_what_they_pushed(start_bot: StartBot) -> None:
+    async with start_bot(review_seconds=0) as bot:
+        repo, pull = await open_pull(bot)
+        bot.runner.revised = EDITED
+        await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
+        bot.runner.meanwhile = lambda: bot.hub.commit(
             repo, pull.head_ref, {"x.py": "x = 2\n"}, "Mine", "alice"
         )
-        await crew.settle()
+        await bot.settle()
         assert repo.list_commits(pull.head_ref)[0] == "Mine"
-        assert any("it is yours now" in said for said in crew.said(pull))
-        assert "needs a person" in replies(crew, pull)[0][1]
+        assert any("it is yours now" in said for said in bot.comments_of(pull))
+        assert "needs a person" in thread_replies(bot, pull)[0][1]
 
 
-async def test_what_is_said_during_a_follow_up_is_followed_after_it(crew_up: CrewUp) -> None:
-    async with crew_up(review_seconds=0) as crew:
-        _, pull = await opened(crew)
+async def test_what_is_said_during_a_follow_up_is_followed_after_it(start_bot: StartBot) -> None:
+    async with start_bot(review_seconds=0) as bot:
+        _, pull = await open_pull(bot)
         later = [("shop.py", 1, "And here?")]
 
         async def more() -> None:
-            crew.runner.meanwhile = None
-            await crew.hub.review(pull, "alice", lines=later)
+            bot.runner.meanwhile = None
+            await bot.hub.review(pull, "alice", lines=later)
 
-        crew.runner.meanwhile = more
-        await crew.hub.review(pull, "alice", lines=LINE)
-        await crew.settle()
-        assert [task.feedback for task in crew.runner.tasks] == [
+        bot.runner.meanwhile = more
+        await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
+        await bot.settle()
+        assert [task.feedback for task in bot.runner.tasks] == [
             ("alice on shop.py, line 2: Please say why.",),
             ("alice on shop.py, line 1: And here?",),
         ]
-        assert len(replies(crew, pull)) == 2
+        assert len(thread_replies(bot, pull)) == 2
 
 
-async def test_follow_ups_keep_the_repositorys_manners(crew_up: CrewUp) -> None:
-    async with crew_up(review_seconds=0) as crew:
-        repo = crew.shop()
+async def test_follow_ups_keep_the_repositorys_manners(start_bot: StartBot) -> None:
+    async with start_bot(review_seconds=0) as bot:
+        repo = bot.add_repo()
         for number in range(4):
             files: dict[str, str | None] = {"n.py": f"n = {number}\n", ".github/dco.yml": "x: 1\n"}
-            await crew.hub.commit(repo, "main", files, f"feat: n is {number}", "alice")
-        await crew.label(await crew.issue(repo))
-        await crew.settle()
+            await bot.hub.commit(repo, "main", files, f"feat: n is {number}", "alice")
+        await bot.label(await bot.report_issue(repo))
+        await bot.settle()
         (pull,) = repo.pulls
-        crew.runner.revised = EDITED
-        await crew.hub.review(pull, "alice", lines=LINE)
-        await crew.settle()
+        bot.runner.revised = EDITED
+        await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
+        await bot.settle()
         message = repo.git.read_commit(pull.head_sha).message
         assert message.startswith("fix: address review comments\n")
         assert "\nCo-authored-by: alice <" in message
         assert "\nSigned-off-by: capuchin[bot] <" in message
 
 
-async def test_reviews_are_left_to_people_where_the_repository_says_so(crew_up: CrewUp) -> None:
-    async with crew_up(review_seconds=0) as crew:
-        _, pull = await opened(crew, "follow_up: false\n")
-        await crew.hub.review(pull, "alice", lines=LINE)
-        await crew.settle()
-        assert (crew.runner.tasks, replies(crew, pull)) == ([], [])
+async def test_reviews_are_left_to_people_where_the_repository_says_so(start_bot: StartBot) -> None:
+    async with start_bot(review_seconds=0) as bot:
+        _, pull = await open_pull(bot, "follow_up: false\n")
+        await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
+        await bot.settle()
+        assert (bot.runner.tasks, thread_replies(bot, pull)) == ([], [])
 
 
 async def test_a_run_that_cannot_follow_says_so_once_and_does_not_try_again(
-    crew_up: CrewUp,
+    start_bot: StartBot,
 ) -> None:
-    async with crew_up(review_seconds=0) as crew:
-        _, pull = await opened(crew)
-        crew.runner.revised = ModelRefused("no")
-        await crew.hub.review(pull, "alice", lines=LINE)
-        await crew.settle()
-        (said,) = crew.said(pull)
+    async with start_bot(review_seconds=0) as bot:
+        _, pull = await open_pull(bot)
+        bot.runner.revised = ModelRefused("no")
+        await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
+        await bot.settle()
+        (said,) = bot.comments_of(pull)
         assert said.startswith("I could not follow up on this: the language model declined")
-        await report_check(crew.hub, pull, "success")
-        await crew.settle()
-        assert len(crew.runner.tasks) == 1
+        await report_check(bot.hub, pull, "success")
+        await bot.settle()
+        assert len(bot.runner.tasks) == 1
 
 
 @pytest.mark.parametrize(
     "path",
     ["/acme/shop.git/git-receive-pack", "/repos/*/replies", "/repos/*/issues/2/comments"],
 )
-async def test_a_lost_answer_makes_nothing_twice(crew_up: CrewUp, path: str) -> None:
-    async with crew_up(review_seconds=0) as crew:
-        repo, pull = await opened(crew)
-        crew.runner.revised = EDITED
+async def test_a_lost_answer_makes_nothing_twice(start_bot: StartBot, path: str) -> None:
+    async with start_bot(review_seconds=0) as bot:
+        repo, pull = await open_pull(bot)
+        bot.runner.revised = EDITED
         before = len(repo.list_commits(pull.head_ref))
-        await crew.hub.review(pull, "alice", "Why?", "CHANGES_REQUESTED", LINE)
-        crew.hub.faults.fail_next("POST", path, status=502, after_effect=True)
-        async with crew.at_work():
-            await crew.until(lambda: crew.hub.faults.pending == [])
-            await crew.until(lambda: crew.hurried(pull))
-        assert crew.hub.faults.pending == []
+        await bot.hub.review(pull, "alice", "Why?", "CHANGES_REQUESTED", REVIEW_LINE)
+        bot.hub.faults.fail_next("POST", path, status=502, after_effect=True)
+        async with bot.working():
+            await bot.until(lambda: bot.hub.faults.pending == [])
+            await bot.until(lambda: bot.hasten(pull))
+        assert bot.hub.faults.pending == []
         assert len(repo.list_commits(pull.head_ref)) == before + 1
-        assert (len(replies(crew, pull)), len(crew.said(pull))) == (1, 1)
+        assert (len(thread_replies(bot, pull)), len(bot.comments_of(pull))) == (1, 1)

@@ -7,7 +7,7 @@ import pytest
 from bot.comments.status import status_marker
 from bot.localhub import Issue, Repo
 from bot.types import Run, RunStatus
-from tests.e2e.single_run_harness import Office
+from tests.e2e.harness import BotHarness
 
 BRANCH = "capuchin/issue-1-total-subtracts"
 EFFECTS = [
@@ -41,29 +41,31 @@ def assert_published_once(repo: Repo, issue: Issue, run: Run) -> None:
     assert issue.labels == []
 
 
-async def test_a_run_has_these_effects_and_no_others(office: Office) -> None:
-    repo, issue = await office.prepare()
-    run = await office.do(await office.lease(repo, issue))
+async def test_a_run_has_these_effects_and_no_others(manual_bot: BotHarness) -> None:
+    repo, issue = await manual_bot.prepare_issue()
+    run = await manual_bot.work_on(await manual_bot.lease(repo, issue))
     assert_published_once(repo, issue, run)
-    assert [effect.split()[0] for effect in office.effects] == [e.split()[0] for e in EFFECTS]
+    assert [effect.split()[0] for effect in manual_bot.effects] == [e.split()[0] for e in EFFECTS]
     assert repo.pulls[0].requested_reviewers[0].login == "alice"
 
 
 @pytest.mark.parametrize("effect", range(1, len(EFFECTS) + 1))
 async def test_a_worker_that_dies_after_an_effect_is_replaced_without_a_trace(
-    office: Office, effect: int
+    manual_bot: BotHarness, effect: int
 ) -> None:
-    repo, issue = await office.prepare()
-    lease = await office.die_after(effect, await office.lease(repo, issue))
-    run = await office.do(lease)
+    repo, issue = await manual_bot.prepare_issue()
+    lease = await manual_bot.die_after(effect, await manual_bot.lease(repo, issue))
+    run = await manual_bot.work_on(lease)
     assert_published_once(repo, issue, run)
 
 
-async def test_a_run_that_was_done_and_is_done_again_changes_nothing(office: Office) -> None:
-    repo, issue = await office.prepare()
-    lease = await office.lease(repo, issue)
-    await office.work(lease.run, lease)
-    run = await office.work(lease.run, lease)
+async def test_a_run_that_was_done_and_is_done_again_changes_nothing(
+    manual_bot: BotHarness,
+) -> None:
+    repo, issue = await manual_bot.prepare_issue()
+    lease = await manual_bot.lease(repo, issue)
+    await manual_bot.parts.solve.handle(lease.run, lease)
+    run = await manual_bot.parts.solve.handle(lease.run, lease)
     assert_published_once(repo, issue, run)
 
 
@@ -79,11 +81,11 @@ async def test_a_run_that_was_done_and_is_done_again_changes_nothing(office: Off
     ],
 )
 async def test_a_lost_answer_makes_nothing_twice(
-    office: Office, path: str, after_effect: bool
+    manual_bot: BotHarness, path: str, after_effect: bool
 ) -> None:
-    repo, issue = await office.prepare()
-    lease = await office.lease(repo, issue)
-    office.hub.faults.fail_next("POST", path, status=502, after_effect=after_effect)
-    run = await office.do_patiently(lease)
+    repo, issue = await manual_bot.prepare_issue()
+    lease = await manual_bot.lease(repo, issue)
+    manual_bot.hub.faults.fail_next("POST", path, status=502, after_effect=after_effect)
+    run = await manual_bot.work_on_patiently(lease)
     assert_published_once(repo, issue, run)
-    assert office.hub.faults.pending == []
+    assert manual_bot.hub.faults.pending == []

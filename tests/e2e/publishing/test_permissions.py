@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from bot.followup.run import FollowUpRun
-from bot.git.mirrors import Mirrors
 from bot.github.tokens import PERMISSIONS
 from bot.localhub import Exchange, LocalHub
 from bot.localhub.rest.call import match
@@ -16,7 +14,7 @@ from bot.localhub.tokens import LEVELS
 from bot.runs.config_check import check_config
 from bot.triggers.requests import ConfigCheckRequest
 from bot.types import Mode
-from tests.e2e.single_run_harness import Office
+from tests.e2e.harness import BotHarness
 from tests.support.hub import ref_of
 
 
@@ -40,24 +38,23 @@ def suffice(granted: dict[str, str], needs: str) -> bool:
 
 
 @pytest.fixture
-async def used(office: Office, hub: LocalHub, tmp_path: Path) -> set[str]:
+async def used(manual_bot: BotHarness, hub: LocalHub, tmp_path: Path) -> set[str]:
     """What a whole run, looking after its pull request and a settings check ask for."""
-    repo, issue = await office.prepare()
-    run = await office.do(await office.lease(repo, issue))
+    repo, issue = await manual_bot.prepare_issue()
+    run = await manual_bot.work_on(await manual_bot.lease(repo, issue))
     assert run.pull_request is not None
-    asked = await office.runs.create(
+    asked = await manual_bot.runs.create(
         ref_of(repo), run.pull_request, asked_by="alice", delivery="t", mode=Mode.FOLLOW_UP
     )
-    lease = await office.taken(asked.run_id)
-    tend = FollowUpRun(office.settings, office.github, Mirrors(tmp_path / "mirrors"), office.runner)
-    await lease.finish(await tend(lease.run, lease))
+    lease = await manual_bot.take(asked.run_id)
+    await manual_bot.work_on(lease)
     files: dict[str, str | None] = {".capuchin.yml": "samples: 0\n"}
     await hub.commit(repo, "settings", files, "x", "bob")
     pull = await hub.open_pull(repo, "settings", "x", "bob")
     request = ConfigCheckRequest(
         repo=ref_of(repo), pull=pull.number, head=pull.head_sha, delivery="d"
     )
-    await check_config(request, office.github)
+    await check_config(request, manual_bot.parts.github)
     assert len(repo.check_runs) == 2
     return {needs for exchange in hub.requests if (needs := needs_of(exchange))}
 

@@ -6,7 +6,7 @@ import pytest
 
 from bot.localhub import LocalHub, Repo
 from bot.repo_config.model import ConfigProblem, parse_config
-from tests.e2e.single_run_harness import Office
+from tests.e2e.harness import BotHarness
 from tests.support.hub import ref_of
 from tests.support.snapshots import assert_snapshot
 
@@ -24,9 +24,11 @@ Closes #
 """
 
 
-async def published(office: Office, **files: str) -> Repo:
-    repo, issue = await office.prepare(**{path: text.encode() for path, text in files.items()})
-    await office.do(await office.lease(repo, issue))
+async def published(manual_bot: BotHarness, **files: str) -> Repo:
+    repo, issue = await manual_bot.prepare_issue(
+        **{path: text.encode() for path, text in files.items()}
+    )
+    await manual_bot.work_on(await manual_bot.lease(repo, issue))
     return repo
 
 
@@ -40,9 +42,9 @@ async def published(office: Office, **files: str) -> Repo:
     ],
 )
 async def test_the_repositorys_template_is_filled_wherever_it_lies(
-    office: Office, path: str
+    manual_bot: BotHarness, path: str
 ) -> None:
-    repo = await published(office, **{path: TEMPLATE})
+    repo = await published(manual_bot, **{path: TEMPLATE})
     body = repo.pulls[0].body or ""
     assert "## Description\n\nIt adds now." in body
     assert "## Motivation and Context\n\n`total()` subtracts." in body
@@ -54,17 +56,17 @@ async def test_the_repositorys_template_is_filled_wherever_it_lies(
 
 
 async def test_a_template_of_the_owner_stands_for_one_that_is_missing(
-    office: Office, hub: LocalHub
+    manual_bot: BotHarness, hub: LocalHub
 ) -> None:
     hub.add_repo("acme/.github", {"PULL_REQUEST_TEMPLATE.md": "## Why\n"})
-    repo = await published(office)
+    repo = await published(manual_bot)
     assert "## Why\n\n`total()` subtracts." in (repo.pulls[0].body or "")
 
 
-async def test_what_people_see_of_a_filled_template(office: Office) -> None:
-    repo = await published(office, **{".github/pull_request_template.md": TEMPLATE})
+async def test_what_people_see_of_a_filled_template(manual_bot: BotHarness) -> None:
+    repo = await published(manual_bot, **{".github/pull_request_template.md": TEMPLATE})
     body = repo.pulls[0].body or ""
-    run = await office.runs.get_latest_readable(ref_of(repo), 1)
+    run = await manual_bot.runs.get_latest_readable(ref_of(repo), 1)
     assert run is not None
     assert_snapshot("filled_template", body.replace(run.id, "RUN"))
 
@@ -79,9 +81,9 @@ async def test_what_people_see_of_a_filled_template(office: Office) -> None:
     ],
 )
 async def test_commits_are_signed_off_where_the_repository_demands_it(
-    office: Office, files: dict[str, str], signed: bool
+    manual_bot: BotHarness, files: dict[str, str], signed: bool
 ) -> None:
-    repo = await published(office, **files)
+    repo = await published(manual_bot, **files)
     for sha in (repo.pulls[0].head_sha, repo.git.read_commit(repo.pulls[0].head_sha).parents[0]):
         message = repo.git.read_commit(sha).message
         assert "\n\nCo-authored-by: alice <alice@users.noreply." in message
@@ -100,12 +102,12 @@ async def test_commits_are_signed_off_where_the_repository_demands_it(
     ],
 )  # fmt: skip
 async def test_titles_are_as_the_history_has_them(
-    office: Office, hub: LocalHub, titles: list[str], expected: list[str]
+    manual_bot: BotHarness, hub: LocalHub, titles: list[str], expected: list[str]
 ) -> None:
-    repo, issue = await office.prepare()
+    repo, issue = await manual_bot.prepare_issue()
     for number, title in enumerate(titles):
         await hub.commit(repo, "main", {"n.py": f"n = {number}\n"}, title, "alice")
-    await office.do(await office.lease(repo, issue))
+    await manual_bot.work_on(await manual_bot.lease(repo, issue))
     (pull,) = repo.pulls
     assert repo.list_commits(pull.head_ref)[:2] == expected
     assert pull.title == expected[0]
@@ -113,9 +115,9 @@ async def test_titles_are_as_the_history_has_them(
     assert signed is ("Signed-off-by" in titles[0])
 
 
-async def test_labels_of_the_configuration_are_put_on(office: Office) -> None:
+async def test_labels_of_the_configuration_are_put_on(manual_bot: BotHarness) -> None:
     config = "labels: [bug, by capuchin]\n"
-    repo = await published(office, **{".github/capuchin.yml": config})
+    repo = await published(manual_bot, **{".github/capuchin.yml": config})
     assert repo.pulls[0].labels == ["bug", "by capuchin"]
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import pytest
@@ -19,7 +20,7 @@ from bot.storage.lease import Lease
 from bot.storage.progress import Progress
 from bot.types import QueuePosition, Run, RunStatus, replace
 from pipeline.types import NoFix
-from tests.e2e.single_run_harness import Office
+from tests.e2e.harness import BotHarness
 from tests.support.data.publishing import a_run
 from tests.support.hub import ref_of
 
@@ -43,22 +44,22 @@ class Edits:
         await asyncio.wait_for(self.came.wait(), 60)
 
 
+@asynccontextmanager
 async def status_of(
-    office: Office, repo: Repo, issue: Issue
-) -> tuple[Lease, Callable[[Lease], StatusComment], Edits]:
+    manual_bot: BotHarness, repo: Repo, issue: Issue
+) -> AsyncGenerator[tuple[Lease, Callable[[Lease], StatusComment], Edits]]:
     edits = Edits()
-    office.hub.on_exchange = edits.heard
-    lease = await office.lease(repo, issue)
-    door = await office.stack.enter_async_context(office.github.open_repository(lease.run.repo))
-    return lease, lambda lease: StatusComment(door, lease, every=EVERY), edits
+    manual_bot.hub.listen(edits.heard)
+    lease = await manual_bot.lease(repo, issue)
+    async with manual_bot.parts.github.open_repository(lease.run.repo) as opened:
+        yield lease, lambda lease: StatusComment(opened, lease, every=EVERY), edits
 
 
 async def test_edits_are_apart_whichever_worker_makes_them_and_the_last_wins(
-    office: Office,
+    manual_bot: BotHarness,
 ) -> None:
-    repo, issue = await office.prepare()
-    async with office.stack:
-        lease, status_with, edits = await status_of(office, repo, issue)
+    repo, issue = await manual_bot.prepare_issue()
+    async with status_of(manual_bot, repo, issue) as (lease, status_with, edits):
         first = status_with(lease)
         run = replace(lease.run, comment_id=await first.write(lease.run, marked(lease.run, "a")))
         async with first.show_updates(run):
@@ -67,7 +68,7 @@ async def test_edits_are_apart_whichever_worker_makes_them_and_the_last_wins(
             await edits.next()
             assert "Step 99." in issue.comments[0].body
         await lease.release(run)
-        second = await office.taken(run.id)
+        second = await manual_bot.take(run.id)
         assert await status_with(second).write_final(run, marked(run, "the end")) == run.comment_id
     assert [comment.body for comment in issue.comments] == [marked(run, "the end")]
     assert len(edits.at) == 3
@@ -75,11 +76,10 @@ async def test_edits_are_apart_whichever_worker_makes_them_and_the_last_wins(
 
 
 async def test_a_comment_that_a_person_deletes_is_let_be_until_the_end(
-    office: Office, hub: LocalHub
+    manual_bot: BotHarness, hub: LocalHub
 ) -> None:
-    repo, issue = await office.prepare()
-    async with office.stack:
-        lease, status_with, edits = await status_of(office, repo, issue)
+    repo, issue = await manual_bot.prepare_issue()
+    async with status_of(manual_bot, repo, issue) as (lease, status_with, edits):
         status = status_with(lease)
         run = replace(lease.run, comment_id=await status.write(lease.run, marked(lease.run, "a")))
         await hub.delete_comment(issue.comments[0], "alice")
@@ -94,113 +94,114 @@ async def test_a_comment_that_a_person_deletes_is_let_be_until_the_end(
 
 
 async def test_a_stranger_who_quotes_the_marker_is_not_taken_for_us(
-    office: Office, hub: LocalHub
+    manual_bot: BotHarness, hub: LocalHub
 ) -> None:
-    repo, issue = await office.prepare()
-    lease = await office.lease(repo, issue)
+    repo, issue = await manual_bot.prepare_issue()
+    lease = await manual_bot.lease(repo, issue)
     quoted = f"> look\n{comments.status_marker(lease.run.id)}"
     await hub.comment(issue, quoted, "mallory")
-    await office.do(lease)
+    await manual_bot.work_on(lease)
     assert issue.comments[0].body == quoted
     assert "I opened #" in issue.comments[1].body
 
 
-async def test_while_it_works_the_page_is_told_as_well(office: Office, redis: Redis) -> None:
-    repo, issue = await office.prepare()
-    async with office.stack:
-        lease, status_with, edits = await status_of(office, repo, issue)
+async def test_while_it_works_the_page_is_told_as_well(
+    manual_bot: BotHarness, redis: Redis
+) -> None:
+    repo, issue = await manual_bot.prepare_issue()
+    async with status_of(manual_bot, repo, issue) as (lease, status_with, edits):
         status = status_with(lease)
         run = replace(lease.run, comment_id=await status.write(lease.run, marked(lease.run, "a")))
         async with status.show_updates(run):
             status.update(Progress(doing="Going on.", files=3))
             await edits.next()
     kept = Progress.model_validate_json(
-        await redis.get(office.storage.keys.progress_report(run.id))
+        await redis.get(manual_bot.storage.keys.progress_report(run.id))
     )
     assert (kept.doing, kept.files) == ("Going on.", 3)
 
 
-async def queue(office: Office, count: int) -> tuple[Repo, list[Issue], list[str]]:
+async def queue(manual_bot: BotHarness, count: int) -> tuple[Repo, list[Issue], list[str]]:
     """As many runs that nobody begins, asked for long enough ago."""
-    repo, issue = await office.prepare()
+    repo, issue = await manual_bot.prepare_issue()
     issues = [issue]
     for number in range(1, count):
-        issues.append(await office.hub.open_issue(repo, f"x{number}", author="bob"))
+        issues.append(await manual_bot.hub.open_issue(repo, f"x{number}", author="bob"))
     ids: list[str] = []
     for each in issues:
-        lease = await office.lease_by(repo, each, f"queue{each.number}")
+        lease = await manual_bot.lease(repo, each, f"queue{each.number}")
         ids.append(lease.run.id)
         await lease.release(replace(lease.run, created_at=a_run().created_at))
     return repo, issues, ids
 
 
-def waiting(office: Office) -> QueueAnnouncer:
-    announce = build_announcer(office.github, office.settings)
-    return QueueAnnouncer(office.storage, Nudges(office.storage), announce)
+def waiting(manual_bot: BotHarness) -> QueueAnnouncer:
+    announce = build_announcer(manual_bot.parts.github, manual_bot.settings)
+    return QueueAnnouncer(manual_bot.storage, Nudges(manual_bot.storage), announce)
 
 
 async def test_those_who_wait_are_told_their_place_and_when_it_is_their_turn(
-    office: Office,
+    manual_bot: BotHarness,
 ) -> None:
-    _, issues, ids = await queue(office, 2)
-    await waiting(office).announce()
+    _, issues, ids = await queue(manual_bot, 2)
+    await waiting(manual_bot).announce()
     bodies = [issue.comments[0].body for issue in issues]
     assert sorted(body.partition("\n")[0] for body in bodies) == [
         "I will look into this, as @alice asked. The run is next in the queue.",
         "I will look into this, as @alice asked. The run is queued behind 1 other run.",
     ]
-    await office.storage.redis.lpush(office.storage.keys.durations, 600, 1200, 90_000)  # pyright: ignore[reportGeneralTypeIssues] - typed as maybe sync
+    await manual_bot.storage.redis.lpush(manual_bot.storage.keys.durations, 600, 1200, 90_000)  # pyright: ignore[reportGeneralTypeIssues] - typed as maybe sync
     first = next(n for n, body in enumerate(bodies) if "next in the queue" in body)
-    lease = await office.taken(ids[first])
-    await office.do(lease)
-    await waiting(office).announce()
+    lease = await manual_bot.take(ids[first])
+    await manual_bot.work_on(lease)
+    await waiting(manual_bot).announce()
     assert len(issues[1 - first].comments) == 1
     assert "The run is next in the queue. I expect to start in about 10 minutes." in (
         issues[1 - first].comments[0].body
     )
 
 
-async def test_a_place_that_has_not_changed_is_not_told_again(office: Office) -> None:
-    _, issues, _ = await queue(office, 1)
-    await waiting(office).announce()
-    effects = len(office.effects)
-    await waiting(office).announce()
-    assert len(office.effects) == effects
+async def test_a_place_that_has_not_changed_is_not_told_again(manual_bot: BotHarness) -> None:
+    _, issues, _ = await queue(manual_bot, 1)
+    await waiting(manual_bot).announce()
+    effects = len(manual_bot.effects)
+    await waiting(manual_bot).announce()
+    assert len(manual_bot.effects) == effects
     assert len(issues[0].comments) == 1
 
 
-async def test_a_run_that_waited_goes_on_in_its_comment(office: Office) -> None:
-    _, issues, ids = await queue(office, 1)
-    await waiting(office).announce()
-    office.runner.answer = NoFix(reason="no edit")
-    run = await office.do(await office.taken(ids[0]))
+async def test_a_run_that_waited_goes_on_in_its_comment(manual_bot: BotHarness) -> None:
+    _, issues, ids = await queue(manual_bot, 1)
+    await waiting(manual_bot).announce()
+    manual_bot.runner.answer = NoFix(reason="no edit")
+    run = await manual_bot.work_on(await manual_bot.take(ids[0]))
     assert (run.status, run.queue_position) == (RunStatus.NO_FIX, 0)
     assert [c.body.partition(":")[0] for c in issues[0].comments] == [
         "I did not find a fix that I am confident in"
     ]
 
 
-async def test_who_may_not_ask_is_not_told_a_place(office: Office) -> None:
-    repo, issues, _ = await queue(office, 1)
+async def test_who_may_not_ask_is_not_told_a_place(manual_bot: BotHarness) -> None:
+    repo, issues, _ = await queue(manual_bot, 1)
     repo.grant("alice", "read")
-    await waiting(office).announce()
+    await waiting(manual_bot).announce()
     assert all("queue" not in comment.body for comment in issues[0].comments)
 
 
-async def test_a_run_that_somebody_has_begun_is_not_told_a_place(office: Office) -> None:
-    _, issues, ids = await queue(office, 1)
-    await office.taken(ids[0])
-    await waiting(office).announce()
+async def test_a_run_that_somebody_has_begun_is_not_told_a_place(manual_bot: BotHarness) -> None:
+    _, issues, ids = await queue(manual_bot, 1)
+    await manual_bot.take(ids[0])
+    await waiting(manual_bot).announce()
     assert issues[0].comments == []
 
 
 async def test_a_github_that_is_away_leaves_the_queue_as_it_is(
-    office: Office, hub: LocalHub
+    manual_bot: BotHarness, hub: LocalHub
 ) -> None:
-    repo, issues, ids = await queue(office, 1)
+    repo, issues, ids = await queue(manual_bot, 1)
     hub.limit_rate(0, 600)
-    await waiting(office).announce()
-    run = await office.runs.get_latest(ref_of(repo), issues[0].number)
+    await waiting(manual_bot).announce()
+    run = await manual_bot.runs.get_latest(ref_of(repo), issues[0].number)
     assert run is not None
     assert (run.id, run.queue_position, run.status) == (ids[0], 0, RunStatus.QUEUED)
 

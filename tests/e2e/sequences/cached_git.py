@@ -1,6 +1,6 @@
 """The hub's git without a process for each question: a sequence asks fifty.
 
-What git makes of names and objects is for `tests/unit/bot/localhub`.
+`tests/unit/bot/localhub` tests git itself.
 """
 
 from __future__ import annotations
@@ -9,13 +9,15 @@ import re
 from pathlib import Path
 from typing import Final
 
+from typing_extensions import override
+
 from bot.localhub.git.repo import GitRepo
 from bot.localhub.git.types import Commit, Entry
 
 NAME: Final = re.compile(r"\w[\w-]*(/\w[\w-]*)*")
 
 
-class QuickRepo(GitRepo):
+class CachedRepo(GitRepo):
     """Remembers objects, which never change, and reads a branch where git itself does first."""
 
     def __init__(self, path: Path) -> None:
@@ -23,6 +25,7 @@ class QuickRepo(GitRepo):
         self._commits: dict[str, Commit] = {}
         self._entries: dict[tuple[str, bool], list[Entry]] = {}
 
+    @override
     def resolve(self, rev: str) -> str | None:
         if NAME.fullmatch(rev):
             try:
@@ -31,15 +34,18 @@ class QuickRepo(GitRepo):
                 pass
         return rev if rev in self._commits else super().resolve(rev)
 
-    def kind(self, sha: str) -> str | None:
+    @override
+    def object_kind(self, sha: str) -> str | None:
         return "commit" if sha in self._commits else super().object_kind(sha)
 
-    def commit(self, sha: str) -> Commit:
+    @override
+    def read_commit(self, sha: str) -> Commit:
         if sha not in self._commits:
             self._commits[sha] = super().read_commit(sha)
         return self._commits[sha]
 
-    def entries(self, tree: str, *, recursive: bool = False) -> list[Entry]:
+    @override
+    def list_entries(self, tree: str, *, recursive: bool = False) -> list[Entry]:
         key = tree, recursive
         if key not in self._entries:
             self._entries[key] = super().list_entries(tree, recursive=recursive)

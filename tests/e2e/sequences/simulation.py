@@ -18,29 +18,24 @@ import httpx
 import time_machine
 from redis.asyncio import Redis
 
-from bot.commands.dispatch import VERBS, CommandDispatcher
+from bot.bootstrap import assemble
 from bot.errors import TryLater
 from bot.github.models import Cursor
 from bot.localhub import Issue, LocalHub, Repo
 from bot.localhub.faults import Faults, RateLimit
 from bot.localhub.state import Pull
 from bot.localhub.webhooks import Delivery
-from bot.queue.consumer import RequestConsumer, RunQueue
-from bot.queue.missed_webhooks import find_missed_events
+from bot.queue.consumer import RunQueue
 from bot.queue.nudges import Nudges
-from bot.queue.sweep import Sweep
 from bot.server.app import create_app
 from bot.settings import Settings
-from bot.storage.client import Outage
-from bot.storage.cursors import Cursors
 from bot.storage.requests import QueuedRequest
 from bot.storage.storage import Storage
-from bot.triggers.decide import BotNames
 from bot.types import Run, now
 from pipeline.types import NoFix
-from tests.e2e.sequences.cached_git import QuickRepo
-from tests.e2e.sequences.deaths import Death
-from tests.e2e.sequences.gated_runner import Gated
+from tests.e2e.deaths import Deaths
+from tests.e2e.runners import GatedRunner
+from tests.e2e.sequences.cached_git import CachedRepo
 from tests.e2e.sequences.in_process_github import KeptMirrors, NearApp
 from tests.e2e.sequences.logged_bugs import Bugs
 from tests.e2e.sequences.plan import ISSUES
@@ -65,20 +60,19 @@ class World:
         self.storage = Storage(redis, settings.redis_prefix)
         self.runs = self.storage.runs
         self.inbox = self.storage.requests
-        self.runner = Gated(settings)
+        self.runner = GatedRunner(settings)
         self.github = NearApp(settings, hub)
         self.mirrors = KeptMirrors(data)
         self.bugs = Bugs()
-        self.death = Death()
-        self.workers = Workers(
-            settings, self.storage, self.github, self.mirrors, self.runner, self.death
-        )
+        self.deaths = Deaths(hub)
+        self.bot = assemble(settings, self.runner, github=self.github, mirrors=self.mirrors)
+        worker = self.bot.build_worker()
+        self.workers = Workers(worker, self.storage, self.runner, self.deaths)
         nudges = Nudges(self.storage)
-        self.office = RunQueue(self.storage, nudges)
-        outage = Outage()
-        desk = CommandDispatcher(settings, self.github, VERBS)
-        self.clerk = RequestConsumer(self.office, desk, settings, outage)
-        self._sweep = Sweep(self.storage, nudges, settings, None, None, None, outage)
+        consumer = worker.build_consumer(RunQueue(self.storage, nudges))
+        assert consumer is not None
+        self.consumer = consumer
+        self._sweep = worker.build_sweep(self.storage, nudges)
         self.records = self.storage.pulls
         self.repos = [self._shop(name) for name in REPOS]
         self._seeds = [repo.git.list_refs()["heads/main"] for repo in self.repos]
@@ -90,7 +84,6 @@ class World:
         self.faults: list[str] = []
         """What was seen on the way and must not be."""
         self._heard = 0
-        hub.on_exchange = self.death.exchanged
         self._clock: time_machine.Traveller
         self._server: httpx.AsyncClient
 
@@ -126,7 +119,7 @@ class World:
 
     def _shop(self, name: str) -> Repo:
         repo = self.hub.add_repo(name, {"shop.py": SHOP, "tests/test_x.py": "x = 1\n"})
-        repo.git = QuickRepo(repo.git.path)
+        repo.git = CachedRepo(repo.git.path)
         for login, role in (("alice", "write"), ("tina", "triage")):
             self.hub.add_user(login)
             repo.grant(login, role)
@@ -227,7 +220,7 @@ class World:
     async def sweep(self) -> None:
         """Look for what no webhook told."""
         with suppress(TryLater):  # as the worker does; the next look finds the rest
-            await self._sweep.recover(self._find)
+            await self._sweep.recover(self.bot.find_missed)
         await self.workers.stopped()
 
     async def look_after(self) -> None:
@@ -237,12 +230,9 @@ class World:
         await self._sweep.start_follow_ups()
 
     async def _carried_out(self, item: QueuedRequest, dies_after: int | None) -> None:
-        task = asyncio.create_task(self.clerk.handle(item))
-        with self.death.after(dies_after or 0, task.cancel):  # 0: never
+        task = asyncio.create_task(self.consumer.handle(item))
+        with self.deaths.after(dies_after or 0, task.cancel):  # 0: never
             await asyncio.wait([task])
-
-    def _find(self, cursors: Cursors):
-        return find_missed_events(self.github, BotNames.of(self.settings), cursors)
 
     async def ended(self) -> list[Run]:
         """The runs of this sequence that are over, by when they were asked for."""

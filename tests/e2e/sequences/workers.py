@@ -6,17 +6,12 @@ import asyncio
 from typing import Final, NamedTuple
 from uuid import uuid4
 
-from bot.followup.run import FollowUpRun, dispatch_by_mode
-from bot.git.mirrors import Mirrors
-from bot.github.app import GitHubApp
-from bot.queue.attempt import RunAttempt, StopHandler
-from bot.settings import Settings
-from bot.solve_issue import SolveIssue
 from bot.storage.lease import Lease
 from bot.storage.storage import Storage
 from bot.types import Run
-from tests.e2e.sequences.deaths import Death
-from tests.e2e.sequences.gated_runner import Gated
+from bot.worker import Worker
+from tests.e2e.deaths import Deaths
+from tests.e2e.runners import GatedRunner
 
 LONG: Final = 3600.0
 """Seconds of a lease: it ends when the sequence says so."""
@@ -41,29 +36,19 @@ class Workers:
 
     def __init__(
         self,
-        settings: Settings,
+        worker: Worker,
         storage: Storage,
-        github: GitHubApp,
-        mirrors: Mirrors,
-        runner: Gated,
-        death: Death,
+        runner: GatedRunner,
+        deaths: Deaths,
     ) -> None:
         self.at_work: dict[str, AtWork] = {}
         self.faults: list[str] = []
         """What was seen on the way and must not be."""
-        self._settings = settings
         self._storage = storage
         self._runs = storage.runs
         self._runner = runner
-        self._death = death
-        solve = SolveIssue(settings, github, mirrors, runner)
-        tend = FollowUpRun(settings, github, mirrors, runner)
-        self._work = dispatch_by_mode(solve, tend)
-        self._give_up = dispatch_by_mode(solve.give_up, tend.give_up)
-        ending = solve.finisher
-        self._stopping = StopHandler(
-            ending.is_still_valid, dispatch_by_mode(ending.report_stop, tend.give_up)
-        )
+        self._deaths = deaths
+        self._worker = worker
 
     async def idle(self) -> list[Run]:
         """The runs that nobody has taken up, by when they were asked for."""
@@ -80,7 +65,7 @@ class Workers:
         at_work = await self._taken_up(run)
         if at_work is None:
             return
-        with self._death.after(effect, at_work.die):
+        with self._deaths.after(effect, at_work.die):
             await self._until_quiet(run.id)
             if run.id in self.at_work:
                 await self.finish(run.id)
@@ -120,22 +105,15 @@ class Workers:
         others = [each.lease.run for each in self.at_work.values()]
         if any((o.repo, o.issue) == (run.repo, run.issue) for o in others):
             self.faults.append(f"two runs of #{run.issue} at once")
-        attempt = RunAttempt(
-            lease,
-            handle=self._work,
-            give_up=self._give_up,
-            patience_seconds=self._settings.patience_seconds,
-            stop_handler=self._stopping,
-            poll_seconds=ASK_SECONDS,
-        )
-        self._runner.came.clear()
+        attempt = self._worker.build_attempt(lease, poll_seconds=ASK_SECONDS)
+        self._runner.arrived.clear()
         self.at_work[run.id] = AtWork(lease, asyncio.create_task(attempt.run()))
         return self.at_work[run.id]
 
     async def _until_quiet(self, run_id: str) -> None:
         """The worker waits for the pipeline, or has ended."""
         task = self.at_work[run_id].task
-        came = asyncio.create_task(self._runner.came.wait())
+        came = asyncio.create_task(self._runner.arrived.wait())
         await asyncio.wait([task, came], return_when=asyncio.FIRST_COMPLETED)
         came.cancel()
         if task.done():

@@ -8,8 +8,7 @@ from bot.localhub import Issue, Repo
 from bot.recorded.recording import RecordedAnswer
 from bot.types import Failure, Run, RunStatus
 from tests.e2e import shop
-from tests.e2e.conftest import Standing
-from tests.e2e.harness import BotHarness
+from tests.e2e.harness import BotHarness, StartBot
 from tests.support.hub import ref_of
 
 
@@ -22,107 +21,108 @@ def assert_told(repo: Repo, issue: Issue, run: Run, words: str) -> None:
     assert issue.labels == []
 
 
-async def test_an_issue_closed_before_the_run(bot: BotHarness) -> None:
-    repo = bot.add_repo()
-    issue = await bot.open_issue(repo)
-    await bot.hub.close_issue(issue, "alice")
-    run = await bot.solved(issue)
+async def test_an_issue_closed_before_the_run(recorded_bot: BotHarness) -> None:
+    repo = recorded_bot.add_repo()
+    issue = await recorded_bot.open_issue(repo)
+    await recorded_bot.hub.close_issue(issue, "alice")
+    run = await recorded_bot.solve(issue)
     assert run.status is RunStatus.STOPPED
     assert (repo.list_branches(), repo.pulls) == (["main"], [])
 
 
-async def test_an_issue_deleted_before_the_run(bot: BotHarness) -> None:
-    repo = bot.add_repo()
-    issue = await bot.open_issue(repo)
-    await bot.hub.delete_issue(issue, "alice")
-    run = await bot.solved(issue)
+async def test_an_issue_deleted_before_the_run(recorded_bot: BotHarness) -> None:
+    repo = recorded_bot.add_repo()
+    issue = await recorded_bot.open_issue(repo)
+    await recorded_bot.hub.delete_issue(issue, "alice")
+    run = await recorded_bot.solve(issue)
     assert run.status is RunStatus.STOPPED
     assert (repo.list_branches(), repo.pulls, issue.comments) == (["main"], [], [])
 
 
-async def test_a_label_by_someone_who_may_not_write(bot: BotHarness) -> None:
-    repo = bot.add_repo()
+async def test_a_label_by_someone_who_may_not_write(recorded_bot: BotHarness) -> None:
+    repo = recorded_bot.add_repo()
     repo.grant("tina", "triage")
-    issue = await bot.open_issue(repo, label=False)
+    issue = await recorded_bot.open_issue(repo, label=False)
     for _ in range(2):
-        await bot.label(issue, by="tina")
-        run = await bot.solved(issue)
+        await recorded_bot.label(issue, by="tina")
+        run = await recorded_bot.solve(issue)
         assert run.status is RunStatus.REFUSED
     assert [comment.body.partition(".")[0] for comment in issue.comments] == ["Thank you, @tina"]
     assert (repo.list_branches(), issue.reactions, issue.labels) == (["main"], [], [])
 
 
-async def test_a_repository_that_is_gone(bot: BotHarness) -> None:
-    repo = bot.add_repo()
+async def test_a_repository_that_is_gone(recorded_bot: BotHarness) -> None:
+    repo = recorded_bot.add_repo()
     ref = ref_of(repo)
-    issue = await bot.open_issue(repo)
-    await bot.hub.delete_repo(repo)
-    run = await bot.solved_as(ref, issue.number)
+    issue = await recorded_bot.open_issue(repo)
+    await recorded_bot.hub.delete_repo(repo)
+    await recorded_bot.settle()
+    run = await recorded_bot.run_at(ref, issue.number)
     assert (run.status, run.failure) == (RunStatus.FAILED, Failure.REPOSITORY_GONE)
     assert issue.comments == []
 
 
-async def test_an_empty_repository(bot: BotHarness) -> None:
-    repo = bot.add_repo(files={})
-    issue = await bot.open_issue(repo)
-    run = await bot.solved(issue)
+async def test_an_empty_repository(recorded_bot: BotHarness) -> None:
+    repo = recorded_bot.add_repo(files={})
+    issue = await recorded_bot.open_issue(repo)
+    run = await recorded_bot.solve(issue)
     assert run.failure is Failure.REPOSITORY_EMPTY
     assert_told(repo, issue, run, "the repository has no commits yet")
 
 
-async def test_a_repository_without_python(bot: BotHarness) -> None:
-    repo = bot.add_repo(files={"index.js": "exports.total = (a, b) => a - b\n"})
-    issue = await bot.open_issue(repo)
-    run = await bot.solved(issue)
+async def test_a_repository_without_python(recorded_bot: BotHarness) -> None:
+    repo = recorded_bot.add_repo(files={"index.js": "exports.total = (a, b) => a - b\n"})
+    issue = await recorded_bot.open_issue(repo)
+    run = await recorded_bot.solve(issue)
     assert run.detail == "no source files"
     assert_told(repo, issue, run, "I found no Python code here")
-    assert bot.llm.requests == []
+    assert recorded_bot.llm.requests == []
 
 
-async def test_a_model_that_is_overloaded_for_a_moment(standing: Standing) -> None:
+async def test_a_model_that_is_overloaded_for_a_moment(start_recorded_bot: StartBot) -> None:
     overloaded = RecordedAnswer(
         call="ranking/0", status=529, times=3, reply="<ranking>\nx.py\n</ranking>"
     )
-    async with standing(shop.answers(overloaded)) as bot:
+    async with start_recorded_bot(shop.answers(overloaded)) as bot:
         issue = await bot.open_issue(bot.add_repo())
-        run = await bot.solved(issue)
+        run = await bot.solve(issue)
         assert run.status is RunStatus.OPENED_PULL_REQUEST
 
 
-async def test_a_model_that_does_not_take_our_key(standing: Standing) -> None:
-    async with standing(shop.answers(RecordedAnswer(call="*", status=401))) as bot:
+async def test_a_model_that_does_not_take_our_key(start_recorded_bot: StartBot) -> None:
+    async with start_recorded_bot(shop.answers(RecordedAnswer(call="*", status=401))) as bot:
         repo = bot.add_repo()
         issue = await bot.open_issue(repo)
-        run = await bot.solved(issue)
+        run = await bot.solve(issue)
         assert run.failure is Failure.MODEL_MISCONFIGURED
         assert_told(repo, issue, run, "does not accept the key, name or address")
 
 
-async def test_a_model_that_cannot_be_reached(standing: Standing) -> None:
+async def test_a_model_that_cannot_be_reached(start_recorded_bot: StartBot) -> None:
     nowhere = "openai:m@http://127.0.0.1:9/v1"
-    async with standing(solver_model=nowhere, patience_seconds=0) as bot:
+    async with start_recorded_bot(solver_model=nowhere, patience_seconds=0) as bot:
         repo = bot.add_repo()
         issue = await bot.open_issue(repo)
-        run = await bot.solved(issue)
+        run = await bot.solve(issue)
         assert run.failure is Failure.MODEL_UNAVAILABLE
         assert_told(repo, issue, run, "the language model did not respond for a long time")
 
 
-async def test_a_model_that_answers_nonsense_to_the_end(standing: Standing) -> None:
+async def test_a_model_that_answers_nonsense_to_the_end(start_recorded_bot: StartBot) -> None:
     nonsense = RecordedAnswer(call="testing", reply="Colourless green ideas sleep furiously.")
-    async with standing(shop.answers(nonsense)) as bot:
+    async with start_recorded_bot(shop.answers(nonsense)) as bot:
         repo = bot.add_repo()
         issue = await bot.open_issue(repo)
-        run = await bot.solved(issue)
+        run = await bot.solve(issue)
         assert (run.status, run.detail) == (RunStatus.NO_FIX, "no reproduction")
         assert_told(repo, issue, run, "I could not write a test that fails because of it")
 
 
-async def test_docker_is_down(standing: Standing) -> None:
-    async with standing(docker_url="tcp://127.0.0.1:9", patience_seconds=0) as bot:
+async def test_docker_is_down(start_recorded_bot: StartBot) -> None:
+    async with start_recorded_bot(docker_url="tcp://127.0.0.1:9", patience_seconds=0) as bot:
         repo = bot.add_repo()
         issue = await bot.open_issue(repo)
-        run = await bot.solved(issue)
+        run = await bot.solve(issue)
         assert run.failure is Failure.SANDBOX_UNAVAILABLE
         assert_told(repo, issue, run, "the sandbox that runs the tests was unavailable")
 
@@ -130,30 +130,32 @@ async def test_docker_is_down(standing: Standing) -> None:
 @pytest.mark.parametrize(
     "path", ["../../etc/cron.d/x", "/etc/x", ".git/hooks/post-commit", ".github/workflows/ci.yml"]
 )
-async def test_an_edit_that_leaves_the_repository(standing: Standing, path: str) -> None:
+async def test_an_edit_that_leaves_the_repository(start_recorded_bot: StartBot, path: str) -> None:
     escape = RecordedAnswer(call="editing", reply=shop.edit("x = 1", path=path, before=""))
-    async with standing(shop.answers(escape)) as bot:
+    async with start_recorded_bot(shop.answers(escape)) as bot:
         repo = bot.add_repo()
         issue = await bot.open_issue(repo)
-        run = await bot.solved(issue)
+        run = await bot.solve(issue)
         assert (run.status, run.detail) == (RunStatus.NO_FIX, "no edit")
         assert_told(repo, issue, run, "none of the edits that I wrote could be applied")
 
 
-async def test_a_configuration_with_a_mistake(bot: BotHarness) -> None:
-    repo = bot.add_repo(files={**shop.FILES, ".github/capuchin.yml": "version: 1\nsample: 2\n"})
-    issue = await bot.open_issue(repo)
-    run = await bot.solved(issue)
+async def test_a_configuration_with_a_mistake(recorded_bot: BotHarness) -> None:
+    repo = recorded_bot.add_repo(
+        files={**shop.FILES, ".github/capuchin.yml": "version: 1\nsample: 2\n"}
+    )
+    issue = await recorded_bot.open_issue(repo)
+    run = await recorded_bot.solve(issue)
     assert run.failure is Failure.CONFIG_INVALID
     assert_told(repo, issue, run, "`.github/capuchin.yml`, line 2")
 
 
-async def test_the_same_label_delivered_twice_makes_one_run(bot: BotHarness) -> None:
-    repo = bot.add_repo()
-    issue = await bot.open_issue(repo)
-    await bot.hub.redeliver(bot.hub.deliveries[-1])
-    await bot.settle()
-    await bot.hub.redeliver(bot.hub.deliveries[1])
-    await bot.settle()
+async def test_the_same_label_delivered_twice_makes_one_run(recorded_bot: BotHarness) -> None:
+    repo = recorded_bot.add_repo()
+    issue = await recorded_bot.open_issue(repo)
+    await recorded_bot.hub.redeliver(recorded_bot.hub.deliveries[-1])
+    await recorded_bot.settle()
+    await recorded_bot.hub.redeliver(recorded_bot.hub.deliveries[1])
+    await recorded_bot.settle()
     assert len(repo.pulls) == 1
     assert len(issue.comments) == 1

@@ -8,7 +8,7 @@ from bot.localhub import Issue, Repo
 from bot.recorded.recording import RecordedAnswer
 from bot.types import Run, RunStatus
 from tests.e2e import shop
-from tests.e2e.conftest import Standing
+from tests.e2e.harness import StartBot
 
 LONG = f"Let me think. {'so ' * 8_000}\n"
 """Some 6000 tokens: 9 cents at the price of the recorded model, of which no call takes two."""
@@ -43,25 +43,25 @@ def assert_ended(repo: Repo, issue: Issue, run: Run, ceiling: str, spent: str) -
     ],
 )
 async def test_a_run_that_reaches_a_ceiling_ends_and_says_what_it_spent(
-    standing: Standing, settings: dict[str, float], budget: str, ceiling: str
+    start_recorded_bot: StartBot, settings: dict[str, float], budget: str, ceiling: str
 ) -> None:
-    async with standing(DEAR, **settings) as bot:
+    async with start_recorded_bot(DEAR, **settings) as bot:
         repo = bot.add_repo(files=files(budget))
         issue = await bot.open_issue(repo)
-        run = await bot.solved(issue)
+        run = await bot.solve(issue)
         assert 0.08 < run.dollars <= 0.15
         assert_ended(repo, issue, run, ceiling, f"${run.dollars:.2f} of $0.15")
         assert bot.llm.requests[-1].call == "testing/0", "nothing is asked after that"
 
 
 async def test_a_run_that_reaches_its_ceiling_opens_the_edit_it_has_if_that_is_good_enough(
-    standing: Standing,
+    start_recorded_bot: StartBot,
 ) -> None:
     approved = RecordedAnswer(call="editing", turn=1, reply=LONG + shop.APPROVED)
     right = RecordedAnswer(call="editing", turn=0, reply=shop.RIGHT)
-    async with standing(shop.answers(right, approved)) as bot:
+    async with start_recorded_bot(shop.answers(right, approved)) as bot:
         repo = bot.add_repo(files=files("budget: {run: 0.2}"))
-        run = await bot.solved(await bot.open_issue(repo))
+        run = await bot.solve(await bot.open_issue(repo))
         assert run.status is RunStatus.OPENED_PULL_REQUEST, run
         _, body = bot.only_pull_request(repo)
         assert "The ceiling for one run is reached" in body
@@ -76,16 +76,16 @@ async def test_a_run_that_reaches_its_ceiling_opens_the_edit_it_has_if_that_is_g
     ],
 )
 async def test_what_earlier_runs_of_the_day_spent_counts_for_the_days_ceilings(
-    standing: Standing, settings: dict[str, float], budget: str, ceiling: str, second: str
+    start_recorded_bot: StartBot, settings: dict[str, float], budget: str, ceiling: str, second: str
 ) -> None:
     right = RecordedAnswer(call="editing", turn=0, reply=shop.RIGHT)
-    async with standing(shop.answers(right, *DEAR.answers[:1]), **settings) as bot:
+    async with start_recorded_bot(shop.answers(right, *DEAR.answers[:1]), **settings) as bot:
         repo = bot.add_repo(files=files(budget))
-        first = await bot.solved(await bot.open_issue(repo))
+        first = await bot.solve(await bot.open_issue(repo))
         assert first.status is RunStatus.OPENED_PULL_REQUEST, first
         other = repo if second == "acme/shop" else bot.add_repo(second, files(budget))
         issue = await bot.open_issue(other, "Sums are wrong")
-        run = await bot.solved(issue)
+        run = await bot.solve(issue)
         spent = f"${first.dollars + run.dollars:.2f} of $0.25"
         assert f"{ceiling}: {spent} are spent." in issue.comments[0].body, issue.comments[0].body
         assert (run.status, run.detail) == (RunStatus.NO_FIX, "out of budget"), run

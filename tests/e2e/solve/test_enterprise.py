@@ -14,7 +14,6 @@ from tests.contracts.github.contract_log import ContractLog
 from tests.e2e import shop
 from tests.e2e.harness import BotHarness, host_certificates
 from tests.support.hub import SECRET
-from tests.support.redis import RedisServer
 
 HOST = "localhost"
 """Any name that leads to this machine and is not the address that the hub listens on."""
@@ -25,27 +24,20 @@ async def test_an_issue_of_an_enterprise_server_becomes_a_pull_request(
     tmp_path: Path,
     app_identity: AppIdentity,
     redis: Redis,
-    redis_server: RedisServer,
-    redis_prefix: str,
+    settings_fields: dict[str, object],
 ) -> None:
     hub = LocalHub(tmp_path / "hub", SECRET, app_identity)
-    hub.on_exchange = log = ContractLog()
+    log = ContractLog()
+    hub.listen(log)
     bundle = host_certificates()
+    fields = {**settings_fields, **({"build_ca_bundle": bundle} if bundle else {})}
     async with (
         hub.serve(enterprise=HOST) as url,
-        BotHarness.standing(
-            hub,
-            redis,
-            shop.answers(),
-            redis_url=redis_server.url,
-            redis_prefix=redis_prefix,
-            data_dir=str(tmp_path / "data"),
-            **({"build_ca_bundle": bundle} if bundle else {}),
-        ) as bot,
+        BotHarness.start(hub, redis, fields, recording=shop.answers()) as bot,
     ):
         assert re.fullmatch(rf"http://{HOST}:\d+", url)
         repo = bot.add_repo()
-        run = await bot.solved(await bot.open_issue(repo))
+        run = await bot.solve(await bot.open_issue(repo))
         assert run.status is RunStatus.OPENED_PULL_REQUEST, run
         (pull,) = repo.pulls
         assert run.pull_request_url == f"{url}/acme/shop/pull/{pull.number}"

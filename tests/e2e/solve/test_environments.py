@@ -9,11 +9,9 @@ import pytest
 from bot.cli import local_run
 from bot.types import Failure
 from tests.e2e import shop
-from tests.e2e.cli.test_fix import Desk, desk
-from tests.e2e.conftest import Standing
+from tests.e2e.cli.local_fix import LocalFix
+from tests.e2e.harness import StartBot
 from tests.support.data import lock_files
-
-__all__ = ["desk"]
 
 DOCKERFILE = {
     **shop.FILES,
@@ -29,21 +27,21 @@ SCRIPTS = {
 
 
 async def test_a_dockerfile_that_fails_is_told_with_its_line_and_the_logs_end(
-    desk: Desk, capsys: pytest.CaptureFixture[str]
+    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    desk.commit(DOCKERFILE)
-    assert await desk.fix() == local_run.FAILED
+    local_fix.commit(DOCKERFILE)
+    assert await local_fix.fix() == local_run.FAILED
     said = capsys.readouterr().err
     assert "An instruction of the Dockerfile failed" in said
     assert "Failed command: RUN echo what went wrong && exit 7\n" in said
     assert "\nwhat went wrong\n" in said
-    assert desk.llm.requests == []
+    assert local_fix.llm.requests == []
 
 
-async def test_on_github_it_is_told_on_the_issue(standing: Standing) -> None:
-    async with standing() as bot:
+async def test_on_github_it_is_told_on_the_issue(start_recorded_bot: StartBot) -> None:
+    async with start_recorded_bot() as bot:
         issue = await bot.open_issue(bot.add_repo(files=DOCKERFILE))
-        run = await bot.solved(issue)
+        run = await bot.solve(issue)
         assert run.failure is Failure.ENVIRONMENT
         (comment,) = issue.comments
         assert "RUN echo what went wrong && exit 7" in comment.body
@@ -52,10 +50,10 @@ async def test_on_github_it_is_told_on_the_issue(standing: Standing) -> None:
 
 
 async def test_a_repository_of_javascript_alone_is_an_honest_no(
-    desk: Desk, capsys: pytest.CaptureFixture[str]
+    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    desk.commit(SCRIPTS)
-    assert await desk.fix("--json") == local_run.NO_FIX
+    local_fix.commit(SCRIPTS)
+    assert await local_fix.fix("--json") == local_run.NO_FIX
     assert json.loads(capsys.readouterr().out)["reason"] == "no source files"
-    assert "I can only fix Python" in (desk.out / "report.md").read_text()
-    assert desk.llm.requests == []
+    assert "I can only fix Python" in (local_fix.out / "report.md").read_text()
+    assert local_fix.llm.requests == []

@@ -8,12 +8,12 @@ from tests.e2e.harness import BotHarness
 BRANCH = "capuchin/issue-1-total-subtracts"
 
 
-async def test_a_labelled_issue_becomes_a_pull_request(bot: BotHarness) -> None:
-    repo = bot.add_repo()
-    issue = await bot.open_issue(repo)
-    run = await bot.solved(issue)
+async def test_a_labelled_issue_becomes_a_pull_request(recorded_bot: BotHarness) -> None:
+    repo = recorded_bot.add_repo()
+    issue = await recorded_bot.open_issue(repo)
+    run = await recorded_bot.solve(issue)
     assert run.status is RunStatus.OPENED_PULL_REQUEST, run
-    branch, body = bot.only_pull_request(repo)
+    branch, body = recorded_bot.only_pull_request(repo)
     assert branch == BRANCH
     assert repo.list_commits(branch) == [
         "Make total() add",

@@ -15,13 +15,10 @@ from bot.types import Failure
 from sandbox.engine import EnvironmentRequest
 from sandbox.frozen import replace
 from tests.e2e import shop
-from tests.e2e.cli.test_fix import Desk, desk
-from tests.e2e.conftest import Standing
-from tests.e2e.harness import host_certificates
+from tests.e2e.cli.local_fix import LocalFix
+from tests.e2e.harness import StartBot, host_certificates
 from tests.support.docker import make_tree
 from tests.support.second_python import build_root_image
-
-__all__ = ["desk"]
 
 NOWHERE = "http://127.0.0.1:9/mirror"
 
@@ -32,35 +29,35 @@ def asks_for(bound: str) -> dict[str, str]:
 
 
 async def test_a_repository_gets_the_interpreter_of_the_image_that_it_asks_for(
-    desk: Desk, daemon: docker.APIClient, capsys: pytest.CaptureFixture[str]
+    local_fix: LocalFix, daemon: docker.APIClient, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root, minor = build_root_image(daemon)
     asserts = f"import sys\n\n\ndef test_python():\n    assert sys.version_info[1] == {minor}\n"
-    desk.commit({**asks_for(f"==3.{minor}.*"), "tests/test_python.py": asserts})
-    settings = replace(desk.settings, sandbox_base=root)
-    assert await desk.fix("--json", settings=settings) == local_run.FIXED
+    local_fix.commit({**asks_for(f"==3.{minor}.*"), "tests/test_python.py": asserts})
+    settings = replace(local_fix.settings, sandbox_base=root)
+    assert await local_fix.fix("--json", settings=settings) == local_run.FIXED
     report = json.loads(capsys.readouterr().out)
     # Both of its own tests, and so the one that looks at its interpreter.
     assert [report["suite"][side] for side in ("passed_before", "passed_after")] == [2, 2]
 
 
 async def test_one_that_is_nowhere_is_told_before_any_money_is_spent(
-    desk: Desk, capsys: pytest.CaptureFixture[str]
+    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    desk.commit(asks_for("<3.8"))
-    settings = replace(desk.settings, build_python_mirror=NOWHERE)
-    assert await desk.fix(settings=settings) == local_run.FAILED
+    local_fix.commit(asks_for("<3.8"))
+    settings = replace(local_fix.settings, build_python_mirror=NOWHERE)
+    assert await local_fix.fix(settings=settings) == local_run.FAILED
     said = capsys.readouterr().err
     assert "This repository asks for Python <3.8 (requires-python in pyproject.toml)" in said
     assert "uv could not fetch Python 3.7" in said
-    assert desk.llm.requests == []
+    assert local_fix.llm.requests == []
 
 
-async def test_on_github_it_is_told_on_the_issue(standing: Standing) -> None:
-    async with standing(build_python_mirror=NOWHERE) as bot:
+async def test_on_github_it_is_told_on_the_issue(start_recorded_bot: StartBot) -> None:
+    async with start_recorded_bot(build_python_mirror=NOWHERE) as bot:
         repo = bot.add_repo(files=asks_for("<3.8"))
         issue = await bot.open_issue(repo)
-        run = await bot.solved(issue)
+        run = await bot.solve(issue)
         assert run.failure is Failure.ENVIRONMENT
         (comment,) = issue.comments
         assert "asks for Python <3.8 (requires-python in pyproject.toml)" in comment.body

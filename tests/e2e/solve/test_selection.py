@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from bot.types import RunStatus
 from tests.e2e import shop
-from tests.e2e.conftest import Standing
-from tests.e2e.harness import BotHarness
+from tests.e2e.harness import BotHarness, StartBot
 
 CONFIG = shop.FILES[".github/capuchin.yml"]
 
 
 async def test_below_the_threshold_no_pull_request_is_opened_but_what_was_learnt_is_told(
-    bot: BotHarness,
+    recorded_bot: BotHarness,
 ) -> None:
-    repo = bot.add_repo(files={**shop.FILES, ".github/capuchin.yml": f"{CONFIG}confidence: 1\n"})
-    issue = await bot.open_issue(repo)
-    run = await bot.solved(issue)
+    repo = recorded_bot.add_repo(
+        files={**shop.FILES, ".github/capuchin.yml": f"{CONFIG}confidence: 1\n"}
+    )
+    issue = await recorded_bot.open_issue(repo)
+    run = await recorded_bot.solve(issue)
     assert (run.status, run.detail) == (RunStatus.NO_FIX, "not sure enough")
     (comment,) = issue.comments
     assert "my best edit is too likely to be wrong" in comment.body
@@ -30,7 +31,9 @@ async def test_below_the_threshold_no_pull_request_is_opened_but_what_was_learnt
     assert (repo.list_branches(), repo.pulls) == (["main"], [])
 
 
-async def test_a_reward_model_that_is_dead_costs_no_pull_request(standing: Standing) -> None:
+async def test_a_reward_model_that_is_dead_costs_no_pull_request(
+    start_recorded_bot: StartBot,
+) -> None:
     same = shop.edit("    return b + a")
     recording = shop.answers(
         shop.RecordedAnswer(call="editing/0", turn=0, reply=same),
@@ -38,9 +41,9 @@ async def test_a_reward_model_that_is_dead_costs_no_pull_request(standing: Stand
         shop.RecordedAnswer(call="selecting", reply="<choice>1</choice>"),
     )
     nowhere = "openai:orm@http://127.0.0.1:9/v1"
-    async with standing(recording, orm_model=nowhere) as bot:
+    async with start_recorded_bot(recording, orm_model=nowhere) as bot:
         repo = bot.add_repo()
-        run = await bot.solved(await bot.open_issue(repo))
+        run = await bot.solve(await bot.open_issue(repo))
         assert run.status is RunStatus.OPENED_PULL_REQUEST
         _, body = bot.only_pull_request(repo)
     assert "The reward model was left out: openai:orm at 127.0.0.1 cannot be reached" in body

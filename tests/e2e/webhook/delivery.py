@@ -1,37 +1,30 @@
-"""The running intake: a served app, signed deliveries, and workers whose work the test drives."""
+"""A served app and signed deliveries."""
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import hmac
 import json
-import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 from uuid import uuid4
 
 import httpx
-import uvicorn
 from fastapi import FastAPI
 
-SECRET = "it's a secret: schön"
+from bot.localhub.serve import serve_app
+from tests.support.server_settings import SECRET
 
 
 @asynccontextmanager
 async def serving(app: FastAPI) -> AsyncGenerator[httpx.AsyncClient]:
     """`app` on a real socket, and a client of it."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none", lifespan="on"))
-    task = asyncio.create_task(server.serve(sockets=[listener]))
-    try:
-        async with httpx.AsyncClient(base_url=url, timeout=60, trust_env=False) as client:
-            yield client
-    finally:
-        server.should_exit = True
-        await task
+    async with (
+        serve_app(app, "127.0.0.1", 0) as url,
+        httpx.AsyncClient(base_url=url, timeout=60, trust_env=False) as client,
+    ):
+        yield client
 
 
 def labeled(**changes: Any) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from bot.storage.lease import Lease
 from bot.types import Run, RunStatus
 from bot.worker import Worker
 from sandbox.frozen import replace
+from tests.support.handlers import handlers_of
 
 STEPS: Final = 3
 
@@ -65,5 +66,5 @@ if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(name)s %(message)s")
     logging.getLogger("arq").setLevel(logging.WARNING)
     quick = replace(Settings.from_env(), timings=Timings(sweep_seconds=0.2))
-    worker = Worker(quick, handle=stepwise, give_up=give_up)
+    worker = Worker(quick, handlers_of(stepwise, give_up))
     asyncio.run(worker.run_until_signalled())

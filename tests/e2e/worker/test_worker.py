@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from redis.asyncio import Redis
 
 from bot.errors import LeaseLost, TryLater
-from bot.queue.attempt import HandleRun
+from bot.queue.sweep import SweepActions
 from bot.settings import Settings, Timings
 from bot.storage.cursors import Cursors
 from bot.storage.lease import Lease
@@ -24,6 +24,7 @@ from pipeline.concurrency import gather_all
 from pipeline.models.wrappers.metered import Meter
 from pipeline.types import Usage
 from sandbox.frozen import replace
+from tests.support.handlers import HandleRun, handlers_of
 
 REPO = RepoRef(owner="acme", name="shop", installation=1)
 
@@ -66,7 +67,7 @@ async def opens_pull_request(run: Run, lease: Lease) -> Run:
 async def settled(settings: Settings, runs: Runs, work: HandleRun, told: Told) -> Run:
     """The record of a run, asked for and worked on until it is over."""
     run_id = await ask(runs)
-    await Worker(settings, handle=work, give_up=told).settle(60)
+    await Worker(settings, handlers_of(work, told)).settle(60)
     run = await runs.get(run_id)
     assert run is not None
     return run
@@ -135,7 +136,7 @@ async def test_a_run_that_waits_is_left_alone_until_its_time(
         raise TryLater(Failure.MODEL_UNAVAILABLE, after=3600)
 
     run_id = await ask(runs)
-    worker = Worker(settings, handle=unlucky, give_up=told)
+    worker = Worker(settings, handlers_of(unlucky, told))
     running = asyncio.create_task(worker.run())
     async with asyncio.timeout(60):
         while not (run := await runs.get(run_id)) or run.not_before is None:
@@ -222,7 +223,7 @@ async def test_a_bug_in_telling_ends_the_run_all_the_same(settings: Settings, ru
         raise ZeroDivisionError
 
     run_id = await ask(runs)
-    await Worker(settings, handle=buggy, give_up=buggy).settle(60)
+    await Worker(settings, handlers_of(buggy, buggy)).settle(60)
     run = await runs.get(run_id)
     assert run is not None
     assert (run.status, run.failure) == (RunStatus.FAILED, Failure.INTERNAL)
@@ -287,7 +288,7 @@ async def test_a_worker_does_no_more_runs_at_a_time_than_it_may(
         return await opens_pull_request(run, lease)
 
     await gather_all(ask(runs, issue) for issue in range(1, 8))
-    await Worker(settings, handle=counted, give_up=told).settle(60)
+    await Worker(settings, handlers_of(counted, told)).settle(60)
     assert len(at_once) == 7
     assert max(at_once) == settings.worker_runs == 2
 
@@ -303,7 +304,7 @@ async def test_two_workers_never_have_the_same_run(
         return await opens_pull_request(run, lease)
 
     await gather_all(ask(runs, issue) for issue in range(20))
-    await gather_all(Worker(settings, handle=counted, give_up=told).settle(60) for _ in range(2))
+    await gather_all(Worker(settings, handlers_of(counted, told)).settle(60) for _ in range(2))
     assert sorted(done) == list(range(20))
 
 
@@ -321,7 +322,7 @@ async def test_a_label_whose_webhook_never_came_is_found_once(
         return replace(run, status=RunStatus.NO_FIX)
 
     often = replace(settings, timings=Timings(missed_seconds=0.2))
-    worker = Worker(often, handle=counted, give_up=told, find_missed=labelled_once)
+    worker = Worker(often, handlers_of(counted, told), sweep_actions=SweepActions(labelled_once))
     running = asyncio.create_task(worker.run())
     async with asyncio.timeout(60):
         while not (run := await runs.get_latest(REPO, 7)) or not run.status.final:
@@ -343,7 +344,9 @@ async def test_a_record_that_cannot_be_read_hides_no_other_missed_webhook(
 
     await storage.redis.set(storage.keys.latest_run(other, 7), "newer", ex=60)
     await storage.redis.set(storage.keys.run("newer"), '{"of": "a newer worker"}', ex=60)
-    worker = Worker(settings, handle=opens_pull_request, give_up=told, find_missed=both)
+    worker = Worker(
+        settings, handlers_of(opens_pull_request, told), sweep_actions=SweepActions(both)
+    )
     running = asyncio.create_task(worker.run())
     async with asyncio.timeout(60):
         while not (run := await runs.get_latest(REPO, 7)) or not run.status.final:
@@ -361,7 +364,9 @@ async def test_a_github_that_cannot_be_asked_does_not_stop_the_worker(
         yield  # makes this an iterator
 
     run_id = await ask(runs)
-    worker = Worker(settings, handle=opens_pull_request, give_up=told, find_missed=unreachable)
+    worker = Worker(
+        settings, handlers_of(opens_pull_request, told), sweep_actions=SweepActions(unreachable)
+    )
     await worker.settle(60)
     run = await runs.get(run_id)
     assert run is not None

@@ -110,3 +110,17 @@ def a_selection(
         order=(1, 0),
     )
     return Selection(candidate=chosen, decided_by="evidence", confidence=0.85, evidence=evidence)
+
+
+def selection_of_three() -> Selection:
+    """The second edit was chosen; the third is the next best, then the first."""
+    chosen = a_selection()
+    proof = chosen.evidence
+    third = Candidate(sample=2, patch=Patch(diff=FIX.replace("a + b", "sum((a, b))")))
+    votes = replace(
+        proof.votes,
+        candidates=(*proof.votes.candidates, third),
+        runs=(*proof.votes.runs, (PASSES, FAILS)),
+    )
+    evidence = replace(proof, votes=votes, order=(1, 2, 0))
+    return replace(chosen, evidence=evidence)

@@ -19,7 +19,7 @@ from pipeline.store import DirStore
 from pipeline.types import Candidate, Context, Patch, SourceFile, Standing
 from sandbox.base import Execution
 from tests.support.data.evaluation import BASE, RIGHT, SAME, WRONG, Files, lines
-from tests.unit.pipeline.selection.test_voting import TableSandbox
+from tests.support.sandboxes import TableSandbox
 
 DATA = Path(__file__).parents[5] / "shared/data/ensemble"
 

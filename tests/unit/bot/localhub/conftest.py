@@ -2,36 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from bot.localhub import AppIdentity, LocalHub, Repo, generate_app
-from bot.localhub.git.run import git_environment
-
-
-@dataclass
-class Ran:
-    """The result of a git command."""
-
-    status: int
-    output: str
-
-
-async def git(folder: Path, *arguments: str) -> Ran:
-    """The real git binary, with an identity and no configuration of this machine."""
-    process = await asyncio.create_subprocess_exec(
-        "git", "-c", "user.name=Alice", "-c", "user.email=alice@example.com",
-        "-C", str(folder), *arguments,
-        env=git_environment(), stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
-    )  # fmt: skip
-    output, _ = await process.communicate()
-    assert process.returncode is not None
-    return Ran(process.returncode, output.decode())
 
 
 @pytest.fixture(scope="session")

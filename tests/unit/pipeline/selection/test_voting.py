@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import asyncio
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipeline.selection.methods import rank_candidates, shortlist
@@ -9,31 +7,7 @@ from pipeline.selection.scoring.standings import Standings, build_standings
 from pipeline.selection.voting import reproducing_tests, vote
 from pipeline.store import DirStore
 from pipeline.types import Candidate, Patch, TestScript, VoteTable
-from sandbox.base import Execution
-from sandbox.program import Program
-
-Asked = list[tuple[str, tuple[str, ...]]]
-
-
-@dataclass
-class TableSandbox:
-    """Looks exit codes up by script and edit."""
-
-    codes: dict[tuple[str, str], int]
-    asked: Asked = field(default_factory=Asked)
-    output: str = ""
-    running: int = 0
-    most_running: int = 0
-
-    async def run(self, program: Program) -> Execution:
-        assert program.script is not None, "no command is run for votes"
-        self.asked.append((program.script, tuple(program.diffs)))
-        self.running += 1
-        self.most_running = max(self.most_running, self.running)
-        await asyncio.sleep(0)
-        self.running -= 1
-        code = self.codes.get((program.script, "".join(program.diffs)), 1)
-        return Execution(exit_code=code, output=self.output, seconds=0)
+from tests.support.sandboxes import TableSandbox
 
 
 def candidate(sample: int, diff: str, test: str | None) -> Candidate:

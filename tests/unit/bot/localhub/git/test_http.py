@@ -11,7 +11,7 @@ import pytest
 
 from bot.localhub import LocalHub, Repo
 from bot.localhub.actions import pulls
-from tests.unit.bot.localhub.conftest import git
+from tests.support.git_client import git
 
 
 def address(hub: LocalHub, token: str, path: str = "/acme/shop.git") -> str:
@@ -176,7 +176,7 @@ async def test_a_client_that_hangs_up_in_the_middle_leaves_nothing_running(
     writer.write(f"{head}Authorization: Basic {credentials}\r\n\r\n0000".encode())
     await writer.drain()
     noted = asyncio.Event()
-    hub.on_exchange = lambda _exchange: noted.set()
+    hub.listen(lambda _exchange: noted.set())
     writer.close()
     await asyncio.wait_for(noted.wait(), 60)
     assert reader.at_eof() or await reader.read() == b""

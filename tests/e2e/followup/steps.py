@@ -1,0 +1,37 @@
+"""What several tests of our pull requests begin with and look at."""
+
+from __future__ import annotations
+
+from bot.localhub import Repo
+from bot.localhub.state import Pull
+from tests.e2e.harness import BotHarness
+
+FOLLOW_UP_DIFF = """\
+diff --git a/shop.py b/shop.py
+--- a/shop.py
++++ b/shop.py
+@@ -1,2 +1,3 @@
+ def total(a, b):
++    # Both count.
+     return a + b
+"""
+REVIEW_LINE = [("shop.py", 2, "Please say why.")]
+
+
+async def open_pull(bot: BotHarness, config: str = "") -> tuple[Repo, Pull]:
+    """A pull request of ours, looked after once."""
+    repo = bot.add_repo(config=config)
+    await bot.open_issue(repo)
+    await bot.settle()
+    (pull,) = repo.pulls
+    return repo, pull
+
+
+def thread_replies(bot: BotHarness, pull: Pull) -> list[tuple[int | None, str]]:
+    """What the bot wrote in threads, and which comment each answers."""
+    return [
+        (comment.in_reply_to, comment.body)
+        for review in pull.reviews
+        for comment in review.comments
+        if review.author is bot.hub.bot
+    ]

@@ -1,0 +1,15 @@
+"""A clock that a test moves."""
+
+from __future__ import annotations
+
+import time
+
+
+class MovableClock:
+    """Seconds since the epoch that a test can move."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+
+    def __call__(self) -> float:
+        return time.time() + self.ahead

@@ -1,0 +1,30 @@
+"""git as a stranger runs it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+
+from bot.localhub.git.run import git_environment
+
+
+@dataclass
+class GitResult:
+    """How a git command ended."""
+
+    status: int
+    output: str
+
+
+async def git(folder: Path, *arguments: str) -> GitResult:
+    """The real git binary, with an identity and no configuration of this machine."""
+    process = await asyncio.create_subprocess_exec(
+        "git", "-c", "user.name=Alice", "-c", "user.email=alice@example.com",
+        "-C", str(folder), *arguments,
+        env=git_environment(), stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+    )  # fmt: skip
+    output, _ = await process.communicate()
+    assert process.returncode is not None
+    return GitResult(process.returncode, output.decode())

@@ -1,0 +1,37 @@
+"""A handler of runs that is made of functions, for tests of the queue and the worker."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from bot.queue.handler import RunHandlers
+from bot.storage.lease import Lease
+from bot.types import Mode, Run, RunStatus, Stop, replace
+
+HandleRun = Callable[[Run, Lease], Awaitable[Run]]
+
+
+@dataclass(frozen=True)
+class FunctionHandler:
+    """Believes every hint to stop, and reports a stop to nobody."""
+
+    on_handle: HandleRun
+    on_fail: HandleRun
+
+    async def handle(self, run: Run, lease: Lease) -> Run:
+        return await self.on_handle(run, lease)
+
+    async def fail(self, run: Run, lease: Lease) -> Run:
+        return await self.on_fail(run, lease)
+
+    async def stop(self, run: Run, lease: Lease) -> Run:
+        return replace(run, status=RunStatus.STOPPED)
+
+    async def is_still_valid(self, run: Run, stop: Stop) -> bool:
+        return True
+
+
+def handlers_of(on_handle: HandleRun, on_fail: HandleRun) -> RunHandlers:
+    """One handler for the runs of all modes."""
+    return dict.fromkeys(Mode, FunctionHandler(on_handle, on_fail))

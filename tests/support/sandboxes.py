@@ -1,0 +1,50 @@
+"""Sandboxes that run nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from sandbox.base import Execution
+from sandbox.program import Program
+from tests.support.data.publishing import PASSES
+
+
+class PassingSandbox:
+    """Every test command passes; nothing else may be run."""
+
+    async def run(self, program: Program) -> Execution:
+        assert program.argv[0] == "python", program
+        return PASSES
+
+
+class FailingSandbox:
+    """A sandbox in which every script reports the issue."""
+
+    async def run(self, program: Program) -> Execution:
+        assert program.script, "only scripts are run"
+        return Execution(exit_code=2, output="", seconds=0)
+
+
+Asked = list[tuple[str, tuple[str, ...]]]
+
+
+@dataclass
+class TableSandbox:
+    """Looks exit codes up by script and edit."""
+
+    codes: dict[tuple[str, str], int]
+    asked: Asked = field(default_factory=Asked)
+    output: str = ""
+    running: int = 0
+    most_running: int = 0
+
+    async def run(self, program: Program) -> Execution:
+        assert program.script is not None, "no command is run for votes"
+        self.asked.append((program.script, tuple(program.diffs)))
+        self.running += 1
+        self.most_running = max(self.most_running, self.running)
+        await asyncio.sleep(0)
+        self.running -= 1
+        code = self.codes.get((program.script, "".join(program.diffs)), 1)
+        return Execution(exit_code=code, output=self.output, seconds=0)
