@@ -28,6 +28,7 @@ from pipeline.models.batches.model import BatchedOpenings, BatchModel
 from pipeline.models.batches.queue import BATCHES_KEY, Batches
 from pipeline.models.batches.service import BatchService, SubmittedBatch, call_of, request_name
 from pipeline.models.providers.anthropic import AnthropicModel
+from pipeline.models.providers.http import Endpoint
 from pipeline.models.wrappers.metered import Meter, MeteredModel
 from pipeline.store import DirStore
 from tests.contracts.models.clients import KEY, assistant, profile, recording, user
@@ -59,7 +60,7 @@ async def batched(root: Path, *answers: dict[str, Any]) -> AsyncGenerator[At]:
 
 
 def _anthropic(url: str) -> AnthropicModel:
-    return AnthropicModel(profile("anthropic"), api_key=KEY, base_url=url, sdk_retries=0)
+    return AnthropicModel(profile("anthropic"), Endpoint(url, KEY, sdk_retries=0))
 
 
 async def opened(at: At, count: int) -> list[str]:
@@ -196,9 +197,7 @@ asyncio.run(alone(sys.argv[1], Path(sys.argv[2])))
 
 
 async def alone(url: str, root: Path, kind: type[AnthropicModel] = AnthropicModel) -> list[str]:
-    async with aclosing(
-        kind(profile("anthropic"), api_key=KEY, base_url=url, sdk_retries=0)
-    ) as service:
+    async with aclosing(kind(profile("anthropic"), Endpoint(url, KEY, sdk_retries=0))) as service:
         return await answered(service, root)
 
 
