@@ -1,4 +1,4 @@
-"""Whose problem an error is: ours to try again, or the maintainer's to hear about."""
+"""Decides what an error means for a run: try again later, or fail and report it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sandbox.errors import EnvironmentFailed, SandboxUnavailable
 
 _LOG_CHARACTERS = 2000
 DEFAULT_RETRY_SECONDS = 30.0
-"""How long a run waits when nobody said how long."""
+"""The pause before the next try when an error names none."""
 
 
 _FINAL: dict[type[Exception], Failure] = {
@@ -32,28 +32,31 @@ _FINAL: dict[type[Exception], Failure] = {
     ModelMisconfigured: Failure.MODEL_MISCONFIGURED,
     ModelRefused: Failure.MODEL_REFUSED,
     PublishRefused: Failure.PUBLISH_REFUSED,
-    # The pipeline lets no such edit through.
+    # The pipeline rejects such edits, so this is a bug.
     UnfitDiff: Failure.INTERNAL,
 }
 _TRANSIENT: dict[type[Exception], Failure] = {
     GitHubUnavailable: Failure.GITHUB_UNAVAILABLE,
-    # The operator's to mend; until then nothing that was asked for is lost.
+    # Only the operator can repair this; requests wait until then.
     GitHubMisconfigured: Failure.GITHUB_UNAVAILABLE,
     ModelUnavailable: Failure.MODEL_UNAVAILABLE,
     SandboxUnavailable: Failure.SANDBOX_UNAVAILABLE,
-    # A damaged mirror; the next start makes it anew.
+    # A damaged mirror; the next start makes a new one.
     GitFailed: Failure.INTERNAL,
 }
 
 
 @contextmanager
 def translate_errors() -> Generator[None, None, None]:
-    """Turns the errors of GitHub, git, models and sandbox into `TryLater` or `RunFailed`."""
+    """Translate the errors of GitHub, git, models and sandbox.
+
+    Raises:
+        TryLater: the error passes by itself. RunFailed: it does not.
+    """
     try:
         yield
     except EnvironmentFailed as error:
-        python = error.command != "detect"
-        if not python:
+        if error.command == "detect":
             raise RunFailed(Failure.NOT_PYTHON, error.command) from error
         raise RunFailed(Failure.ENVIRONMENT, environment_detail(error)) from error
     except tuple(_FINAL) as error:
@@ -64,7 +67,7 @@ def translate_errors() -> Generator[None, None, None]:
 
 
 def environment_detail(error: EnvironmentFailed) -> str:
-    """The command in one line, what went wrong in one line, then the end of the log."""
+    """A line with the command, a line with the error, then the end of the log."""
     command, sentence = (" ".join(text.split()) for text in (error.command, str(error)))
     return f"{command}\n{sentence}\n{error.log[-_LOG_CHARACTERS:].strip()}"
 

@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
+from bot.errors import BotError
+
 _ONE_GOOD_VALUE: Final = "it has one good value now. Delete the line."
 REMOVED: Final[Mapping[str, str]] = {
     **dict.fromkeys(
@@ -37,7 +39,7 @@ REMOVED: Final[Mapping[str, str]] = {
 run sandboxes without gVisor."""
 
 
-class SettingsError(Exception):
+class SettingsError(BotError):
     """Capuchin cannot start in this environment; `str(error)` says what to set."""
 
 

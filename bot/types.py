@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from sandbox.frozen import Frozen as Frozen
+from sandbox.frozen import replace as replace
 
 QuotaSubject = Literal["person", "repository", "installation"]
 
 
 CHECK_NAME: Final = "Capuchin's settings"
-"""Of the check run on a pull request that edits the file."""
-
-
-class Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+"""The name of the check run on pull requests that edit the settings file."""
 
 
 def now() -> datetime:
@@ -24,7 +23,7 @@ def now() -> datetime:
 
 
 class RepoRef(Frozen):
-    """A repository as an installation of the App sees it."""
+    """A repository, and the installation of the App that gives access to it."""
 
     owner: str
     name: str
@@ -41,18 +40,18 @@ class RunStatus(StrEnum):
     OPENED_PULL_REQUEST = "opened pull request"
     NO_FIX = "no fix"
     PLANNED = "planned"
-    """A dry run is over; nothing was opened, as asked."""
+    """A dry run ended; it opens nothing."""
     JUDGED = "judged"
-    """Pull requests were compared; nothing was pushed, as asked."""
+    """Pull requests were compared; that pushes nothing."""
     SWAPPED = "swapped"
-    """A pull request holds another edit now."""
+    """A pull request got another edit."""
     NEEDS_CONFIRMATION = "asked back"
-    """Somebody seems to work on the issue: whoever asked is to say it again."""
+    """Somebody seems to work on the issue; the requester must confirm the request."""
     REFUSED = "refused"
     FAILED = "failed"
     STOPPED = "stopped"
     FOLLOWED_UP = "tended"
-    """A pull request of ours was looked after; what was due is done."""
+    """Everything that was due on a pull request of ours is done."""
 
     @property
     def final(self) -> bool:
@@ -60,31 +59,31 @@ class RunStatus(StrEnum):
 
 
 class Mode(StrEnum):
-    """What a run is asked to come to."""
+    """What a run is to do."""
 
     FIX = "fix"
-    """A pull request, as the repository's configuration says."""
+    """Open a pull request, as the repository's configuration says."""
     AUTO = "auto"
-    """The same without asking back, and ready for review at once."""
+    """As FIX, but without asking for confirmation, and never as a draft."""
     PLAN = "plan"
-    """A dry run: where the cause seems to be, a reproduction test, an estimate; opens nothing."""
+    """A dry run: the suspected cause, a reproduction test and a cost estimate; opens nothing."""
     FOLLOW_UP = "tend"
-    """Not of an issue but of a pull request of ours: whatever is due there."""
+    """Do what is due on a pull request of ours."""
     VERIFY = "verify"
-    """The same, and the evidence is gathered again though nothing has changed."""
+    """As FOLLOW_UP, and verify the evidence again even if nothing has changed."""
     JUDGE = "judge"
-    """A verdict on pull requests that others opened; pushes nothing."""
+    """Compare pull requests of others; pushes nothing."""
     USE = "use"
-    """Another edit of an earlier run takes the place of the one in its pull request."""
+    """Replace the edit in a pull request by another edit of the same run."""
 
     @property
     def is_follow_up(self) -> bool:
-        """Whether the run is of a pull request of ours."""
+        """Whether the run works on a pull request of ours."""
         return self in (Mode.FOLLOW_UP, Mode.VERIFY)
 
 
 class CommentLocation(StrEnum):
-    """Where a comment stands."""
+    """Where a comment was written."""
 
     ISSUE = "issue"
     PULL = "pull request"
@@ -99,11 +98,11 @@ class IssueVersion(Frozen):
     title: str
     body: str
     at: datetime | None = None
-    """When the issue was last touched, by GitHub's clock."""
+    """When the issue was last updated, by GitHub's clock."""
 
 
 class StopReason(StrEnum):
-    """Why a run was stopped; all but the command are seen to still hold before it is."""
+    """Why a run is stopped. All reasons but the command are checked again before it stops."""
 
     COMMAND = "command"
     UNLABELED = "unlabeled"
@@ -111,31 +110,31 @@ class StopReason(StrEnum):
     GONE = "gone"
     """The issue was deleted or transferred."""
     DISABLED = "disabled"
-    """The label that keeps us away was put on, the issue or our pull request."""
+    """The opt-out label was added to the issue or to our pull request."""
 
 
 class Stop(Frozen):
-    """Somebody wants a run to stop."""
+    """A request to stop a run."""
 
     by: str
     why: StopReason
     at: datetime | None = None
-    """When, by GitHub's clock; what waits and was asked for earlier ends with it. None: nothing."""
+    """When, by GitHub's clock. Also ends waiting requests that are older; None: ends none."""
     label: str = ""
-    """For DISABLED: as it is written on the issue."""
+    """For DISABLED: the opt-out label, as spelled on the issue."""
 
 
 class Failure(StrEnum):
-    """Why a run ended without an answer: the closed list that maintainers meet.
+    """Why a run ended without an answer: a closed list.
 
-    `comments.py` holds the sentence for each; an exception's own words are never shown.
+    `bot.comments.status` has the sentence for each; the text of an exception is never shown.
     """
 
     ISSUE_GONE = "issue gone"
-    """Deleted or transferred before the run."""
+    """The issue was deleted or transferred before the run."""
     ISSUE_CLOSED = "issue closed"
     REPOSITORY_GONE = "repository gone"
-    """Deleted, renamed away, or the App was uninstalled."""
+    """It was deleted or renamed, or the App was uninstalled."""
     REPOSITORY_EMPTY = "repository empty"
     CONFIG_INVALID = "config invalid"
     NOT_PYTHON = "not python"
@@ -149,13 +148,13 @@ class Failure(StrEnum):
     """The repository's rules forbid the branch or the pull request."""
     GITHUB_UNAVAILABLE = "github unavailable"
     NO_PROGRESS = "no progress"
-    """Started again and again without a new checkpoint."""
+    """The run started too often without a new checkpoint."""
     INTERNAL = "internal"
-    """A bug of ours; the operator's log has it under the run's id."""
+    """A bug of ours; the operator's log shows it under the run's id."""
 
 
 class IssueSnapshot(Frozen):
-    """An issue that is closed, or wears none of the labels that a run of it may be due to."""
+    """The state and the labels of an issue that may have lost its reason for a run."""
 
     repo: RepoRef
     issue: int
@@ -164,118 +163,113 @@ class IssueSnapshot(Frozen):
 
 
 class LabeledIssue(Frozen):
-    """An open issue that wears the label, as GitHub lists it."""
+    """An open issue with one of our labels, as GitHub lists it."""
 
     repo: RepoRef
     issue: int
     actor: str
-    """Login of who put the label on."""
+    """Login of the person who added the label."""
     at: datetime
-    """When."""
+    """When the label was added."""
     label: str = ""
-    """As it is spelled there."""
+    """The label as spelled on the issue."""
     mode: Mode = Mode.FIX
-    """What it asks for."""
+    """What the label asks for."""
 
 
 class Run(Frozen):
-    """The record of one attempt at one issue; kept for 30 days whatever its end."""
+    """The record of one run; kept for 30 days after its end."""
 
     id: str
     repo: RepoRef
     issue: int
-    """Number of the issue; of the pull request, where that is looked after."""
+    """Number of the issue, or of the pull request in a follow-up run."""
     asked_by: str
-    """Login of the person whose label started it."""
+    """Login of the person who requested it."""
     delivery: str
-    """X-GitHub-Delivery of the event that started it, or what stands for it."""
+    """X-GitHub-Delivery of the event that started it, or another id of the request."""
     mode: Mode = Mode.FIX
     pulls: tuple[int, ...] = ()
-    """For JUDGE: the pull requests."""
+    """For JUDGE: the pull requests to compare."""
     candidate: int = 0
-    """For USE: which edit, 1 for the one that was chosen, 2 for the next best."""
+    """For USE: the rank of the edit; 1 is the chosen one, 2 the next best. 0: not for USE."""
     published_run: str = ""
-    """The issue's latest run, before this one, that opened a pull request: its id."""
+    """The id of the issue's latest earlier run that opened a pull request; empty: none."""
     label: str = ""
-    """The label that started it, without which it stops; empty when a comment did."""
+    """The label that started it; its removal stops the run. Empty: a comment started it."""
     asked_at: datetime | None = None
-    """When it was asked for, by GitHub's clock; what strangers write from then on is not read."""
+    """When it was requested, by GitHub's clock. Later texts of strangers are not read."""
     confirmed: bool = False
-    """Whoever asked knows that somebody else seems to work on the issue."""
+    """The requester knows that somebody else seems to work on the issue."""
     status: RunStatus = RunStatus.QUEUED
     created_at: datetime = Field(default_factory=now)
     started_at: datetime | None = None
     finished_at: datetime | None = None
     starts: int = 0
-    """How many workers have begun it, this one included."""
+    """How many workers have begun it, including the current one."""
     fruitless_starts: int = 0
-    """How many in a row ended, by no one's wish, before a new checkpoint was saved."""
+    """How many starts in a row broke off before they saved a new checkpoint."""
     checkpoints: int = 0
-    """How many had been saved when the latest worker began."""
+    """How many checkpoints existed when the latest worker began."""
     not_before: datetime | None = None
-    """No worker takes it up earlier: what it needs did not answer."""
+    """No worker takes it up earlier."""
     waiting_for: Failure | None = None
-    """What did not answer, the last time."""
+    """Why it was last put back into the queue."""
     waiting_since: datetime | None = None
-    """Since when it has not got on for that reason."""
+    """Since when it has made no progress for that reason."""
     base_commit: str = ""
     """Full SHA the run works on, fixed by the first worker."""
     branch: str = ""
-    """What it pushed to, or was about to."""
+    """The branch that it pushed to or was about to push to; empty: none yet."""
     head_commit: str = ""
-    """Full SHA of what it pushed there."""
+    """Full SHA of the commit that it pushed there."""
     comment_id: int | None = None
-    """Its status comment's. One that a person deleted is not written again before the end."""
+    """The id of its status comment. A deleted comment is not written again before the end."""
     queue_position: int = 0
-    """Its place in the queue as the comment tells it; 0: it tells none."""
+    """Its place in the queue as the status comment shows it; 0: shows none."""
     page_url: str = ""
-    """The address of its page; empty when there is none."""
+    """The URL of its page; empty when there is none."""
     pull_request: int | None = None
     pull_request_url: str = ""
     omissions: str = ""
-    """What was left out of the issue's text, in words; empty when nothing was."""
+    """A sentence about omitted parts of the issue's text; empty: nothing was omitted."""
     end_reported: bool = False
-    """Its last word is said; it may still have to be finished, and can no longer be stopped."""
+    """The final comment is written: the run cannot be stopped any more, only cleaned up."""
     end_status: RunStatus | None = None
-    """With `end_reported`: what its last word says that it has come to."""
+    """With `end_reported`: the final status that the comment reports."""
     stop: Stop | None = None
-    """Set once it is being stopped: nothing else but saying so is left to do."""
+    """Set once the run is being stopped: only the report of that is left to do."""
     failure: Failure | None = None
     detail: str = ""
-    """For NO_FIX: the reason from the pipeline's closed list; for ENVIRONMENT: the command,
-    what went wrong, and the end of the log, a line each and the rest."""
+    """For NO_FIX: the reason from the pipeline's closed list. For ENVIRONMENT: a line with the
+    command, a line with the error, then the end of the log."""
     dollars: float = 0.0
     """Spent so far at list prices."""
 
 
 class QueuePosition(Frozen):
-    """How a run stands that no worker has begun."""
+    """The place in the queue of a run that no worker has begun."""
 
     position: int
-    """In the queue, from 1."""
+    """Counted from 1."""
     expected_seconds: float | None = None
-    """Until a worker is expected to begin it, by how long the latest runs took; None: unknown."""
-
-
-def replace(run: Run, **fields: Any) -> Run:
-    """`run` with some fields replaced."""
-    return run.model_copy(update=fields)
+    """The expected wait, estimated from the latest runs; None: unknown."""
 
 
 class QuotaLimit(NamedTuple):
-    """What is used up."""
+    """A quota that is used up."""
 
     subject: QuotaSubject
     runs: int
-    """In a day."""
+    """How many it allows in a day."""
 
 
 class SkippedComments(Frozen):
-    """How much of an issue was not read, for people to know."""
+    """How much of an issue the model does not read."""
 
     untrusted: int = 0
-    """Comments left out, by people who may not command."""
+    """How many comments of untrusted people were left out."""
     late: int = 0
-    """Comments left out that were written or changed after the work was asked for."""
+    """How many comments were left out because they changed after the request."""
     edited: bool = False
-    """The issue itself was; the text is that of before."""
+    """The issue itself changed after the request; the model reads the earlier text."""

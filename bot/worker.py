@@ -12,6 +12,8 @@ from contextlib import suppress
 from typing import Any, Final
 from uuid import uuid4
 
+from structlog.contextvars import bound_contextvars
+
 from bot.queue.attempt import STOP_POLL_SECONDS, RunAttempt
 from bot.queue.consumer import ExecuteRequest, RequestConsumer, RunQueue
 from bot.queue.handler import RunHandlers
@@ -96,9 +98,7 @@ class Worker:
             self.stop()
             await running
 
-    def build_attempt(
-        self, lease: Lease, *, poll_seconds: float = STOP_POLL_SECONDS
-    ) -> RunAttempt:
+    def build_attempt(self, lease: Lease, *, poll_seconds: float = STOP_POLL_SECONDS) -> RunAttempt:
         """This worker's attempt at the run whose lease it has just taken."""
         return RunAttempt(
             lease,
@@ -168,7 +168,11 @@ class Worker:
                 self._start_attempt(self.build_attempt(lease))
 
     def _start_attempt(self, attempt: RunAttempt) -> None:
-        task = asyncio.create_task(attempt.run())
+        run = attempt.lease.run
+        with bound_contextvars(
+            run=run.id, repository=run.repo.full_name, issue=run.issue, delivery=run.delivery
+        ):
+            task = asyncio.create_task(attempt.run())
         self._attempts[task] = attempt
         task.add_done_callback(self._on_attempt_end)
         self._update_receiver()

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Everything `make demo` and `make test` need on a Debian or Ubuntu machine that has only Python
-# 3.11 or newer, git and make. Installs what is missing, as root or with sudo; where it may not,
-# says in one sentence what to install. A second run takes a second or two.
+# Installs what `make demo` and `make test` need on a Debian or Ubuntu machine that has only Python
+# 3.11 or newer, git and make. It installs as root or with sudo; without these rights it says in one
+# sentence what to install. A second run takes a second or two.
 set -eu
 
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -24,7 +24,7 @@ install() {  # install PACKAGE...
         stop "please install $* with your package manager (or run this as root), then try again."
     fi
     if [ -z "$apt_updated" ]; then
-        as_root apt-get update -qq >&2 || stop "apt-get update failed; is the network there?"
+        as_root apt-get update -qq >&2 || stop "apt-get update failed; is the network up?"
         apt_updated=yes
     fi
     say "installing $*"
@@ -36,7 +36,7 @@ mkdir -p build
 
 # --- Python -------------------------------------------------------------------------------------
 python=${PYTHON:-python3}
-command -v "$python" >/dev/null 2>&1 || stop "Python 3.11 or newer is needed; there is none on PATH."
+command -v "$python" >/dev/null 2>&1 || stop "Python 3.11 or newer is needed; python3 is not on PATH."
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
     stop "Python 3.11 or newer is needed; $python is $("$python" -V 2>&1). Set PYTHON to another."
 python=$("$python" -c 'import sys; print(sys.executable)')
@@ -54,7 +54,7 @@ else
         fi
         say "installing uv"
         build/uv/bin/pip install --quiet --disable-pip-version-check uv ||
-            stop "uv could not be installed from PyPI; is the network there?"
+            stop "uv could not be installed from PyPI; is the network up?"
     fi
 fi
 "$uv" sync --quiet --frozen --python "$python" ||

@@ -1,4 +1,4 @@
-"""`gather_all` with at most so many at a time."""
+"""Jobs that run at the same time, all cancelled when one fails."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ U = TypeVar("U")
 
 
 async def gather_bounded(limit: int, jobs: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """The results in the order of `jobs`, never more than `limit` running. Raises as `gather_all`."""
+    """`gather_all` with at most `limit` jobs running at a time."""
     slots = asyncio.Semaphore(limit)
     waiting = list(jobs)
 

@@ -11,67 +11,14 @@ read a reply, what to run, how to report the run. The loop owns attempts, limits
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
-from enum import StrEnum
-from typing import Generic, TypeVar
+from typing import Generic
 
-from pydantic import BaseModel, Field
-
-from pipeline import reasons
-from pipeline.errors import BudgetSpent, Ceiling
 from pipeline.models.base import ContextTooLong, Message, Model, ModelRefused, ModelRequest
 from pipeline.replies import Malformed
+from pipeline.state import Phase, ReplyKind, S
 from pipeline.store import Store
-from pipeline.types import Usage
-
-
-class Phase(StrEnum):
-    ASKING = "asking"
-    EXECUTING = "executing"
-    APPROVED = "approved"
-    OUT_OF_ATTEMPTS = "out of attempts"
-    OUT_OF_CONTEXT = "out of context"
-    REFUSED = "refused"
-    OUT_OF_BUDGET = "out of budget"
-    """Never saved: with a higher ceiling the machine goes on where it stood."""
-
-    @property
-    def final(self) -> bool:
-        """Whether the machine has ended. Every end leaves usable work, if there is any."""
-        return self not in (Phase.ASKING, Phase.EXECUTING)
-
-
-class ReplyKind(StrEnum):
-    """What one model reply was."""
-
-    MALFORMED = "malformed"
-    REVISED = "revised"
-    APPROVED = "approved"
-
-
-class State(BaseModel):
-    """Where a machine stands. Subclasses add the work done so far."""
-
-    phase: Phase = Phase.ASKING
-    pending: str
-    """The user message to send next. Saved, so that a resumed run asks the very same question."""
-    messages: list[Message] = Field(default_factory=list[Message])
-    """The conversation so far. It may open with a user message that several machines share: the
-    first question is then a second one, so that a cache can end between the two."""
-    attempts: list[ReplyKind] = Field(default_factory=list[ReplyKind])
-    """One for each model reply."""
-    thinking: list[str] = Field(default_factory=list[str])
-    """What a reasoning model thought before each reply: kept for the record, never sent back."""
-    models: list[str] = Field(default_factory=list[str])
-    """Which model gave each reply, by the name that the service answered under."""
-    usage: Usage = Usage()
-    ceiling: str = ""
-    """With OUT_OF_BUDGET: which ceiling was reached, as a sentence. Never saved."""
-    reached: Ceiling | None = None
-    """With OUT_OF_BUDGET: whose ceiling that is. Never saved."""
-
-
-S = TypeVar("S", bound=State)
 
 
 class Machine(ABC, Generic[S]):
@@ -112,7 +59,7 @@ class Machine(ABC, Generic[S]):
 
         Works on a copy, so that a step that fails leaves nothing half done.
         """
-        state = before.model_copy(deep=True)
+        state = copy.deepcopy(before)
         if state.phase is Phase.EXECUTING:
             report = await self.execute(state)
             state.pending = report or ""
@@ -157,28 +104,14 @@ class Machine(ABC, Generic[S]):
 async def drive(machine: Machine[S], kind: type[S], store: Store, key: str) -> S:
     """Run `machine` to its end, from its last checkpoint if it has one.
 
-    Raises what the model and the sandbox raise, and BudgetSpent.
+    Raises:
+        ModelError, SandboxError, BudgetSpent: see there; call again to go on from the checkpoint.
     """
     state = await store.load(key, kind) or machine.start()
     while not state.phase.final:
         state = await machine.step(state)
         await store.save(key, state)
     return state
-
-
-async def drive_on_budget(machine: Machine[S], kind: type[S], store: Store, key: str) -> S:
-    """As `drive`, but a spent budget is an end like others: what was done so far still counts."""
-    try:
-        return await drive(machine, kind, store, key)
-    except BudgetSpent as spent:
-        state = await store.load(key, kind) or machine.start()
-        return state.model_copy(
-            update={
-                "phase": Phase.OUT_OF_BUDGET,
-                "ceiling": reasons.budget_sentence(spent),
-                "reached": spent.of,
-            }
-        )
 
 
 def _briefer_hint(hint: str) -> str:

@@ -1,4 +1,4 @@
-"""What an honest no says it learnt: sentences for the maintainer."""
+"""The sentences of an honest no, for the maintainer."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def vote_sentences(table: VoteTable) -> tuple[str, ...]:
         f"{table.votes(best)} of {tests} scripts.",
     ]
     if table.flaky:
-        facts.append(f"{len(table.flaky)} scripts end now so, now otherwise, and do not count.")
+        facts.append(
+            f"{len(table.flaky)} scripts do not always end the same way, and do not count."
+        )
     if table.base:
         facts.append(f"The first script on the code as it is: {_outcome_sentence(table.base[0])}")
     return tuple(facts)

@@ -5,8 +5,9 @@ edits ─▶ Adopted ─▶ their tests, given ones, or else written ones ─▶
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.conventions import detect_conventions
@@ -14,14 +15,15 @@ from pipeline.concurrency import gather_bounded
 from pipeline.edits.external import ExternalEdit, ImportedEdits, import_edits
 from pipeline.edits.external_tests import to_test_script
 from pipeline.generation.testing import TestingMachine, TestingState
-from pipeline.machine import Phase, drive_on_budget
 from pipeline.models.base import Model
 from pipeline.models.likelihood import Reward
+from pipeline.on_budget import drive_on_budget
 from pipeline.options import Options
 from pipeline.selection.judge import Judge
 from pipeline.selection.verdict import Judgement
+from pipeline.state import Phase
 from pipeline.store import Store
-from pipeline.types import Issue, NoFix, TestScript
+from pipeline.types import Issue, NoFix, TestScript, replace
 from pipeline.workflows import abstain
 from sandbox.base import Sandbox
 
@@ -107,7 +109,7 @@ class Selector:
         choice = _to_choice(
             _with_notes(judged, *imported.notes), imported, self._options.confidence
         )
-        return replace(choice, written=len(written))
+        return dataclasses.replace(choice, written=len(written))
 
     async def _import_edits(self, edits: Sequence[ExternalEdit]) -> ImportedEdits:
         saved = await self._store.load(IMPORTED_KEY, ImportedEdits)
@@ -160,7 +162,7 @@ class Selector:
 def _to_choice(judged: Judgement, imported: ImportedEdits, least: float = 0.0) -> Choice:
     table = judged.table
     rejected = (*imported.rejected, *table.rejected)
-    judged = Judgement(table.model_copy(update={"rejected": rejected}), judged.verdict)
+    judged = Judgement(replace(table, rejected=rejected), judged.verdict)
     abstains = judged.verdict.chosen is None or judged.verdict.confidence < least
     return Choice(judged, abstain.abstain_below(judged, least) if abstains else None)
 
@@ -172,4 +174,4 @@ def _if_reproduced(judged: Judgement) -> Judgement | None:
 
 def _with_notes(judged: Judgement, *notes: str) -> Judgement:
     extended = (*judged.verdict.notes, *notes)
-    return Judgement(judged.table, judged.verdict.model_copy(update={"notes": extended}))
+    return Judgement(judged.table, replace(judged.verdict, notes=extended))

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
+from pipeline.usage import Account as Account
+from pipeline.usage import Usage as Usage
 from sandbox.base import Execution
-
-
-class Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+from sandbox.frozen import Frozen as Frozen
+from sandbox.frozen import replace as replace
 
 
 class Issue(Frozen):
@@ -25,6 +23,8 @@ class Issue(Frozen):
 
 
 class SourceFile(Frozen):
+    """A file of the codebase as the model sees it."""
+
     path: str
     text: str
     tokens: int
@@ -99,7 +99,10 @@ class Patch(Frozen):
 
 
 class Candidate(Frozen):
+    """One edit that takes part in the choice."""
+
     sample: int
+    """The number of the sample that wrote it, from 0."""
     patch: Patch
     test: TestScript | None = None
     """The script its own machine ended with."""
@@ -121,7 +124,10 @@ class RejectedEdit(Frozen):
 
 
 class VoteTable(Frozen):
-    """Every candidate run against every sample's test (CodeMonkeys, section 2.3)."""
+    """Every candidate run against every sample's test (CodeMonkeys, section 2.3).
+
+    C candidates and T tests, named by their indices from 0.
+    """
 
     candidates: tuple[Candidate, ...]
     tests: tuple[TestScript, ...]
@@ -130,7 +136,7 @@ class VoteTable(Frozen):
     runs: tuple[tuple[Execution, ...], ...]
     """`runs[c][t]` is test `t` with candidate `c` applied."""
     flaky: tuple[int, ...] = ()
-    """Tests that ended otherwise when they were run once more."""
+    """Indices of tests that ended differently when they were run again; they do not vote."""
     rejected: tuple[RejectedEdit, ...] = ()
     """Edits that are not among `candidates`, because they do not apply."""
 
@@ -224,18 +230,6 @@ class Reproduction(Frozen):
     after: Execution
 
 
-class Account(Frozen):
-    """What one stage spent at one model."""
-
-    stage: str
-    model: str
-    calls: int
-    usage: Usage
-    dollars: float
-    price_note: str = ""
-    """Where these are not dollars at a list's prices: at which then, in a sentence."""
-
-
 class Evidence(Frozen):
     """Why the chosen edit is believed, in the form a reviewer can check."""
 
@@ -311,21 +305,8 @@ class NoFix(Frozen):
     suspects: tuple[str, ...] = ()
     """Files that the edits changed, those that most edits changed first. Untrusted."""
 
-
-class Usage(BaseModel):
-    """Tokens of one or more calls. `input` excludes what the cache served or stored."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    input: int = 0
-    output: int = 0
-    cache_read: int = 0
-    cache_write: int = 0
-
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            input=self.input + other.input,
-            output=self.output + other.output,
-            cache_read=self.cache_read + other.cache_read,
-            cache_write=self.cache_write + other.cache_write,
-        )
+    @property
+    def is_final(self) -> bool:
+        """Whether the same run, started again with a higher ceiling or a lower threshold, would
+        end the same."""
+        return self.reason not in ("out of budget", "not sure enough")

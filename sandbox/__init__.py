@@ -1,4 +1,4 @@
-"""Runs code nobody trusts. Imports nothing else of ours; has never heard of an issue or a model.
+"""Runs code that nobody trusts. Imports no other package of ours; knows no issue and no model.
 
-Start at `base.py` (what running code means), then `docker.py` (how it is done).
+Start at `base.py` (what running a program means), then `docker/engine.py` (how it is done).
 """

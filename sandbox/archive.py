@@ -10,10 +10,10 @@ from typing import IO
 
 
 class Archive:
-    """What was written to a temporary file without a name. It goes when this object does."""
+    """The content of a temporary file without a name; deleted together with this object."""
 
     def __init__(self, file: IO[bytes]) -> None:
-        """`file`, of `tempfile.TemporaryFile`, may be closed afterwards, but not written to."""
+        """`file`, from `tempfile.TemporaryFile`, may be closed afterwards, but not written to."""
         file.flush()
         self._handle = os.dup(file.fileno())
         weakref.finalize(self, os.close, self._handle)
@@ -21,7 +21,7 @@ class Archive:
         """Bytes."""
 
     def open(self) -> io.BufferedReader:
-        """A reader of its own place, from the start; any number may read at the same time."""
+        """A reader with a position of its own, at the start; several may read at the same time."""
         return io.BufferedReader(_ArchiveReader(self))
 
     def read_at(self, offset: int, size: int) -> bytes:

@@ -8,8 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Protocol
 
-from pydantic import BaseModel, ConfigDict
-
+from sandbox.frozen import Frozen
 from sandbox.program import Program
 
 
@@ -24,10 +23,8 @@ class Ending(StrEnum):
     """By a signal that the sandbox did not send."""
 
 
-class Execution(BaseModel):
+class Execution(Frozen):
     """What one run of one program printed, and how it ended."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     exit_code: int | None
     """None unless the program ended by itself (`ending` is EXIT)."""

@@ -1,4 +1,4 @@
-"""Paths, users and labels that every backend agrees on."""
+"""Paths, users and labels that all backends share."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from typing import Final
 UID: Final = 10001
 USER: Final = f"{UID}:{UID}"
 LABEL_RUN: Final = "capuchin.run"
-"""On every container: the run it works for, empty when it works for none."""
+"""On every container: the run that it works for, or empty."""
 LABEL_OWNER: Final = "capuchin.owner"
-"""On every container: the installation that it belongs to, and that alone may reap it."""
+"""On every container: the installation that it belongs to; only that one removes it."""
 LABEL_KIND: Final = "capuchin.kind"
-"""`build`, `execution` or `lane` on containers; `base`, `dependencies` or `tree` on images."""
+"""On containers: `build`, `network`, `execution` (cold) or `lane` (warm).
+On images: `base`, `tools`, `rooted`, `dependencies` or `tree`."""
 
 
 CHECKOUT: Final = "/testbed"
-"""Where the program under test finds the repository, and where the editable install points."""
+"""Where the program under test finds the repository; the editable install points here."""
 TREE: Final = "/opt/tree"
-"""Where the image keeps the installed tree; copied to the checkout for each execution."""
+"""Where the image holds the installed tree; every execution gets a copy as its checkout."""
 ENVIRONMENT: Final = "/opt/env"
 PROGRAM_ENVIRONMENT: Final = {
     "PATH": f"{ENVIRONMENT}/bin:/usr/local/bin:/usr/bin:/bin",
@@ -28,4 +29,4 @@ PROGRAM_ENVIRONMENT: Final = {
     "PYTHONHASHSEED": "0",
     "PYTHONUNBUFFERED": "1",
 }
-"""All that the program under test sees of an environment."""
+"""All environment variables that the program under test sees."""

@@ -1,28 +1,28 @@
-"""What one execution may use."""
+"""The limits of one execution."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from sandbox.frozen import Frozen
 
 INODES: Final = 200_000
 OPEN_FILES: Final = 4096
 
 
-class Limits(BaseModel):
-    """The walls around one execution. Every number is enforced from outside the process."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class Limits(Frozen):
+    """What one execution may use. Every limit is enforced from outside the process."""
 
     seconds: float = Field(default=100, gt=0)
-    """Wall clock, then the whole process tree is killed (CodeMonkeys, Table 4)."""
+    """Wall-clock time; then the whole process tree is killed (CodeMonkeys, Table 4)."""
     memory_mb: int = Field(default=2048, gt=0)
     """Resident memory together with everything written to the checkout, /tmp and /dev/shm."""
     cpus: float = Field(default=1, gt=0)
     processes: int = Field(default=256, gt=0)
     disk_mb: int = Field(default=1024, gt=0)
-    """What may be written to the checkout and /tmp, each."""
+    """How much may be written to the checkout, and as much to /tmp."""
     output_kept_bytes: int = Field(default=64 * 1024, gt=0)
     """How much output is kept: half from the head, half from the tail."""
     output_total_bytes: int = Field(default=64 * 1024 * 1024, gt=0)

@@ -1,10 +1,10 @@
-"""Output of a program that may print without end: the head and the tail are kept, bytes counted."""
+"""The output of a program that may print without end: its head and tail, and its size."""
 
 from __future__ import annotations
 
 
 class Output:
-    """Bytes as they come; at most `kept` of them stay in memory, half from each end."""
+    """Collects bytes; keeps at most `kept` of them in memory, half from each end."""
 
     def __init__(self, kept: int) -> None:
         self.total = 0
@@ -26,7 +26,7 @@ class Output:
         del self._tail[: max(0, len(self._tail) - self._tail_size)]
 
     def text(self) -> str:
-        """Decoded as UTF-8 with replacement; a sentence stands where the middle was cut."""
+        """Decoded as UTF-8 with replacement; a sentence replaces the middle that was cut."""
         self._trim()
         left_out = self.total - len(self._head) - len(self._tail)
         if not left_out:

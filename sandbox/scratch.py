@@ -1,4 +1,4 @@
-"""Temporary folders that are known by their name, and to be in use by a lock."""
+"""Temporary folders: recognised by name, and in use as long as a lock is held."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from typing import Final
 
 PREFIX: Final = "capuchin-"
 PROCESS_FILE: Final = "process"
-"""The name of a file in one: the id of a program that was started with a path below it."""
+"""A file in such a folder: the id of a process that was started with a path below it."""
 YOUNG_SECONDS: Final = 60
-"""One younger than this may be about to be locked."""
+"""A younger folder may not be locked yet."""
 
 
 @contextmanager
 def scratch_folder(kind: str, folder: Path | None = None) -> Generator[Path]:
-    """A new folder in `folder`, or where the system has such; gone when the block ends.
+    """A new folder in `folder` or the system's temporary folder; removed when the block ends.
 
-    What a killed process leaves is found by `remove_stale`.
+    `remove_stale` removes what a killed process leaves.
     """
     with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{kind}-", dir=folder) as name:
         held = lock_folder(Path(name))
@@ -35,14 +35,14 @@ def scratch_folder(kind: str, folder: Path | None = None) -> Generator[Path]:
 
 
 def lock_folder(folder: Path) -> int:
-    """A descriptor whose lock says, as long as it is open, that `folder` is in use."""
+    """A descriptor whose lock marks `folder` as in use as long as it is open."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
     fcntl.flock(handle, fcntl.LOCK_EX)
     return handle
 
 
 def remove_stale(folders: Iterable[Path], *, young_seconds: float = YOUNG_SECONDS) -> int:
-    """Remove this user's folders of ours in `folders` that no process holds; how many."""
+    """Remove our folders in `folders` that belong to this user and no process holds; how many."""
     found = {path for folder in folders for path in folder.glob(f"{PREFIX}*")}
     return sum(_remove_if_stale(path, young_seconds) for path in sorted(found))
 
@@ -68,7 +68,7 @@ def _remove_if_stale(path: Path, young_seconds: float) -> bool:
 
 
 def _kill_program(folder: Path) -> None:
-    """What outlived the process that held `folder`, if it is what the file in it says."""
+    """Kill the process that the file in `folder` names, if its command line mentions `folder`."""
     try:
         process = int((folder / PROCESS_FILE).read_text())
         command_line = Path(f"/proc/{process}/cmdline").read_bytes()

@@ -1,4 +1,4 @@
-"""A checkout as one value: an archive of its files, and a name for exactly those files."""
+"""A checkout as one value: an archive of its files and a digest of exactly those files."""
 
 from __future__ import annotations
 

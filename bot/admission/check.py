@@ -1,4 +1,4 @@
-"""Whether a run may begin: who asked, whether the issue is open, what the repository says."""
+"""Decides whether a run may begin: the requester, the issue, the repository's settings, quotas."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ from bot.types import Failure, Mode, Run, RunStatus
 
 @dataclass(frozen=True)
 class Admission:
+    """What GitHub answered about a run that may begin."""
+
     facts: RepositoryFacts
     issue: IssueFacts
     config: RepoConfig
@@ -33,12 +35,12 @@ class Admission:
 async def check_admission(
     repo: Repository, run: Run, lease: Lease, settings: Settings
 ) -> Admission:
-    """What the run works with.
+    """Check that the run may begin, and post a refusal where one is due.
 
     Raises:
-        Refused: who asked may not, or not so often; the repository has switched us off; the label
-            is off again; somebody seems to work on the issue.
-        Ended: repository or issue gone, issue closed, configuration invalid.
+        RunRefused: the requester may not start runs, or the quota is used up; the repository opted
+            out; the label is gone; somebody seems to work on the issue.
+        RunFailed: repository or issue gone, issue closed, configuration invalid.
     """
     facts = await repo.get_facts()
     if facts is None:
@@ -61,7 +63,11 @@ async def check_admission(
 
 
 def _check_switches(run: Run, issue: IssueFacts, config: RepoConfig, opt_out: str) -> None:
-    """Raises Refused where we are switched off, in the repository or on the issue."""
+    """Check the opt-outs of the repository and of the issue.
+
+    Raises:
+        RunRefused: one of them is set.
+    """
     if not config.enabled:
         raise RunRefused(
             comment=comments.render_withdrawn(run, "disabled") if is_announced(run) else ""
@@ -71,12 +77,12 @@ def _check_switches(run: Run, issue: IssueFacts, config: RepoConfig, opt_out: st
 
 
 def is_announced(run: Run) -> bool:
-    """Whether people have been told of the run."""
+    """Whether the run is visible to people: it has a comment, or began before."""
     return run.comment_id is not None or run.base_commit != ""
 
 
 async def load_repo_config(repo: Repository) -> RepoConfig | RunFailed:
-    """The repository's configuration, or what to raise when it is not valid."""
+    """The repository's configuration, or the error to raise when it is invalid."""
     found = await read_config(repo)
     if isinstance(found, LayerProblem):
         source, problem = found
@@ -93,8 +99,12 @@ async def _check_first_start(
     issue: IssueFacts,
     config: RepoConfig,
 ) -> None:
-    """What is asked once, before people are told that work begins."""
-    if run.label and not issue.has_label(run.label):  # its webhook is late, or was lost
+    """Check what only the first start must check, before the run is announced.
+
+    Raises:
+        RunRefused.
+    """
+    if run.label and not issue.has_label(run.label):  # the webhook of its removal is late or lost
         raise RunRefused(RunStatus.STOPPED)
     if run.mode is Mode.FIX and not run.confirmed:
         seen = await find_existing_work(repo, run, issue, settings.assignee)
@@ -123,5 +133,5 @@ async def _refuse(repo: Repository, run: Run, lease: Lease, label: str, text: st
         await refuse(lease.storage.refusals, repo, run.issue, run.asked_by, text, request_id=run.id)
         await lease.require()
         await repo.issues.remove_label(run.issue, LabelSet(label).label_to_remove(run))
-    except Forbidden:  # locked or archived: nobody can be told there
+    except Forbidden:  # locked or archived: no comment is possible
         return

@@ -1,8 +1,8 @@
-"""Which comments of an issue a model may read: what those who may command said, and its reporter.
+"""Filters the comments of an issue for the model: those of trusted people and of the reporter.
 
-Anybody can write on a public issue. What strangers write is left out, or shown as theirs; and what
-anybody without a say wrote or changed after the work was asked for is left out in any case, since
-whoever asked cannot have read it (a race between check and use).
+Anybody can write on a public issue. Comments of strangers are left out or marked. Comments that
+untrusted people wrote or edited after the request are always left out, because the requester cannot
+have read them (a race between check and use).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from bot.admission.trust import is_trusted
 from bot.github.models import CommentFacts, IssueFacts
 from bot.github.repository import Repository
 from bot.repo_config.model import RepoConfig
-from bot.types import IssueVersion, SkippedComments
+from bot.types import IssueVersion, SkippedComments, replace
 
 
 class CommentFilter:
-    """Sorts the comments of one issue. Asks GitHub about each author once."""
+    """Filters the comments of one issue. Asks GitHub about each author once."""
 
     def __init__(
         self, repo: Repository, issue: IssueFacts, config: RepoConfig, asked_at: datetime | None
@@ -32,7 +32,7 @@ class CommentFilter:
     async def apply(
         self, comments: AsyncIterable[CommentFacts]
     ) -> tuple[list[CommentFacts], SkippedComments]:
-        """The comments that may be read, and the count of the others; our own are no one's loss."""
+        """The comments that the model may read, and counts of the others."""
         kept: list[CommentFacts] = []
         strangers = late = 0
         async for comment in comments:
@@ -43,7 +43,7 @@ class CommentFilter:
             elif comment.author.casefold() == self._reporter:
                 kept.append(comment)
             elif self._config.untrusted_comments == "mark":
-                kept.append(comment.model_copy(update={"author": _mark_untrusted(comment.author)}))
+                kept.append(replace(comment, author=_mark_untrusted(comment.author)))
             else:
                 strangers += 1
         return kept, SkippedComments(untrusted=strangers, late=late)
@@ -55,7 +55,7 @@ class CommentFilter:
         return self._known[name]
 
     def _is_late(self, comment: CommentFacts) -> bool:
-        """GitHub's clock has whole seconds: within the same one, an edit counts as late."""
+        """GitHub's clock has whole seconds; an edit within the same second counts as late."""
         asked = self._asked_at
         if asked is None:
             return False
@@ -67,20 +67,22 @@ class CommentFilter:
 def restore_requested_version(
     issue: IssueFacts, asked: IssueVersion | None
 ) -> tuple[IssueFacts, bool]:
-    """The issue as whoever asked has read it, and whether it was changed since.
+    """The issue as the requester saw it, and whether it was edited since.
 
-    Without that version, which only a webhook brings, it is taken as it is: see `is_edited_since`.
+    Only webhooks bring that version. Without it the issue is taken as it is; see `is_edited_since`.
     """
     if asked is None or (asked.title, asked.body) == (issue.title, issue.body or ""):
         return issue, False
-    return issue.model_copy(update={"title": asked.title, "body": asked.body}), True
+    return replace(issue, title=asked.title, body=asked.body), True
 
 
 async def is_edited_since(repo: Repository, issue: IssueFacts, asked_at: datetime | None) -> bool:
-    """Whether the issue's own words were changed after it was asked for, which is when whoever
-    asked has read them. GitHub's clock has whole seconds: within the same one counts.
+    """Whether title or text of the issue changed after the request, or in the same second.
 
-    `issue` is to be read before this is asked. Raises as `GitHubClient.send`.
+    Read `issue` before calling this: then an edit in between is noticed.
+
+    Raises:
+        GitHubError.
     """
     if asked_at is None:
         return False

@@ -1,4 +1,4 @@
-"""Signs that somebody works on an issue already. Each is a sentence's part, not a proof."""
+"""Finds signs that somebody works on an issue already. They are hints, not proof."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bot.github.repository import Repository
 from bot.types import Run
 
 CLOSING_WORDS: Final = r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+"
-"""The words by which a pull request says that it ends an issue; GitHub's document "Linking a pull
+"""GitHub's keywords for a pull request that closes an issue, from its document "Linking a pull
 request to an issue"."""
 MAX_SHOWN: Final = 5
 
@@ -20,7 +20,7 @@ MAX_SHOWN: Final = 5
 async def find_existing_work(
     repo: Repository, run: Run, issue: IssueFacts, assignee: str
 ) -> ExistingWork:
-    """What GitHub knows of work on the issue. `assignee` is the account that stands for us."""
+    """Assignees, linked pull requests and branches of others; `assignee` is our own account."""
     ours = {run.asked_by.casefold(), assignee.casefold(), repo.identity.login.casefold()}
     pulls = [
         pull
@@ -49,7 +49,7 @@ def _is_fix_for(pull: LinkedPull, run: Run) -> bool:
 
 
 def _branches_for_issue(number: int, branches: Sequence[str]) -> tuple[str, ...]:
-    """`12-slug` is what GitHub's own button makes; the others are habits."""
+    """GitHub's own button makes `12-slug`; the other patterns are common habits."""
     word = re.compile(
         rf"(?:.*/)?(?:{number}-[a-z]|(?:issue|fix|bug|gh|hotfix)[-_/#]?{number}(?!\d))", re.I
     )

@@ -1,10 +1,19 @@
-"""The issue as the model reads it."""
+"""The issue as the model reads it, fixed when the run begins."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bot.admission.check import Admission
+from bot.admission.comment_filter import CommentFilter, is_edited_since, restore_requested_version
+from bot.comments import replies
+from bot.errors import RunRefused
 from bot.github.models import CommentFacts, IssueFacts
+from bot.github.repository import Repository
+from bot.storage.keys import ISSUE_KEY
+from bot.storage.lease import Lease
+from bot.storage.runs import VERSION_KEY
+from bot.types import IssueVersion, RunStatus, replace
 from bot.visible_text import strip_invisible, visible_text
 from pipeline.types import Issue
 
@@ -14,6 +23,32 @@ MAX_COMMENTS = 50
 """The latest comments that are kept."""
 MAX_DISCUSSION_CHARACTERS = 60_000
 """Of all comments together; the latest are kept."""
+
+
+async def load_issue(repo: Repository, lease: Lease, admission: Admission) -> Issue:
+    """The text that the run answers. The first worker saves it, and all later ones use that.
+
+    Raises:
+        RunRefused: the issue was edited after the request, and the text that the requester saw is
+            unknown.
+        GitHubError, LeaseLost.
+    """
+    store, run = lease.checkpoints, lease.run
+    saved = await store.load(ISSUE_KEY, Issue)
+    if saved is not None:
+        return saved
+    requested = await store.load(VERSION_KEY, IssueVersion)
+    if requested is None and await is_edited_since(repo, admission.issue, run.asked_at):
+        raise RunRefused(RunStatus.NEEDS_CONFIRMATION, replies.render_edited_since(run))
+    comments = repo.issues.list_comments(run.issue, count=admission.issue.comments)
+    comment_filter = CommentFilter(repo, admission.issue, admission.config, run.asked_at)
+    kept, skipped = await comment_filter.apply(comments)
+    facts, edited = restore_requested_version(admission.issue, requested)
+    skipped = skipped.model_copy(update={"edited": edited})
+    await lease.save(replace(run, omissions=replies.omissions_note(skipped)))
+    issue = build_issue(admission.facts.full_name, facts, kept, repo.identity.login)
+    await store.save(ISSUE_KEY, issue)
+    return issue
 
 
 def build_issue(

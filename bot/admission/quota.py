@@ -1,4 +1,4 @@
-"""How many runs there may be in a day, of one person, one repository and one installation."""
+"""Daily quotas of runs: for each person, each repository and each installation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bot.types import QuotaLimit, Run, now
 async def claim_quota(
     lease: Lease, run: Run, quota: Quota, settings: Settings
 ) -> QuotaLimit | None:
-    """Count the run, once, or say which limit forbids it. A day is one of UTC."""
+    """Count the run, once, and return None; or return the limit that forbids it. Days are UTC."""
     day = now().date().isoformat()
     installation = run.repo.installation
     limits = [
@@ -26,5 +26,5 @@ async def claim_quota(
 
 
 def _stricter(one: int, other: int) -> int:
-    """The stricter of two limits, of which 0 is none."""
+    """The lower of two limits; 0 means no limit."""
     return min(one, other) if one and other else one or other

@@ -1,4 +1,4 @@
-"""A polite no, said to one person in one repository once a day, wherever they ask."""
+"""A polite refusal: one for each person and repository in a day."""
 
 from __future__ import annotations
 
@@ -18,16 +18,19 @@ _REPEAT_AFTER: Final = timedelta(seconds=DAY)
 async def refuse(
     refusals: Refusals, repo: Repository, issue: int, login: str, text: str, *, request_id: str
 ) -> None:
-    """Say `text`, which holds the person's marker, unless they heard such a thing today.
+    """Comment `text`, which holds the person's marker, unless they got a refusal today.
 
-    `request_id` names what is refused. Two at the same moment are answered once, by whoever came first;
-    for that one, done again after a crash, nothing changes. Raises as `GitHubClient.send`.
+    `request_id` names the refused request. Of two requests at the same moment only the first is
+    answered; calling again for that one, after a crash, changes nothing.
+
+    Raises:
+        GitHubError: the comment cannot be written.
     """
     if not await refusals.claim(repo.ref, login, request_id):
         return
     marker = replies.refusal_marker(login)
     try:
         await repo.issues.comment_once(issue, marker, text, since=now() - _REPEAT_AFTER)
-    except (Forbidden, NotFound):  # locked or gone: they may hear it elsewhere
+    except (Forbidden, NotFound):  # locked or gone: refuse elsewhere instead
         await refusals.release(repo.ref, login)
         raise

@@ -1,4 +1,4 @@
-"""Whose word counts in a repository: GitHub is asked each time, and no answer means nobody's."""
+"""Decides who may give commands in a repository. Asks GitHub each time; no answer means no."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ ROLES = {
 
 
 async def is_trusted(repo: Repository, login: str, trust: Iterable[str]) -> bool:
-    """Whether a person may command, by the repository's `trust`.
+    """Whether a person may give commands, by the repository's `trust` list.
 
-    A login on the list must be one that GitHub lets into the repository: an account that is gone,
-    blocked, or an App's, has no permission there. Raises as `GitHubClient.send` does.
+    A login on the list also needs some permission in the repository, which deleted and blocked
+    accounts and Apps do not have.
+
+    Raises:
+        GitHubError.
     """
     permission = await repo.get_permission(login)
     if permission == "none":

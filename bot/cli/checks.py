@@ -9,6 +9,7 @@ import urllib.request
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from bot.errors import BotError
 from bot.settings import Settings, SettingsError
 from bot.storage.client import UNREACHABLE
 from bot.storage.storage import Storage
@@ -32,7 +33,7 @@ class HealthCheck(Frozen):
     """What to do; empty if the check passed."""
 
 
-class CheckFailed(Exception):
+class CheckFailed(BotError):
     """What was found, and what to do."""
 
     def __init__(self, found: str, mend: str) -> None:

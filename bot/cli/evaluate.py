@@ -11,7 +11,7 @@ from typing import Final
 
 from bot.cli import Subparsers
 from bot.cli.recall import measure_recall, write_recall
-from bot.cli.terminal import printable
+from bot.cli.terminal import printable, silence_retries
 from bot.settings import Settings, SettingsError
 from pipeline.codebase.git import GitFailed
 from pipeline.evaluation.bundles import read_runs
@@ -101,6 +101,7 @@ def run_command(args: argparse.Namespace) -> int:
 
 
 def _measure_recall(args: argparse.Namespace) -> int:
+    silence_retries()
     try:
         settings = Settings.from_env()
         found = asyncio.run(measure_recall(args.instances, args.trees, args.out, settings))

@@ -40,7 +40,7 @@ from bot.git.remote import Remote
 from bot.runner.models import check_models
 from bot.runner.runner import PipelineRunner
 from bot.runner.sandbox import FIX_OWNER, build_engine
-from bot.runner.types import Job, Outcome
+from bot.runner.types import Job, SolveOutcome
 from bot.settings import Settings
 from bot.storage.draining import InFlightWork
 from pipeline.codebase.commit import Codebase
@@ -148,7 +148,7 @@ async def _build_job(task: FixInput) -> Job:
     )
 
 
-def _write_results(task: FixInput, outcome: Outcome, settings: Settings) -> int:
+def _write_results(task: FixInput, outcome: SolveOutcome, settings: Settings) -> int:
     """Write the results, print the outcome, and return the exit code."""
     base = task.start.base_commit
     hosts = external_hosts(outcome.sent_to, settings, by_app=False)

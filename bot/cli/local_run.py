@@ -14,6 +14,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bot.cli.terminal import printable, render_progress_bar
+from bot.errors import BotError
 from bot.repo_config.model import CONFIG_PATHS, ConfigProblem, RepoConfig, parse_config
 from bot.visible_text import visible_text
 from pipeline.bundle.write import write_bundle
@@ -38,7 +39,7 @@ _FIX_FILES: Final = ("patch.diff", "reproduction_test.py")
 """Files that only a run with a fix writes."""
 
 
-class WrongUsage(Exception):
+class WrongUsage(BotError):
     """The command cannot start; `str(error)` says what to change."""
 
 

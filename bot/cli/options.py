@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 from bot.cli.local_run import FAILED, USAGE, WrongUsage, print_progress
+from bot.cli.terminal import silence_retries
 from bot.errors import RepositoryEmpty, RepositoryGone
 from bot.github.errors import GitHubError
 from bot.settings import SettingsError
@@ -60,6 +61,7 @@ def options_from_args(args: argparse.Namespace) -> dict[str, object]:
 
 async def run_and_report(work: Awaitable[int], args: argparse.Namespace) -> int:
     """Await `work` and return its exit code; print an error as a sentence on standard error."""
+    silence_retries()
     try:
         return await work
     except (WrongUsage, SettingsError) as error:

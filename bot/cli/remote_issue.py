@@ -53,7 +53,7 @@ async def load_or_fetch_issue(
     digest = sha256_hex(where.encode())
     credential = await _find_credential(settings, owner, name)
     token = credential.get_token if isinstance(credential, InstallationCredential) else None
-    remote = Remote(f"{root}/{owner}/{name}.git", token)
+    remote = Remote.on_github(root, f"{owner}/{name}", token)
     mirrors = Mirrors(out)
     start, issue = (
         await load_start(store, out, where, digest),

@@ -13,7 +13,9 @@ from bot.comments.code_destinations import destinations_note
 from bot.comments.context import ContextReport, build_context_report, render_context
 from bot.comments.status import no_fix_reason
 from bot.markdown import block, code, prose
-from bot.runner.types import Outcome, SelectionOutcome
+from bot.runner.types import Outcome, SolveOutcome
+from bot.types import replace
+from pipeline.select import Choice
 from pipeline.types import (
     Account,
     Candidate,
@@ -131,7 +133,7 @@ class Report(ReportPart):
 
 
 def build_report(
-    outcome: Outcome, base_commit: str, hosts: tuple[str, ...] | None = None
+    outcome: SolveOutcome, base_commit: str, hosts: tuple[str, ...] | None = None
 ) -> Report:
     """The report of a finished run; `hosts` are the hosts that received code."""
     result = outcome.result
@@ -148,22 +150,21 @@ def build_report(
     )
     if isinstance(result, NoFix):
         spent = result.reason == "out of budget"
-        return common.model_copy(
-            update={
-                "outcome": "out of budget" if spent else "no fix",
-                "reason": result.reason,
-                "learnt": result.details,
-                "suspects": result.suspects,
-                "script": result.script,
-            }
+        return replace(
+            common,
+            outcome="out of budget" if spent else "no fix",
+            reason=result.reason,
+            learnt=result.details,
+            suspects=result.suspects,
+            script=result.script,
         )
-    return common.model_copy(update=_selection_fields(result))
+    return replace(common, **_selection_fields(result))
 
 
-def build_selection_report(chosen: SelectionOutcome, base_commit: str) -> Report:
+def build_selection_report(chosen: Outcome[Choice], base_commit: str) -> Report:
     """The report of a choice among edits from outside."""
-    judged, no = chosen.choice.judged, chosen.choice.no_fix
-    ended = build_report(Outcome(no or NO_EDIT, chosen.accounts, chosen.image), base_commit)
+    judged, no = chosen.result.judged, chosen.result.no_fix
+    ended = build_report(chosen.with_result(no or NO_EDIT), base_commit)
     verdict, table, taken = judged.verdict, judged.table, None if no else judged.chosen
     known: dict[str, object] = {
         "method": verdict.method,
@@ -183,7 +184,7 @@ def build_selection_report(chosen: SelectionOutcome, base_commit: str) -> Report
             "why": verdict.why,
             "suite": _summarise_suite(verdict.suite) if verdict.suite else None,
         }
-    return ended.model_copy(update=known)
+    return replace(ended, **known)
 
 
 def _selection_fields(chosen: Selection) -> dict[str, object]:
@@ -221,7 +222,7 @@ def _build_table(
         row = _build_row(candidate.name, runs, chosen=candidate == chosen)
         if stands:
             columns = {"support": stands.support, "broken": stands.broken, "reward": stands.reward}
-            row = row.model_copy(update={**columns, "score": stands.score})
+            row = replace(row, **columns, score=stands.score)
         rows.append(row)
     return tuple(rows)
 
@@ -249,7 +250,7 @@ def _summarise_suite(suite: SuiteReport) -> SuiteSummary:
     )
 
 
-def render_report(outcome: Outcome, hosts: tuple[str, ...] | None = None) -> str:
+def render_report(outcome: SolveOutcome, hosts: tuple[str, ...] | None = None) -> str:
     """`report.md`; `hosts` are the hosts that received code."""
     result = outcome.result
     if isinstance(result, Selection):

@@ -39,14 +39,14 @@ from bot.git.remote import Remote
 from bot.runner.models import check_models, is_solver_set
 from bot.runner.runner import PipelineRunner
 from bot.runner.sandbox import SELECT_OWNER, build_engine
-from bot.runner.types import Job, Outcome, SelectionOutcome, SelectionRequest
+from bot.runner.types import Job, SelectionRequest, SelectOutcome
 from bot.settings import Settings
 from bot.storage.draining import InFlightWork
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import GitFailed, git
 from pipeline.edits.external import LARGEST, ExternalEdit, diff_commits
 from pipeline.options import Options
-from pipeline.select import ExternalTest
+from pipeline.select import Choice, ExternalTest
 from pipeline.store import DirStore
 from pipeline.types import Issue
 from sandbox.scratch import scratch_folder
@@ -209,14 +209,15 @@ def _write_results(
     out: Path,
     task: SelectInput,
     start: Start,
-    chosen: SelectionOutcome | Outcome,
+    chosen: SelectOutcome,
 ) -> int:
     """Write the results, print the outcome, and return the exit code."""
     report, text = _build_report(chosen, start)
     data = report.model_dump_json(indent=1).encode() + b"\n"
     if args.out:
         files = {"report.json": data, "report.md": text.encode()}
-        taken = chosen.choice.judged.chosen if isinstance(chosen, SelectionOutcome) else None
+        result = chosen.result
+        taken = result.judged.chosen if isinstance(result, Choice) else None
         if taken is not None and report.outcome == "fix":
             files["patch.diff"] = taken.patch.diff.encode("utf-8", "surrogatepass")
         facts = {"base_commit": start.base_commit, "image": chosen.image, "outcome": report.outcome}
@@ -235,8 +236,11 @@ def _write_results(
     return EXIT_CODES[report.outcome]
 
 
-def _build_report(chosen: SelectionOutcome | Outcome, start: Start) -> tuple[Report, str]:
-    if isinstance(chosen, SelectionOutcome):
-        text = f"# Verdict\n\n{render_verdict(chosen)}\n"
-        return build_selection_report(chosen, start.base_commit), text
-    return build_report(chosen, start.base_commit), render_report(chosen)
+def _build_report(chosen: SelectOutcome, start: Start) -> tuple[Report, str]:
+    result = chosen.result
+    if isinstance(result, Choice):
+        choice = chosen.with_result(result)
+        text = f"# Verdict\n\n{render_verdict(choice)}\n"
+        return build_selection_report(choice, start.base_commit), text
+    unsolvable = chosen.with_result(result)
+    return build_report(unsolvable, start.base_commit), render_report(unsolvable)

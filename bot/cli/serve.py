@@ -10,7 +10,7 @@ import sys
 from contextlib import ExitStack
 
 from bot.cli import Subparsers, parse_port
-from bot.cli.terminal import start_logging
+from bot.logs import configure_logging
 from bot.settings import Settings
 
 FAILED = 1
@@ -31,7 +31,7 @@ def _run(args: argparse.Namespace) -> int:
     settings = Settings.from_env()
     host = args.host or settings.host
     number = settings.port if args.port is None else args.port
-    start_logging()
+    configure_logging(settings)
     return asyncio.run(_serve(settings, host, number))
 
 

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import re
-import sys
 import unicodedata
 from typing import NamedTuple
 
 _FILE_COUNT = re.compile(r"(?P<done>\d[\d,]*) of (?P<total>\d[\d,]*) files")
 _BAR_WIDTH = 24
-
-
-CHATTY_LOGGERS = ("arq", "httpx", "httpx2")
-"""Libraries that log every call."""
 
 
 def printable(text: str, *, one_line: bool = False) -> str:
@@ -25,23 +19,11 @@ def printable(text: str, *, one_line: bool = False) -> str:
     return "".join(c if _is_harmless(c, one_line) else _escape(c) for c in text)
 
 
-def start_logging() -> None:
-    """Log one line for each record to standard error, even if its text has line breaks."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_LineFormatter("%(asctime)s %(levelname)s %(message)s"))
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
-    for chatty in CHATTY_LOGGERS:
-        logging.getLogger(chatty).setLevel(logging.WARNING)
+def silence_retries() -> None:
+    """Do not log retries: structlog would print them to standard output, among the results."""
+    from stamina.instrumentation import set_on_retry_hooks
 
-
-class _LineFormatter(logging.Formatter):
-    """Escapes line breaks, except in the traceback after the line."""
-
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
-        return printable(super().formatMessage(record), one_line=True)
-
-    def format(self, record: logging.LogRecord) -> str:
-        return printable(super().format(record))
+    set_on_retry_hooks([])
 
 
 def _is_harmless(character: str, one_line: bool) -> bool:

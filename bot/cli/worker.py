@@ -6,7 +6,7 @@ import argparse
 import asyncio
 
 from bot.cli import Subparsers
-from bot.cli.terminal import start_logging
+from bot.logs import configure_logging
 from bot.settings import Settings, SettingsError
 
 
@@ -22,7 +22,7 @@ def _run(args: argparse.Namespace) -> int:
     if not settings.github_app_id:
         raise SettingsError("CAPUCHIN_GITHUB_APP_ID is not set.")
     settings.read_private_key()
-    start_logging()
+    configure_logging(settings)
     asyncio.run(_run_worker(settings))
     return 0
 

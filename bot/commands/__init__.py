@@ -1,1 +1,5 @@
-"""What people tell us in comments: the grammar, the verbs, and what each does."""
+"""Executes the commands that people give in comments.
+
+Imports runs, follow-up, admission, comments, the queue and storage.
+Start at `dispatch.py`, which lists the verbs.
+"""

@@ -1,4 +1,4 @@
-"""The verbs that choose among edits that are there: other people's, and our own runners-up."""
+"""The verbs that choose among existing edits: `judge` other people's, `use` another of ours."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RUN_MARKER: Final = re.compile(r"<!-- capuchin:run=([0-9a-f]{32}) -->")
 
 
 async def judge(ctx: CommandContext) -> RetryLater | None:
-    """Ask for a verdict on pull requests; the run says the rest."""
+    """Start a run that compares pull requests."""
     count = len(set(ctx.request.command.numbers))
     if not 1 <= count <= MAX_PULLS:
         await ctx.reply(replies.which_pulls(ctx.settings.app_name, MAX_PULLS))
@@ -30,7 +30,7 @@ async def judge(ctx: CommandContext) -> RetryLater | None:
 
 
 async def use(ctx: CommandContext) -> RetryLater | None:
-    """Ask for another edit of an earlier run in its pull request; the run says the rest."""
+    """Start a run that puts another edit of an earlier run into its pull request."""
     request, queue = ctx.request, ctx.queue
     source = await _find_source(ctx)
     if source is None or source.pull_request is None:
@@ -65,9 +65,9 @@ async def use(ctx: CommandContext) -> RetryLater | None:
 
 
 async def list_edits(ctx: CommandContext) -> str:
-    """The edits that `use` can choose from, as `explain` lists them; empty when there is no choice.
+    """The edits that `use` can choose from, for `explain`; empty when there is no choice.
 
-    They are those of the latest run that opened a pull request, whatever came after it.
+    They belong to the latest run that opened a pull request; later runs do not matter.
     """
     source = await _find_source(ctx)
     candidates = None if source is None else await _load_candidates(ctx, source)
@@ -77,7 +77,7 @@ async def list_edits(ctx: CommandContext) -> str:
 
 
 async def _load_candidates(ctx: CommandContext, source: Run) -> replies.PullCandidates | None:
-    """None when its edits are no longer kept."""
+    """The edits of `source`; None when they have expired."""
     store = ctx.queue.storage.checkpoints(source.id)
     solved = await store.load(OUTCOME_KEY, SolveResult)
     if solved is None or not isinstance(solved.result, Selection) or source.pull_request is None:
@@ -91,7 +91,7 @@ async def _load_candidates(ctx: CommandContext, source: Run) -> replies.PullCand
 
 
 async def _find_source(ctx: CommandContext) -> Run | None:
-    """The run that opened the pull request: of this issue, or this pull request itself."""
+    """The run that opened this pull request, or the latest pull request of this issue."""
     request, runs = ctx.request, ctx.queue.runs
     if request.location is CommentLocation.ISSUE:
         run_id = latest_published(await runs.get_latest_readable(request.repo, request.issue))

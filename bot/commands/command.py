@@ -1,6 +1,6 @@
-"""What a verb is, and what it has to work with.
+"""The type of a verb, and the context of a command.
 
-A new verb is one function of this kind in a file of its own, and one line in `VERBS`
+To add a verb, write a `CommandHandler` in a file of its own and add a line to `VERBS`
 (`bot/commands/dispatch.py`).
 """
 
@@ -23,12 +23,12 @@ from bot.triggers.requests import CommandRequest
 from bot.types import CommentLocation
 
 MAX_CLOCK_SKEW: Final = timedelta(hours=1)
-"""By how much GitHub's clock and ours may differ, at most."""
+"""The largest difference between GitHub's clock and ours."""
 
 
 @dataclass(frozen=True)
 class CommandContext:
-    """A command of somebody who may give it. Effects are find-or-create: it may come up again."""
+    """A command from a person who may give it. It may run again: effects are find-or-create."""
 
     item: QueuedRequest
     request: CommandRequest
@@ -36,12 +36,12 @@ class CommandContext:
     queue: RunQueue
     settings: Settings
     loaded_config: EffectiveConfig | LayerProblem
-    """The repository's settings, or which file of them is not valid."""
+    """The repository's settings, or the problem in one of their files."""
     verbs: Mapping[str, Verb]
 
     @property
     def config(self) -> RepoConfig:
-        """The settings, or the defaults while they are not valid."""
+        """The settings, or the defaults if they are invalid."""
         return (
             self.loaded_config.config
             if isinstance(self.loaded_config, EffectiveConfig)
@@ -49,7 +49,7 @@ class CommandContext:
         )
 
     async def reply(self, text: str) -> None:
-        """Answer in a comment of its own, once, however often the command comes up."""
+        """Answer in a new comment, once for each command."""
         marker = replies.reply_marker(self.request.id)
         await self.repo.issues.comment_once(
             self.request.issue,
@@ -59,32 +59,36 @@ class CommandContext:
         )
 
     async def react(self, content: Reaction) -> None:
-        """Show on the comment itself what became of it."""
+        """Add a reaction to the command's comment."""
         await self._reactions.add(content)
 
     async def unreact(self, content: Reaction) -> None:
-        """Take it back; fine when it is not there."""
+        """Remove a reaction, if it is there."""
         await self._reactions.remove(content)
 
     @property
     def _reactions(self) -> Reactions:
-        """GitHub has another door for comments on lines."""
+        """GitHub has another endpoint for comments on lines."""
         if self.request.location is CommentLocation.REVIEW:
             return self.repo.pulls.reactions(self.request.comment, self.repo.issues.is_own)
         return self.repo.issues.reactions("comments", self.request.comment)
 
 
 CommandHandler = Callable[[CommandContext], Awaitable[RetryLater | None]]
-"""Does what the command says; `RetryLater` to be called again. Raises what GitHub and Redis raise."""
+"""Executes one command; returns `RetryLater` to be called again.
+
+Raises:
+    GitHubError, RedisError: the command is tried again.
+"""
 
 
 class Verb(NamedTuple):
-    """One thing that we can be told."""
+    """One command that people can give."""
 
     summary: str
-    """For `help`: what it does, as a sentence."""
+    """What it does, as a sentence for `help`."""
     handler: CommandHandler
     words: str = ""
-    """For `help`: what may follow it."""
+    """What may follow it, for `help`."""
     places: frozenset[CommentLocation] = frozenset({CommentLocation.ISSUE})
-    """Where it can be said."""
+    """Where it can be given."""

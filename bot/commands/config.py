@@ -1,6 +1,6 @@
-"""`/capuchin config propose`: a pull request with a settings file, for those who ask for one.
+"""`/capuchin config propose`: opens a pull request with a settings file.
 
-Nobody gets one unasked. Every effect is find-or-create, so that the command may come up again.
+Every effect is find-or-create, because the command may run again.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Final
 
 from bot.commands.command import CommandContext
 from bot.comments import config_proposal as proposal
-from bot.git.commit_style import detect_commit_style_from_history
+from bot.git.commit_style import detect_commit_style
 from bot.github.errors import Forbidden, NotFound, Unprocessable
 from bot.github.models import PullRequestFacts
 from bot.repo_config.model import CONFIG_PATHS
@@ -19,7 +19,7 @@ BRANCH_PREFIX: Final = "capuchin/settings-"
 
 
 async def propose_config(ctx: CommandContext) -> None:
-    """Answer with the pull request, or why there is none."""
+    """Open the pull request and reply with its number, or with why there is none."""
     marker = proposal.proposal_marker(ctx.request.id)
     for path in CONFIG_PATHS:
         if await ctx.repo.read_file(*path.split("/")) is not None:
@@ -31,7 +31,7 @@ async def propose_config(ctx: CommandContext) -> None:
 
 
 async def _find_proposal(ctx: CommandContext, marker: str) -> PullRequestFacts | None:
-    """What was proposed before, and is open; or what this command has proposed."""
+    """An open proposal, or the one that an earlier try of this command opened."""
     async for branch in ctx.repo.list_branches():
         if branch.startswith(BRANCH_PREFIX):
             found = await ctx.repo.pulls.find(branch, marker)
@@ -46,7 +46,7 @@ async def _open_proposal(ctx: CommandContext, marker: str) -> PullRequestFacts |
     base = await repo.get_branch_head(facts.default_branch) if facts else None
     if facts is None or base is None:
         return None
-    style = await detect_commit_style_from_history(repo)
+    style = await detect_commit_style(repo)
     title = style.format_title("chore", proposal.pull_title())
     branch = f"{BRANCH_PREFIX}{request.id}"
     message = style.format_message(title, "", repo.identity, request.by, github_host(ctx.settings))

@@ -1,4 +1,4 @@
-"""Carries out what comments command: asks who may, shows that it was heard, does it."""
+"""Executes queued requests: checks who gave a command, acknowledges it, calls its verb."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class CommandDispatcher:
     verbs: Mapping[str, Verb]
 
     async def __call__(self, item: QueuedRequest, queue: RunQueue) -> RetryLater | None:
-        """See `bot.queue.consumer.ExecuteRequest`."""
+        """Execute a request; returns `RetryLater` if it must run again. See `ExecuteRequest`."""
         request = item.request
         if isinstance(request, ConfigCheckRequest):
             await check_config(request, self.github)
@@ -109,14 +109,14 @@ class CommandDispatcher:
                     return RetryLater(item, RETRY_SECONDS)
                 async with self.github.open_repository(request.repo) as repo:
                     return await self._execute(repo, item, request, queue)
-        except RunFailed as ended:  # gone, or locked: nobody can be told there
+        except RunFailed as ended:  # gone or locked: no reply is possible
             logger.info("Command %s: %s", request.id, ended.failure.value)
             return None
 
     async def _start_run(
         self, item: QueuedRequest, request: RunRequest, queue: RunQueue
     ) -> RetryLater | None:
-        """Of a label that came during another run; it is taken off if that was stopped."""
+        """Start the run of a label that was added during another run; a stop removes the label."""
         if await is_stopped_since(request, queue.runs):
             async with self.github.open_repository(request.repo) as repo:
                 await repo.issues.remove_label(request.issue, request.label)
@@ -131,7 +131,7 @@ class CommandDispatcher:
         verb = self.verbs.get(command.verb or "help")
         meant = nearest_verb(command.verb, self.verbs)
         if not command.by_slash and (not command.verb or (verb is None and meant is None)):
-            return None  # talk about us, not to us
+            return None  # a mention, not a command
         found = await read_config(repo)
         ctx = CommandContext(item, request, repo, queue, self.settings, found, self.verbs)
         if not ctx.config.enabled:
@@ -156,7 +156,7 @@ class CommandDispatcher:
 async def _reply_and_react(
     ctx: CommandContext, answer: Awaitable[RetryLater | None], reaction: Reaction
 ) -> RetryLater | None:
-    """Answer, then show it on the comment: the eyes stay while it waits."""
+    """Await the answer, then replace the eyes by `reaction`; they stay while the command waits."""
     later = await answer
     if later is None:
         with suppress(Forbidden, NotFound):

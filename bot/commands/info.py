@@ -1,4 +1,4 @@
-"""The verbs that only answer."""
+"""The verbs that only reply."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pipeline.solve import OUTCOME_KEY, SolveResult
 
 
 async def show_status(ctx: CommandContext) -> RetryLater | None:
-    """How the latest run stands, now: on a pull request of ours the one that looks after it."""
+    """Reply with the state of the current run, or of the latest; for our pull requests, too."""
     run = await ctx.queue.runs.get_current(ctx.request.repo, ctx.request.issue)
     run = await (_load_latest_run(ctx) if run is None else _with_spending(ctx, run))
     if run is None:
@@ -28,7 +28,7 @@ async def show_status(ctx: CommandContext) -> RetryLater | None:
 
 
 async def explain(ctx: CommandContext) -> RetryLater | None:
-    """Why the latest run ended as it did: what was voted, what was learnt."""
+    """Reply with the reasons for the latest run's result: its votes and its findings."""
     run = await _load_latest_run(ctx)
     if run is None:
         await ctx.reply(_no_run_reply(ctx))
@@ -40,7 +40,7 @@ async def explain(ctx: CommandContext) -> RetryLater | None:
 
 
 async def show_config(ctx: CommandContext) -> RetryLater | None:
-    """The settings that are in force here, and where each is from; or a file of them, if asked."""
+    """Reply with the effective settings and their sources; `propose` opens a pull request."""
     if "propose" in (word.casefold() for word in ctx.request.command.words):
         await propose_config(ctx)
         return None
@@ -53,14 +53,14 @@ async def show_config(ctx: CommandContext) -> RetryLater | None:
 
 
 async def show_help(ctx: CommandContext) -> RetryLater | None:
-    """Every verb."""
+    """Reply with the list of verbs."""
     rows = [(f"{name} {verb.words}".strip(), verb.summary) for name, verb in ctx.verbs.items()]
     await ctx.reply(replies.help_text(ctx.settings.app_name, rows, ctx.settings.label))
     return None
 
 
 async def _load_latest_run(ctx: CommandContext) -> Run | None:
-    """The issue's latest run; on a pull request of ours, that of the issue that it fixes."""
+    """The latest run of the issue, or of the issue that our pull request fixes."""
     request, runs = ctx.request, ctx.queue.runs
     issue = request.issue
     if request.location is CommentLocation.PULL:
@@ -79,7 +79,7 @@ def _no_run_reply(ctx: CommandContext) -> str:
 
 
 async def _with_spending(ctx: CommandContext, run: Run) -> Run:
-    """With what it has spent by now."""
+    """`run` with the dollars that it has spent by now."""
     ledger = await _store(ctx, run).load(LEDGER_KEY, Ledger)
     return replace(run, dollars=max(run.dollars, ledger.dollars if ledger else 0.0))
 

@@ -1,7 +1,7 @@
-"""Which merged pull requests were taken back, as commits and pull requests say in their words.
+"""Finds merged pull requests that were reverted, by the texts of commits and pull requests.
 
-git writes "This reverts commit SHA", GitHub's button "Reverts OWNER/NAME#N" into the description
-of the pull request that it prepares. A revert that was itself reverted counts for nothing.
+git writes "This reverts commit SHA" into the message; GitHub's button writes "Reverts OWNER/NAME#N"
+into the description of its pull request. A revert that was itself reverted does not count.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ _REVERTS_PULL: Final = r"^[ \t]*Reverts (?:{repository})?#(\d{{1,9}})\b"
 class _Change(NamedTuple):
     at: datetime
     names: frozenset[str]
-    """All that it may be called by: commits, and `#N`."""
+    """The names that others may use for it: SHAs, and `#N`."""
     reverts: tuple[str, ...]
 
 
 def find_reverted(
     repository: str, pulls: Sequence[PullRequestFacts], commits: Iterable[CommitFacts]
 ) -> set[int]:
-    """Numbers of those of the merged `pulls` that no longer stand.
+    """The numbers of those of the merged `pulls` that were reverted.
 
-    `commits` are those on their base branches since; `repository` is `owner/name`.
+    `commits` are the later commits on their base branches; `repository` is `owner/name`.
     """
     changes = [_pull_change(repository, one, one.merged_at) for one in pulls if one.merged_at]
     changes += [_commit_change(repository, one) for one in commits]
@@ -59,7 +59,7 @@ def _find_references(repository: str, text: str) -> tuple[str, ...]:
 
 
 def _all_names(name: str, changes: Iterable[_Change]) -> set[str]:
-    """A commit may be named by its beginning; who is one name of a change is all of them."""
+    """All names of the changes that `name` means; a SHA may be abbreviated."""
     found = {name}
     for change in changes:
         short = not name.startswith("#") and any(one.startswith(name) for one in change.names)

@@ -1,4 +1,4 @@
-"""The verbs that begin and end runs."""
+"""The verbs that start and stop runs."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from bot.queue.consumer import RetryLater
 from bot.queue.nudges import Nudges
 from bot.storage.runs import Runs, StartOutcome
 from bot.triggers.requests import CommandRequest, Delay, PullUpdate, RunRequest
-from bot.types import CommentLocation, Mode, Stop, StopReason
+from bot.types import CommentLocation, Mode, Stop, StopReason, replace
 
 RETRY_SECONDS = 0.5
-"""How often a command that waits for a run looks whether it is over."""
+"""The pause between two looks whether the run that a command waits for has ended."""
 
 
 def start_command(mode: Mode) -> CommandHandler:
-    """The verb that asks for a run; it never disturbs the one that the issue has, but waits."""
+    """A verb that starts a run. While the issue has another run, the command waits."""
 
     async def begin(ctx: CommandContext) -> RetryLater | None:
         request, queue = ctx.request, ctx.queue
         at = await queue.runs.get_stop_time(request.repo, request.issue)
-        if at is not None and at > request.at:  # it comes late: whoever stopped knew of it
+        if at is not None and at > request.at:  # it arrives late: the stop was meant for it, too
             return None
         return await wait_for_run(ctx, await start_run(request, mode, queue.runs, queue.nudges))
 
@@ -31,23 +31,23 @@ def start_command(mode: Mode) -> CommandHandler:
 
 
 async def wait_for_run(ctx: CommandContext, outcome: StartOutcome) -> RetryLater | None:
-    """Come up again while the issue has a run; whoever asked is told that once."""
+    """Retry the command while the issue has a run; reply once that it waits."""
     if outcome is not StartOutcome.RUNNING:
-        return None  # the run says the rest
+        return None  # the run reports on the issue
     if not ctx.item.is_waiting:
         await ctx.reply(replies.command_waits(ctx.settings.app_name))
-    return RetryLater(ctx.item.model_copy(update={"is_waiting": True}), RETRY_SECONDS)
+    return RetryLater(replace(ctx.item, is_waiting=True), RETRY_SECONDS)
 
 
 async def fix(ctx: CommandContext) -> RetryLater | None:
-    """A run of the issue; on a pull request of ours the comment is followed like a review."""
+    """Start a run on an issue; on a pull request of ours, follow the comment like a review."""
     request = ctx.request
     if request.location is CommentLocation.ISSUE:
         return await start_command(Mode.FIX)(ctx)
     if await ctx.queue.storage.pulls.get(request.repo, request.issue) is None:
         await ctx.reply(replies.foreign_pull())
         return None
-    wanted = PullUpdate(
+    update = PullUpdate(
         repo=request.repo,
         target="pull",
         number=request.issue,
@@ -55,15 +55,15 @@ async def fix(ctx: CommandContext) -> RetryLater | None:
         by=request.by,
         delivery=request.id,
     )
-    return await schedule_follow_up(ctx.item, wanted, ctx.queue, ctx.settings)
+    return await schedule_follow_up(ctx.item, update, ctx.queue, ctx.settings)
 
 
 async def start_run(
     request: CommandRequest | RunRequest, mode: Mode, runs: Runs, nudges: Nudges
 ) -> StartOutcome:
-    """Begin the run that is wanted, unless the issue has one; a worker is told.
+    """Create the requested run and nudge a worker, unless the issue has a run.
 
-    A `RunRequest` is a label that came during another run, with which its delivery was answered.
+    A `RunRequest` is a label that was added during another run.
     """
     fields: dict[str, Any]
     if isinstance(request, CommandRequest):
@@ -89,22 +89,22 @@ async def start_run(
 
 
 async def stop(ctx: CommandContext) -> RetryLater | None:
-    """Have the run stopped, of the issue or on our pull request, and forget what waits for its end.
+    """Stop the run of the issue or of our pull request, and drop the commands that wait for it.
 
-    A run that was asked for later is none of those: comments come late and out of order.
+    A run that was requested after this command goes on: comments arrive late and out of order.
     """
     request, runs = ctx.request, ctx.queue.runs
     run = await runs.get_current(request.repo, request.issue)
     result = None if run is None else await runs.get_last_request_time(run)
     if result is not None and result > request.at:
         return None
-    wanted = Stop(by=request.by, why=StopReason.COMMAND, at=request.at)
-    if await runs.request_stop(request.repo, request.issue, wanted) is None:
+    command = Stop(by=request.by, why=StopReason.COMMAND, at=request.at)
+    if await runs.request_stop(request.repo, request.issue, command) is None:
         await ctx.reply(replies.nothing_to_stop())
     return None
 
 
 async def is_stopped_since(request: CommandRequest | RunRequest, runs: Runs) -> bool:
-    """Whether people wanted the issue's work to stop since then: that ends what waits, too."""
+    """Whether a stop came after the request; a stop ends waiting requests, too."""
     at = await runs.get_stop_time(request.repo, request.issue)
     return at is not None and request.at is not None and at >= request.at

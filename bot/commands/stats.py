@@ -1,6 +1,6 @@
-"""The verb that tells what came of our work in a repository.
+"""The verb `stats`: the results of our work in a repository.
 
-How runs ended and what they cost is in our records, what became of pull requests on GitHub.
+Our records show how runs ended and what they cost; GitHub shows what happened to pull requests.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from pipeline.concurrency import gather_bounded
 
 DEFAULT_DAYS: Final = 90
 MAX_LOOKUPS: Final = 20
-"""Pull requests that are in our records only are asked for one by one: the latest."""
+"""How many pull requests that only our records list are fetched one by one: the latest."""
 MAX_READ: Final = 20
-"""Of merged pull requests whose commits are read: the latest."""
+"""How many merged pull requests have their commits read: the latest."""
 MAX_BASES: Final = 2
 CONCURRENCY: Final = 5
-"""Questions to GitHub: a command is to be over within `bot.storage.requests.CLAIM_SECONDS`."""
+"""Parallel requests to GitHub: a command must end within `bot.storage.requests.CLAIM_SECONDS`."""
 
 
 async def show_stats(ctx: CommandContext) -> RetryLater | None:
-    """Merged, closed and reverted, how runs ended, and what all that cost."""
+    """Reply with merged, closed and reverted pull requests, the ends of runs, and the cost."""
     days = _parse_days(ctx)
     if days is None:
         text = replies.how_many_days(ctx.settings.app_name, HISTORY_DAYS)
@@ -101,7 +101,7 @@ async def _count_pulls(
 async def _load_unlisted_pulls(
     repo: Repository, ended: Iterable[RunHistoryEntry], seen: set[int]
 ) -> list[PullRequestFacts]:
-    """Pull requests that runs opened and that no list reached, newest first."""
+    """Pull requests of our runs that the list did not reach, newest first."""
     numbers = {one.pull for one in ended if one.pull and one.candidate} - seen
     latest = sorted(numbers, reverse=True)[:MAX_LOOKUPS]
     asked = await gather_bounded(CONCURRENCY, (repo.pulls.get(number) for number in latest))
@@ -111,7 +111,7 @@ async def _load_unlisted_pulls(
 async def _load_commits(
     repo: Repository, merged: Sequence[PullRequestFacts]
 ) -> tuple[list[CommitFacts], bool]:
-    """Commits since the first merge, on all branches that were merged into."""
+    """Commits since the first merge on the base branches; and whether some are missing."""
     found: list[CommitFacts] = []
     bases: dict[str, datetime] = {}
     for one in merged:
@@ -126,13 +126,13 @@ async def _load_commits(
 
 
 def _is_ours(pull: PullRequestFacts, us: Identity) -> bool:
-    """A fix: what proposes a file of settings is none."""
+    """Whether this is one of our fixes; settings proposals do not count."""
     own = pull.author.lower() == us.login.lower()
     return own and pull.head_branch.startswith(f"{BRANCH_PREFIX}issue-")
 
 
 def _has_foreign_commits(commits: Iterable[CommitFacts], us: Identity) -> bool:
-    """Whether people changed it; bringing the branch up to date with its base is no change."""
+    """Whether people changed the branch; merging its base into it is no change."""
     return any(
         len(one.parents) < 2
         and one.author_type != "Bot"

@@ -8,9 +8,10 @@ from bot.comments.pull_request import models_note, render_cost
 from bot.comments.status import render_status
 from bot.comments.vote_table import render_vote_table
 from bot.markdown import code, details, prose
-from bot.runner.types import SelectionOutcome
+from bot.runner.types import Outcome
 from bot.types import Run
 from pipeline.codebase.text import pluralize
+from pipeline.select import Choice
 from pipeline.selection.verdict import Judgement
 from pipeline.types import NoFix, NoFixReason
 
@@ -28,9 +29,9 @@ _ABSTENTION_REASONS: Final[dict[NoFixReason, str]] = {
 }
 
 
-def render_verdict(chosen: SelectionOutcome) -> str:
+def render_verdict(chosen: Outcome[Choice]) -> str:
     """The verdict, its reason, and the table of all tests on all edits."""
-    choice = chosen.choice
+    choice = chosen.result
     judged, no = choice.judged, choice.no_fix
     parts = [
         _abstention_sentence(no) if no else _choice_sentence(judged),
@@ -47,7 +48,7 @@ def render_verdict(chosen: SelectionOutcome) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def render_pull_verdict(run: Run, chosen: SelectionOutcome) -> str:
+def render_pull_verdict(run: Run, chosen: Outcome[Choice]) -> str:
     """The status comment with the verdict on pull requests."""
     pulls = ", ".join(f"#{number}" for number in run.pulls)
     first = f"I compared {pulls}, as @{run.asked_by} asked, and pushed nothing."

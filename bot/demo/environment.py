@@ -20,6 +20,7 @@ from bot.recorded.recording import Recording
 from bot.recorded.server import RecordedServer
 from bot.server.app import create_app
 from bot.settings import Settings
+from bot.types import replace
 
 REPOSITORY = "marshmallow-code/marshmallow"
 MAINTAINER = "alice"
@@ -59,15 +60,14 @@ async def run_environment(
         redis_url = await stack.enter_async_context(run_redis(folder))
         hub = LocalHub(folder / "hub", secret, app)
         await stack.enter_async_context(hub.serve(port))
-        settings = base_settings.model_copy(
-            update={
-                "webhook_secret": SecretStr(secret),
-                "github_url": hub.url,
-                "github_app_id": str(app.app_id),
-                "github_private_key": SecretStr(app.private_key_pem),
-                "redis_url": redis_url,
-                "data_dir": folder,
-            }
+        settings = replace(
+            base_settings,
+            webhook_secret=SecretStr(secret),
+            github_url=hub.url,
+            github_app_id=str(app.app_id),
+            github_private_key=SecretStr(app.private_key_pem),
+            redis_url=redis_url,
+            data_dir=folder,
         )
         recorded = None
         if not settings.anthropic_api_key.get_secret_value():
@@ -90,13 +90,12 @@ def load_recording() -> Recording:
 
 def with_recorded_models(settings: Settings, url: str) -> Settings:
     """`settings` with the recorded service at `url` as both models."""
-    return settings.model_copy(
-        update={
-            "solver_model": RECORDED_SOLVER,
-            "scout_model": f"openai:{RECORDED_SCOUT}@{url}/v1",
-            "anthropic_api_key": SecretStr("recorded"),
-            "anthropic_base_url": url,
-        }
+    return replace(
+        settings,
+        solver_model=RECORDED_SOLVER,
+        scout_model=f"openai:{RECORDED_SCOUT}@{url}/v1",
+        anthropic_api_key=SecretStr("recorded"),
+        anthropic_base_url=url,
     )
 
 

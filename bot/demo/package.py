@@ -9,6 +9,8 @@ import urllib.error
 import urllib.request
 from pathlib import Path, PurePosixPath
 
+from bot.errors import BotError
+
 FILE = "marshmallow-3.0.0.tar.gz"
 URL = (
     "https://files.pythonhosted.org/packages/f5/46/"
@@ -22,7 +24,7 @@ ISSUE_URL = "https://github.com/marshmallow-code/marshmallow/issues/1357"
 _SECONDS = 60
 
 
-class DemoFailed(Exception):
+class DemoFailed(BotError):
     """The demo cannot continue; `str(error)` says what to do."""
 
 

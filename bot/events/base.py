@@ -8,6 +8,7 @@ from typing import Final, TypedDict, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
+from bot.errors import BotError
 from bot.types import Frozen, RepoRef
 
 M = TypeVar("M", bound=BaseModel)
@@ -16,7 +17,7 @@ _DELIVERY_ID: Final = re.compile(r"[0-9A-Za-z-]{1,64}")
 _NAME_PATTERN: Final = r"^[A-Za-z0-9._-]+$"
 
 
-class MalformedPayload(Exception):
+class MalformedPayload(BotError):
     """An event that we handle is not as GitHub documents it; `str(error)` is a sentence."""
 
 

@@ -1,4 +1,4 @@
-"""Pushes, of which only those to the default branch tell us anything."""
+"""Pushes; only those to the default branch matter."""
 
 from __future__ import annotations
 

@@ -7,12 +7,14 @@ import hmac
 import re
 from typing import Final
 
+from bot.errors import BotError
+
 MAX_BODY_BYTES: Final = 25 * 1024 * 1024  # GitHub sends no larger payload
 
 _SIGNATURE: Final = re.compile(rb"sha256=[0-9a-f]{64}")
 
 
-class InvalidSignature(Exception):
+class InvalidSignature(BotError):
     """The signature is missing, of another kind, or not made with our secret over this body."""
 
 

@@ -1,1 +1,5 @@
-"""Looks after our own pull requests for as long as they are open: nothing is done once only."""
+"""Follows up our pull requests while they are open: reviews, conflicts, evidence, draft state.
+
+Imports runs, admission, comments, runner and storage; every step can run again.
+Start at `run.py`.
+"""

@@ -1,17 +1,17 @@
-"""The end of a pull request of ours that nobody needs any more."""
+"""Closes a pull request of ours that nobody needs any more."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 
 from bot.comments import followup
-from bot.followup.context import PullContext
+from bot.followup.context import PullRun
 from bot.github.errors import Forbidden, NotFound
 from bot.types import now
 
 
-async def close_if_obsolete(ctx: PullContext) -> bool:
-    """Whether there is nothing left to look after; what is not needed is closed, with thanks."""
+async def close_if_obsolete(ctx: PullRun) -> bool:
+    """Close the pull request if nobody needs it; returns whether its follow-up is over."""
     if ctx.pull.state != "open":
         await _delete_own_branch(ctx)
         await ctx.drop_record()
@@ -28,8 +28,8 @@ async def close_if_obsolete(ctx: PullContext) -> bool:
     return True
 
 
-def _closing_note(ctx: PullContext) -> str:
-    """The last word, or nothing while it is still needed."""
+def _closing_note(ctx: PullRun) -> str:
+    """The closing comment; empty while the pull request is needed."""
     if ctx.issue is not None and ctx.issue.state != "open":
         return followup.issue_closed_note(ctx.record.issue, ctx.pull.number)
     days, touched = ctx.config.stale_days, ctx.pull.updated_at
@@ -38,8 +38,8 @@ def _closing_note(ctx: PullContext) -> str:
     return ""
 
 
-async def _delete_own_branch(ctx: PullContext) -> None:
-    """Delete the branch of what we closed ourselves, if it is as we left it."""
+async def _delete_own_branch(ctx: PullRun) -> None:
+    """Delete the branch if we closed the pull request and nobody pushed to it."""
     marker = followup.note_marker("closed", str(ctx.pull.number))
     if await ctx.repo.issues.find_comment(ctx.pull.number, marker) is None:
         return
@@ -49,5 +49,5 @@ async def _delete_own_branch(ctx: PullContext) -> None:
     await ctx.lease.require()
     try:
         await ctx.repo.delete_branch(ctx.record.branch)
-    except (Forbidden, NotFound):  # nothing we may do about it
+    except (Forbidden, NotFound):  # we may not, or it is gone
         return

@@ -1,66 +1,70 @@
-"""What people with write access said of a pull request of ours and nobody has answered."""
+"""Reads the unanswered feedback on a pull request of ours from people with write access."""
 
 from __future__ import annotations
 
 from bot.admission.trust import is_trusted
-from bot.followup.context import PullContext
+from bot.followup.context import PullRun
 from bot.github.models import LineCommentFacts, ReviewFacts
 from bot.triggers.command_text import parse_command
 from bot.types import Frozen
 from bot.visible_text import visible_text
 
 WRITERS = ("write",)
-"""Whose words are followed, whatever the configuration says of who may start a run."""
+"""Whose feedback is followed, independent of who may start a run."""
 MAX_CHARACTERS = 8_000
 MAX_REMARKS = 40
-"""Followed at a time; the rest come next."""
+"""In one batch; the rest come in the next."""
 MAX_LOGS = 5
 
 
 class Remark(Frozen):
-    """One comment or review."""
+    """The feedback of one comment or review."""
 
     id: str
     by: str
     text: str
-    """Without what nobody can see. Untrusted."""
+    """The visible text. Untrusted."""
     path: str = ""
     line: int | None = None
     comment: int | None = None
-    """For a comment on a line: its id."""
+    """The id of the comment, if it is on a line of the diff."""
     thread: int | None = None
-    """The comment whose thread the answer belongs into; None: the conversation."""
+    """The comment that starts the thread for the answer; None: answer in the conversation."""
 
     def to_prompt(self) -> str:
-        """For the model."""
+        """The remark as the model reads it."""
         where = f" on {self.path}" if self.path else ""
         where += f", line {self.line}" if self.path and self.line else ""
         return f"{self.by}{where}: {self.text[:MAX_CHARACTERS]}"
 
 
 class FeedbackBatch(Frozen):
-    """What is followed in one go. Saved, so that who goes on after a crash follows the same."""
+    """The feedback that one run follows. Saved: after a crash the next worker follows the same."""
 
     head: str
-    """Full SHA that it was said of."""
+    """Full SHA of the commit that the feedback is about."""
     remarks: tuple[Remark, ...]
     logs: tuple[str, ...] = ()
     untrusted: int = 0
-    """How many comments of people who may not push were left out."""
+    """How many comments were left out because their authors may not push."""
     done: bool = False
-    """It is pushed and answered."""
+    """The changes are pushed and every remark is answered."""
 
 
 class FeedbackReader:
-    """Asks GitHub about each author once. Raises as `GitHubClient.send` does."""
+    """Reads the new feedback; asks GitHub about each author once.
 
-    def __init__(self, ctx: PullContext) -> None:
+    Raises:
+        GitHubError: from every method.
+    """
+
+    def __init__(self, ctx: PullRun) -> None:
         self._ctx = ctx
         self._known: dict[str, bool] = {}
         self._untrusted = 0
 
     async def read(self) -> FeedbackBatch:
-        """Everything that is new, oldest kind first; no logs when nobody said anything."""
+        """All new feedback: reviews, comments on lines, then commands; logs only with those."""
         ctx = self._ctx
         remark = [
             *await self._read_reviews(),
@@ -103,7 +107,7 @@ class FeedbackReader:
         return found
 
     async def _read_commands(self) -> list[Remark]:
-        """In the conversation people talk to each other: only what is said to us counts."""
+        """Commands to us; other comments in the conversation are between people."""
         found: list[Remark] = []
         name = self._ctx.settings.app_name
         async for comment in self._ctx.repo.issues.list_comments(self._ctx.pull.number):
@@ -128,8 +132,8 @@ class FeedbackReader:
         return self._known[name]
 
 
-async def read_failing_checks(ctx: PullContext) -> tuple[str, ...]:
-    """What failing checks of others and failing statuses say. Raises as `GitHubClient.send` does."""
+async def read_failing_checks(ctx: PullRun) -> tuple[str, ...]:
+    """The output of failing checks and statuses that are not ours."""
     logs: list[str] = []
     slug = ctx.repo.identity.login.removesuffix("[bot]")
     for run in await ctx.repo.checks.list_by_others(ctx.pull.head_sha, slug):

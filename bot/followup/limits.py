@@ -1,6 +1,6 @@
-"""How much is followed in a day: the same quotas and ceilings as for runs of issues.
+"""Applies the daily quotas and ceilings of runs on issues to follow-up work, too.
 
-What is over them is not lost: it waits, and is followed on the next day.
+Feedback beyond them is not lost: it waits for the next day.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 from bot.admission.quota import claim_quota
 from bot.admission.refusal import refuse
 from bot.comments import followup
-from bot.followup.context import PullContext
+from bot.followup.context import PullRun
 from bot.followup.feedback import FeedbackBatch
 from bot.types import QuotaLimit, now, replace
 from pipeline.errors import Ceiling
 
 
-async def apply_quota(ctx: PullContext, batch: FeedbackBatch) -> FeedbackBatch:
-    """What is followed today: each reviewer has asked for one run, or is told that it must wait."""
+async def apply_quota(ctx: PullRun, batch: FeedbackBatch) -> FeedbackBatch:
+    """Count a run for each reviewer; refuse, for today, the feedback beyond the quota."""
     over: set[str] = set()
     for login in dict.fromkeys(remark.by for remark in batch.remarks):
         limit = await _claim(ctx, login)
@@ -32,31 +32,31 @@ async def apply_quota(ctx: PullContext, batch: FeedbackBatch) -> FeedbackBatch:
                 request_id=ctx.lease.run.id,
             )
     kept = tuple(remark for remark in batch.remarks if remark.by not in over)
-    return batch.model_copy(update={"remarks": kept})
+    return replace(batch, remarks=kept)
 
 
-async def claim_rebase(ctx: PullContext) -> bool:
-    """Whether a conflict may be mended today; it counts as asked for by who asked for the fix."""
+async def claim_rebase(ctx: PullRun) -> bool:
+    """Whether a conflict may be resolved today; it counts as a run of the fix's requester."""
     return await _claim(ctx, ctx.record.asked_by) is None
 
 
-async def _claim(ctx: PullContext, login: str) -> QuotaLimit | None:
+async def _claim(ctx: PullRun, login: str) -> QuotaLimit | None:
     run = replace(ctx.run, asked_by=login)
     return await claim_quota(ctx.lease, run, ctx.config.quota, ctx.settings)
 
 
 def is_daily_ceiling(spent: Ceiling | None) -> bool:
-    """Whether a ceiling was reached that begins anew tomorrow."""
+    """Whether the ceiling is one that resets tomorrow."""
     return spent in ("repository", "installation")
 
 
-def is_paused(ctx: PullContext) -> bool:
-    """Whether a ceiling of today was reached already."""
+def is_paused(ctx: PullRun) -> bool:
+    """Whether a ceiling was reached today."""
     return ctx.record.paused_on == _today()
 
 
-async def pause(ctx: PullContext, spent: Ceiling | None, *, notify: bool) -> PullContext:
-    """Nothing more today; reviewers are told that once, where there are any."""
+async def pause(ctx: PullRun, spent: Ceiling | None, *, notify: bool) -> PullRun:
+    """Do nothing more today; with `notify`, comment that once."""
     day = _today()
     if notify and spent is not None:
         marker = followup.note_marker("paused", day)

@@ -1,4 +1,4 @@
-"""A draft becomes ready for review once the repository's checks pass and our evidence stands."""
+"""Marks a draft as ready for review once the checks pass and our evidence is confirmed."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
-from bot.followup.context import PullContext
+from bot.followup.context import PullRun
 from bot.github.errors import Forbidden
 from bot.github.models import CheckRunFacts, StatusFacts
 from bot.types import now
 
 NO_CHECKS_GRACE: Final = timedelta(hours=1)
-"""A head that has no check of anybody's after so long is one that nobody checks."""
+"""A head without any check after this time gets none."""
 PASSING: Final = frozenset({"success", "neutral", "skipped"})
 
 
-async def mark_ready(ctx: PullContext) -> PullContext:
-    """No draft any more, if it is to be one only until then; never undone, nor done twice."""
+async def mark_ready(ctx: PullRun) -> PullRun:
+    """End the draft state if it was to last only until now; does so once, and never undoes it."""
     record = ctx.record
     if not record.ready_when_green or not ctx.pull.draft:
         return await ctx.update_record(ready_when_green=False) if record.ready_when_green else ctx
@@ -30,7 +30,7 @@ async def mark_ready(ctx: PullContext) -> PullContext:
     await ctx.lease.require()
     try:
         await ctx.repo.pulls.mark_ready(ctx.pull.node_id)
-    except Forbidden:  # it stays a draft; a person can still say so
+    except Forbidden:  # it stays a draft; a person can mark it
         return ctx
     return await ctx.update_record(ready_when_green=False)
 
@@ -38,7 +38,7 @@ async def mark_ready(ctx: PullContext) -> PullContext:
 def is_green(
     checks: Sequence[CheckRunFacts], statuses: Sequence[StatusFacts], *, waited: timedelta
 ) -> bool:
-    """Whether all of them have ended well. None at all count as that only after a while."""
+    """Whether all of them succeeded. No checks at all count as success after a grace period."""
     if not checks and not statuses:
         return waited >= NO_CHECKS_GRACE
     if any(status.state != "success" for status in statuses):

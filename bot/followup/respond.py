@@ -1,18 +1,18 @@
-"""What reviewers see: that they are heard, and what was done about each thing that they said."""
+"""Answers reviewers: a reaction when the work begins, a reply to each remark when it is done."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 
 from bot.comments import followup
-from bot.followup.context import PullContext
+from bot.followup.context import PullRun
 from bot.followup.feedback import FeedbackBatch, Remark
 from bot.github.errors import Forbidden, NotFound
 from pipeline.workflows.revise import Revision
 
 
-async def acknowledge(ctx: PullContext, batch: FeedbackBatch) -> None:
-    """Show on each line's comment that it is heard; in the conversation commands show it."""
+async def acknowledge(ctx: PullRun, batch: FeedbackBatch) -> None:
+    """React to each comment on a line; the reaction to commands is the dispatcher's."""
     for remark in batch.remarks:
         if remark.comment is not None:
             with suppress(Forbidden, NotFound):
@@ -21,10 +21,8 @@ async def acknowledge(ctx: PullContext, batch: FeedbackBatch) -> None:
                 await mine.add("eyes")
 
 
-async def answer_reviews(
-    ctx: PullContext, batch: FeedbackBatch, revised: Revision, sha: str
-) -> None:
-    """Each line's comment in its thread, with what was done about it; all others in one comment."""
+async def answer_reviews(ctx: PullRun, batch: FeedbackBatch, revised: Revision, sha: str) -> None:
+    """Reply to comments on lines in their threads, and to all other remarks in one comment."""
     here = sha[:7] if sha and not ctx.record.handed_over else ""
     lost = bool(sha) and not here
     left_out = followup.outsiders_note(batch.untrusted)

@@ -1,13 +1,13 @@
-"""Follows what reviewers said, and mends what a newer base broke: new commits, and an answer."""
+"""Revises a pull request: follows reviews and resolves conflicts, with new commits and answers."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 
 from bot.comments import followup
 from bot.comments.pull_request import reproduction_title
-from bot.errors import PublishRefused, PushRejected, UnfitDiff
-from bot.followup.context import PullContext
+from bot.errors import PublishRefused, PushRejected, Superseded, UnfitDiff
+from bot.followup.context import PullRun
 from bot.followup.feedback import FeedbackBatch, FeedbackReader
 from bot.followup.limits import apply_quota, claim_rebase, is_daily_ceiling, is_paused, pause
 from bot.followup.respond import acknowledge, answer_reviews
@@ -17,7 +17,7 @@ from bot.git.mirrors import Checkout
 from bot.markdown import line
 from bot.settings import github_host
 from bot.storage.pulls import MAX_ANSWERED
-from bot.types import Frozen, Run
+from bot.types import Frozen, Run, replace
 from pipeline.codebase.commit import Codebase
 from pipeline.edits.patches import create_patch
 from pipeline.workflows.revise import Revision, RevisionTask
@@ -26,21 +26,17 @@ BATCH_KEY = "feedback"
 CONFLICT_KEY = "clash"
 
 
-class Superseded(Exception):
-    """The pull request was closed, or we put another edit into it: another run does the rest."""
-
-
 class Conflict(Frozen):
-    """What is mended. Saved, so that who goes on after a crash mends the same."""
+    """A conflict in progress. Saved: after a crash the next worker resolves the same one."""
 
     tip: str
     head: str
     done: bool = False
-    """It is mended, or told of."""
+    """It is resolved, or a comment says that it is not."""
 
 
-async def address_reviews(ctx: PullContext) -> PullContext:
-    """New commits for what is new in reviews, and an answer to each, in its thread."""
+async def address_reviews(ctx: PullRun) -> PullRun:
+    """Follow new feedback: push commits for it, and answer every remark."""
     batch = await ctx.store.load(BATCH_KEY, FeedbackBatch)
     if batch is None and not is_paused(ctx):
         batch = await apply_quota(ctx, await FeedbackReader(ctx).read())
@@ -64,31 +60,31 @@ async def address_reviews(ctx: PullContext) -> PullContext:
         ctx = await _push(ctx, head, sha, expected=batch.head)
     await answer_reviews(ctx, batch, revised, sha)
     ctx = await mark_answered(ctx, batch)
-    await ctx.store.save(BATCH_KEY, batch.model_copy(update={"done": True}))
+    await ctx.store.save(BATCH_KEY, replace(batch, done=True))
     return ctx
 
 
-async def is_rebase_unfinished(ctx: PullContext) -> bool:
-    """Whether mending was begun, and broke off: until it is done the head is in between."""
+async def is_rebase_unfinished(ctx: PullRun) -> bool:
+    """Whether a rebase broke off: until it is finished, the head is incomplete."""
     clash = await ctx.store.load(CONFLICT_KEY, Conflict)
     return clash is not None and not clash.done
 
 
-async def mark_answered(ctx: PullContext, batch: FeedbackBatch) -> PullContext:
-    """Nothing of the batch is to be followed again."""
+async def mark_answered(ctx: PullRun, batch: FeedbackBatch) -> PullRun:
+    """Record that the batch needs no further answer."""
     ids = dict.fromkeys((*ctx.record.answered_ids, *(remark.id for remark in batch.remarks)))
     return await ctx.update_record(answered_ids=tuple(ids)[-MAX_ANSWERED:])
 
 
-async def report_stop(ctx: PullContext, run: Run) -> None:
-    """Somebody wanted it: told, with what was spent; nothing that was said until then is left."""
+async def report_stop(ctx: PullRun, run: Run) -> None:
+    """Comment that the run was stopped; all feedback until now counts as answered."""
     marker = followup.note_marker("stopped", run.id)
     await ctx.comment_once(marker, followup.stop_note(run, marker))
     await mark_answered(ctx, await FeedbackReader(ctx).read())
 
 
-async def rebase_on_conflict(ctx: PullContext, tip: Checkout) -> PullContext:
-    """The change written anew upon the base branch's head, if the two clash; or why it is not."""
+async def rebase_on_conflict(ctx: PullRun, tip: Checkout) -> PullRun:
+    """If the change conflicts with the base branch, write it again on that, or comment why not."""
     clash = await ctx.store.load(CONFLICT_KEY, Conflict)
     if clash is not None and clash.done:
         return ctx
@@ -101,11 +97,11 @@ async def rebase_on_conflict(ctx: PullContext, tip: Checkout) -> PullContext:
     ctx = await _rewrite_on_base(ctx, clash, tip.branch)
     if is_paused(ctx):
         return ctx
-    await ctx.store.save(CONFLICT_KEY, clash.model_copy(update={"done": True}))
+    await ctx.store.save(CONFLICT_KEY, replace(clash, done=True))
     return ctx
 
 
-async def _rewrite_on_base(ctx: PullContext, clash: Conflict, branch: str) -> PullContext:
+async def _rewrite_on_base(ctx: PullRun, clash: Conflict, branch: str) -> PullRun:
     base = await ctx.fetch(clash.tip)
     code = await Codebase.open(base.git_dir, base.base)
     task = await _rebase_task(ctx, clash, code)
@@ -133,7 +129,7 @@ async def _rewrite_on_base(ctx: PullContext, clash: Conflict, branch: str) -> Pu
     return ctx
 
 
-async def _merges_cleanly(ctx: PullContext, tip: Checkout) -> bool:
+async def _merges_cleanly(ctx: PullRun, tip: Checkout) -> bool:
     await ctx.fetch(ctx.pull.head_sha)
     await ctx.fetch(ctx.record.base)
     both = await merge_commits(
@@ -146,7 +142,7 @@ async def _merges_cleanly(ctx: PullContext, tip: Checkout) -> bool:
     return both is not None
 
 
-async def _review_task(ctx: PullContext, batch: FeedbackBatch, code: Codebase) -> RevisionTask:
+async def _review_task(ctx: PullRun, batch: FeedbackBatch, code: Codebase) -> RevisionTask:
     base = await ctx.fetch(ctx.record.base)
     before = await Codebase.open(base.git_dir, base.base)
     changed = await read_changes(before, code)
@@ -161,7 +157,7 @@ async def _review_task(ctx: PullContext, batch: FeedbackBatch, code: Codebase) -
     )
 
 
-async def _rebase_task(ctx: PullContext, clash: Conflict, code: Codebase) -> RevisionTask:
+async def _rebase_task(ctx: PullRun, clash: Conflict, code: Codebase) -> RevisionTask:
     head = await ctx.fetch(clash.head)
     base = await ctx.fetch(ctx.record.base)
     before = await Codebase.open(base.git_dir, base.base)
@@ -180,7 +176,7 @@ async def _rebase_task(ctx: PullContext, clash: Conflict, code: Codebase) -> Rev
     )
 
 
-async def _revise(ctx: PullContext, code: Codebase, task: RevisionTask) -> Revision:
+async def _revise(ctx: PullRun, code: Codebase, task: RevisionTask) -> Revision:
     return await ctx.runner.revise(
         await ctx.build_job(code, task.issue),
         task,
@@ -190,10 +186,8 @@ async def _revise(ctx: PullContext, code: Codebase, task: RevisionTask) -> Revis
     )
 
 
-async def _commit(
-    ctx: PullContext, at: Checkout, parent: str, diff: str, title: str, body: str
-) -> str:
-    """Dated by the run: each try makes the same commit."""
+async def _commit(ctx: PullRun, at: Checkout, parent: str, diff: str, title: str, body: str) -> str:
+    """Commit a diff. Dated by the run, so each try makes the same commit."""
     record, host = ctx.record, github_host(ctx.settings)
     identity = ctx.repo.identity
     return await create_commit(
@@ -208,8 +202,12 @@ async def _commit(
     )
 
 
-async def _push(ctx: PullContext, at: Checkout, sha: str, *, expected: str) -> PullContext:
-    """The branch at `sha`, unless a person was faster: then it is theirs. Raises Superseded."""
+async def _push(ctx: PullRun, at: Checkout, sha: str, *, expected: str) -> PullRun:
+    """Push `sha` to the branch; if a person has pushed since, hand the branch over.
+
+    Raises:
+        Superseded, PublishRefused.
+    """
     if ctx.pull.head_sha != sha:
         now = await ctx.repo.pulls.get(ctx.pull.number)
         if now is None or now.state != "open":
@@ -223,15 +221,15 @@ async def _push(ctx: PullContext, at: Checkout, sha: str, *, expected: str) -> P
             if there == expected:
                 raise PublishRefused("the repository's rules forbid the push") from None
             ctx = await ctx.update_record(pending_head="")
-            if there is not None and ctx.record.is_ours(there):  # another edit, by `use`
+            if there is not None and ctx.record.is_ours(there):  # by `use`
                 raise Superseded from None
             return await hand_over(ctx)
-    ctx = replace(ctx, pull=ctx.pull.model_copy(update={"head_sha": sha}))
+    ctx = dataclasses.replace(ctx, pull=replace(ctx.pull, head_sha=sha))
     return await ctx.update_record(head=sha, pending_head="")
 
 
-async def hand_over(ctx: PullContext) -> PullContext:
-    """The branch is a person's from now on; said once."""
+async def hand_over(ctx: PullRun) -> PullRun:
+    """Leave the branch to the person who pushed to it; comment that once."""
     number = ctx.pull.number
     body = followup.handover_note(number)
     await ctx.comment_once(followup.note_marker("handed-over", str(number)), body)

@@ -1,4 +1,4 @@
-"""Looks at a pull request of ours as it is now, and does what is due."""
+"""Follows up one of our open pull requests: looks at its state now and does what is due."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from dataclasses import dataclass
 
 from bot.admission.check import load_repo_config
 from bot.comments import followup
-from bot.errors import RunFailed, TryLater
+from bot.errors import RunFailed, Superseded, TryLater
 from bot.failures import translate_errors
 from bot.followup.close import close_if_obsolete
-from bot.followup.context import PullContext
+from bot.followup.context import PullRun
 from bot.followup.feedback import FeedbackBatch
 from bot.followup.ready import mark_ready
 from bot.followup.revise import (
     BATCH_KEY,
-    Superseded,
     address_reviews,
     hand_over,
     is_rebase_unfinished,
@@ -30,22 +29,18 @@ from bot.github.errors import GitHubError, GitHubUnavailable
 from bot.github.repository import Repository
 from bot.repo_config.model import RepoConfig
 from bot.runner.runner import PipelineRunner
-from bot.runs.finish import RunFinisher
+from bot.runs.finish import RunFinisher, with_spending
 from bot.settings import Settings
 from bot.storage.lease import Lease
 from bot.triggers.labels import LabelSet
 from bot.types import Failure, Run, RunStatus, Stop, StopReason, replace
-from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class FollowUpRun:
-    """The `RunHandler` of our pull requests.
-
-    Every effect asks for the lease, and finds what an earlier start did.
-    """
+    """The `RunHandler` of our pull requests. Each effect finds what an earlier start did."""
 
     settings: Settings
     github: GitHubApp
@@ -61,14 +56,14 @@ class FollowUpRun:
         except RunFailed as ended:
             failed = replace(lease.run, failure=ended.failure, detail=ended.detail)
             return await self.fail(failed, lease)
-        return await _with_spending(lease, replace(lease.run, status=RunStatus.FOLLOWED_UP))
+        return await with_spending(replace(lease.run, status=RunStatus.FOLLOWED_UP), lease)
 
     async def fail(self, run: Run, lease: Lease) -> Run:
-        """Report the end to those who wait for an answer; nobody else is disturbed."""
+        """Report the failure only where a reviewer waits for us."""
         return await self._report_end(run, lease)
 
     async def stop(self, run: Run, lease: Lease) -> Run:
-        """As `fail`. The bot never answers reviews that came before the stop."""
+        """As `fail`. Feedback from before the stop is not followed any more."""
         return await self._report_end(run, lease)
 
     async def is_still_valid(self, run: Run, stop: Stop) -> bool:
@@ -85,7 +80,7 @@ class FollowUpRun:
                     await complete_stale_check(ctx, run_ended=True)
                 if ctx is not None and run.stop is not None:
                     if run.stop.why is not StopReason.DISABLED or await _is_at_work(ctx, batch):
-                        await report_stop(ctx, await _with_spending(lease, run))
+                        await report_stop(ctx, await with_spending(run, lease))
                 elif ctx is not None and batch is not None and run.failure is not None:
                     marker = followup.note_marker("failed", run.id)
                     text = followup.failure_note(run.failure, run.detail, marker)
@@ -95,7 +90,7 @@ class FollowUpRun:
             raise TryLater(Failure.GITHUB_UNAVAILABLE, error.retry_after or 30) from error
         except GitHubError:  # the repository is gone
             await lease.storage.pulls.drop(run.repo, run.issue)
-        return await _with_spending(lease, run)
+        return await with_spending(run, lease)
 
     async def _follow_up(self, repo: Repository, run: Run, lease: Lease) -> None:
         ctx = await self._load_context(repo, run, lease)
@@ -115,8 +110,8 @@ class FollowUpRun:
         ctx = await verify_evidence(ctx, tip)
         await mark_ready(ctx)
 
-    async def _load_context(self, repo: Repository, run: Run, lease: Lease) -> PullContext | None:
-        """None when there is nothing to look after, or we are not to."""
+    async def _load_context(self, repo: Repository, run: Run, lease: Lease) -> PullRun | None:
+        """None when there is nothing to follow up, or we may not."""
         record = await lease.storage.pulls.get(run.repo, run.issue)
         facts = await repo.get_facts()
         pull = await repo.pulls.get(run.issue)
@@ -128,8 +123,7 @@ class FollowUpRun:
             return None
         if not isinstance(config, RepoConfig) or not config.enabled:
             return None
-        return PullContext(
-            run=run,
+        return PullRun(
             lease=lease,
             repo=repo,
             facts=facts,
@@ -143,19 +137,14 @@ class FollowUpRun:
         )
 
 
-async def _is_at_work(ctx: PullContext, batch: FeedbackBatch | None) -> bool:
-    """Whether there is anything to tell the end of, where a label asks for silence."""
+async def _is_at_work(ctx: PullRun, batch: FeedbackBatch | None) -> bool:
+    """Whether unfinished work must be reported although the opt-out label asks for silence."""
     return (batch is not None and not batch.done) or await is_rebase_unfinished(ctx)
 
 
-async def _revise(ctx: PullContext, tip: Checkout) -> PullContext:
+async def _revise(ctx: PullRun, tip: Checkout) -> PullRun:
     if not ctx.record.handed_over and await is_rebase_unfinished(ctx):
         ctx = await rebase_on_conflict(ctx, tip)
     if not ctx.record.handed_over:
         ctx = await address_reviews(ctx)
     return ctx if ctx.record.handed_over else await rebase_on_conflict(ctx, tip)
-
-
-async def _with_spending(lease: Lease, run: Run) -> Run:
-    spent = await lease.checkpoints.load(LEDGER_KEY, Ledger)
-    return replace(run, dollars=spent.dollars if spent else run.dollars)

@@ -1,4 +1,4 @@
-"""From what has happened to runs on our pull requests: one each, however much happens at once."""
+"""Starts follow-up runs for events: one for each pull request, however many events arrive."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from bot.triggers.requests import Delay, PullUpdate
 from bot.types import Mode, Run, RunStatus, now
 
 RETRY_SECONDS = 0.5
-"""How often what waits for a run looks whether it is over."""
+"""The pause between two looks whether the current run has ended."""
 
 
 async def schedule_follow_up(
     item: QueuedRequest, update: PullUpdate, queue: RunQueue, settings: Settings
 ) -> RetryLater | None:
-    """Have every pull request looked after that `update` is about.
+    """Start a follow-up run for every pull request that `update` is about.
 
-    A run that is queued sees what has happened; during one that is under way it waits for the end.
+    A queued run will see the event itself; during a run that has begun, the request waits.
     """
     waits = False
     for record in await queue.storage.pulls.find_concerned(update):
@@ -33,7 +33,7 @@ async def schedule_follow_up(
 async def _schedule_one(
     update: PullUpdate, record: PullRecord, queue: RunQueue, settings: Settings
 ) -> bool:
-    """False while another run has to end first."""
+    """Whether a run will see the event; False while another run must end first."""
     runs = queue.runs
     when = _not_before(update.delay, settings)
     run = await runs.get_current(record.repo, record.pull)

@@ -1,4 +1,4 @@
-"""The evidence as a check run: gathered again whenever the base or the head is another one."""
+"""Shows the evidence as a check run, and verifies it again when the base or the head changes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Final
 
 from bot.comments import followup
-from bot.followup.context import PullContext
+from bot.followup.context import PullRun
 from bot.git.merge import merge_commits, read_changes
 from bot.git.mirrors import Checkout
 from bot.github.checks import CompletedCheck, Conclusion, PendingCheck
@@ -26,10 +26,10 @@ CONCLUSIONS: dict[VerificationVerdict, Conclusion] = {
 }
 
 
-async def verify_evidence(ctx: PullContext, tip: Checkout) -> PullContext:
-    """A check run on the head of the pull request, unless this base and head have one.
+async def verify_evidence(ctx: PullRun, tip: Checkout) -> PullRun:
+    """Verify the evidence in a check run on the head, unless this base and head have one.
 
-    `tip` is the base branch's head. A branch that is a person's now is taken as it stands.
+    `tip` is the base branch's head. A branch that a person has taken over is tested without it.
     """
     now_at = f"{tip.base} {ctx.pull.head_sha}"
     if ctx.record.verified == now_at and ctx.run.mode is not Mode.VERIFY:
@@ -53,8 +53,8 @@ async def verify_evidence(ctx: PullContext, tip: Checkout) -> PullContext:
     return await ctx.update_record(verified=now_at, evidence_confirmed=found.verdict == "shown")
 
 
-async def _merge_with_base(ctx: PullContext, tip: Checkout, head: Checkout) -> str | None:
-    """The commit whose files are to be tested; None where head and base clash."""
+async def _merge_with_base(ctx: PullRun, tip: Checkout, head: Checkout) -> str | None:
+    """The commit to test; None if head and base conflict."""
     if not ctx.record.is_ours(head.base):
         return head.base
     await ctx.fetch(ctx.record.base)
@@ -68,7 +68,7 @@ async def _merge_with_base(ctx: PullContext, tip: Checkout, head: Checkout) -> s
     return both.commit if both else None
 
 
-async def _verify(ctx: PullContext, tip: Checkout, commit: str) -> Verification:
+async def _verify(ctx: PullRun, tip: Checkout, commit: str) -> Verification:
     before = await Codebase.open(tip.git_dir, tip.base)
     after = await Codebase.open(tip.git_dir, commit)
     issue = Issue(repository=ctx.facts.full_name, title="", body="")
@@ -84,12 +84,12 @@ async def _verify(ctx: PullContext, tip: Checkout, commit: str) -> Verification:
 
 
 class StartedCheck(Frozen):
-    """A check run that people see in progress. Saved, so that it never stays so."""
+    """A check run that is in progress. Saved, so that a later run can complete it."""
 
     head: str
 
 
-async def _start_check(ctx: PullContext) -> None:
+async def _start_check(ctx: PullRun) -> None:
     await ctx.store.save(STARTED_CHECK_KEY, StartedCheck(head=ctx.pull.head_sha))
     await ctx.lease.require()
     with suppress(Forbidden, Unprocessable, NotFound):
@@ -104,8 +104,8 @@ async def _start_check(ctx: PullContext) -> None:
         )
 
 
-async def complete_stale_check(ctx: PullContext, *, run_ended: bool = False) -> None:
-    """Complete what was begun on a head that is none any more; `run_ended`: on any."""
+async def complete_stale_check(ctx: PullRun, *, run_ended: bool = False) -> None:
+    """Cancel the check run of a head that is outdated; with `run_ended`, of any head."""
     begun = await ctx.store.load(STARTED_CHECK_KEY, StartedCheck)
     if begun is None or not (
         run_ended or ctx.pull.state != "open" or begun.head != ctx.pull.head_sha
@@ -121,12 +121,12 @@ async def complete_stale_check(ctx: PullContext, *, run_ended: bool = False) -> 
         await _write_check(ctx, "cancelled", title, summary, "", head=begun.head)
 
 
-def _external_id(ctx: PullContext, head: str) -> str:
+def _external_id(ctx: PullRun, head: str) -> str:
     return f"{ctx.run.id} {head}"
 
 
 async def _write_check(
-    ctx: PullContext,
+    ctx: PullRun,
     conclusion: Conclusion,
     title: str,
     summary: str,
@@ -134,7 +134,7 @@ async def _write_check(
     *,
     head: str = "",
 ) -> None:
-    """`head` is the pull request's unless given."""
+    """`head`: the pull request's, unless given."""
     head = head or ctx.pull.head_sha
     await ctx.lease.require()
     try:
@@ -150,5 +150,5 @@ async def _write_check(
             )
         )
     except (Forbidden, Unprocessable, NotFound):
-        # Without the permission for checks the logs are still in the pull request.
+        # Without the permission for checks, the logs are still in the pull request.
         return

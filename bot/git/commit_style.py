@@ -1,4 +1,4 @@
-"""How a repository wants its commits: signed off, and with titles of a certain form.
+"""The form of commits that a repository wants: sign-off, and conventional titles.
 
 https://developercertificate.org, https://www.conventionalcommits.org
 """
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from pipeline.codebase.commit import Codebase
 
 HABIT_SHARE: Final = 0.5
-"""A habit is what more than this share of the latest commits do."""
+"""More than this share of the latest commits make a habit."""
 MIN_COMMITS: Final = 4
-"""From fewer commits than this no habit is told."""
+"""Fewer commits than this show no habit."""
 DCO_FILES: Final = (".github/dco.yml", "dco", "dco.txt", ".dco")
 GUIDES: Final = ("contributing.md", ".github/contributing.md", "docs/contributing.md",
                  "contributing.rst", "contributing.txt", "contributing")  # fmt: skip
@@ -33,13 +33,13 @@ _MERGE_COMMIT = re.compile(r"Merge (pull request|branch|remote-tracking|tag|comm
 
 
 class CommitStyle(Frozen):
-    """What our commits do because others here do it."""
+    """How our commits follow those of the repository."""
 
     signed_off: bool = False
     conventional: bool = False
 
     def format_title(self, kind: str, title: str) -> str:
-        """`title`, or `kind: title` where that is the custom; a model's own prefix is kept."""
+        """`title`, or `kind: title` where titles are conventional; a model's own prefix stays."""
         if not self.conventional or _CONVENTIONAL.match(title):
             return title
         return (
@@ -59,31 +59,26 @@ class CommitStyle(Frozen):
         return "\n\n".join(part for part in parts if part) + "\n"
 
 
-async def detect_commit_style(repo: Repository, codebase: Codebase) -> CommitStyle:
-    """By the repository's files and the messages of its latest commits.
+async def detect_commit_style(repo: Repository, codebase: Codebase | None = None) -> CommitStyle:
+    """The style by the repository's files and its latest commits.
 
-    Raises as `GitHubClient.send`.
+    Without a `codebase` it looks for one file only, which it asks GitHub for.
+
+    Raises:
+        GitHubError: from reading the repository.
     """
     messages = [
         message for message in await repo.list_recent_messages() if not _MERGE_COMMIT.match(message)
     ]
-    return CommitStyle(
-        signed_off=await _demands_sign_off(codebase)
-        or _is_habit(messages, _SIGN_OFF_TRAILER.search),
-        conventional=_is_habit(messages, _CONVENTIONAL.match),
-    )
-
-
-async def detect_commit_style_from_history(repo: Repository) -> CommitStyle:
-    """As `detect_commit_style`, without a checkout at hand."""
-    messages = [
-        message for message in await repo.list_recent_messages() if not _MERGE_COMMIT.match(message)
-    ]
-    demanded = await repo.read_file(*DCO_FILES[0].split("/")) is not None
+    demanded = await (_has_dco_file(repo) if codebase is None else _demands_sign_off(codebase))
     return CommitStyle(
         signed_off=demanded or _is_habit(messages, _SIGN_OFF_TRAILER.search),
         conventional=_is_habit(messages, _CONVENTIONAL.match),
     )
+
+
+async def _has_dco_file(repo: Repository) -> bool:
+    return await repo.read_file(*DCO_FILES[0].split("/")) is not None
 
 
 async def _demands_sign_off(codebase: Codebase) -> bool:
@@ -103,6 +98,6 @@ def _is_habit(messages: Sequence[str], does: Callable[[str], object]) -> bool:
 
 
 def _starts_with_plain_word(title: str) -> bool:
-    """Whether the first word is no name or acronym, so that it may be written small."""
+    """Whether the first word is neither a name nor an acronym: it may begin in lower case."""
     word = title.split(" ", 1)[0]
     return word.isalpha() and word[1:].islower()

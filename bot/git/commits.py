@@ -1,4 +1,4 @@
-"""Commits made from diffs by git's plumbing, without a worktree, and their push."""
+"""Creates commits from diffs with git's plumbing, without a worktree, and pushes them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipeline.codebase.git import GitFailed, git
 from sandbox.scratch import scratch_folder
 
 BRANCH_PREFIX = "capuchin/"
-"""How the name of each branch of ours begins."""
+"""The prefix of all our branches."""
 MAX_SLUG_CHARACTERS = 40
 _FORBIDDEN = re.compile(rb"(^|/)\.git(/|$)|^\.github/", re.I)
 
@@ -26,7 +26,7 @@ _UNFIT_DIFF = re.compile(
 
 
 def branch_name(issue: int, title: str, attempt: int = 1) -> str:
-    """`capuchin/issue-N-slug`, ASCII whatever the title; `-2` and so on for a later attempt."""
+    """`capuchin/issue-N-slug` in ASCII; with `-2` and so on for a later attempt."""
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
     slug = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")
     if len(slug) > MAX_SLUG_CHARACTERS:
@@ -38,10 +38,10 @@ def branch_name(issue: int, title: str, attempt: int = 1) -> str:
 async def create_commit(
     git_dir: Path, *, parent: str, diff: str, message: str, author: Identity, at: datetime
 ) -> str:
-    """The SHA of a commit of `diff` upon `parent`; the same arguments make the same SHA.
+    """Commit `diff` on top of `parent` and return the SHA; equal arguments yield equal SHAs.
 
     Raises:
-        UnfitDiff: the diff does not apply, or touches `.git` or `.github`.
+        UnfitDiff: the diff does not apply, or changes `.git` or `.github`.
         GitFailed: the repository is damaged.
     """
     with scratch_folder("index") as folder:
@@ -53,25 +53,31 @@ async def create_commit(
         git_dir, "diff-tree", "-r", "-z", "--no-renames", "--name-only", parent, tree
     )
     if any(_FORBIDDEN.search(path) for path in changed.split(b"\0")):
-        raise UnfitDiff("it changes a path that no edit may")
+        raise UnfitDiff("it changes a path that no edit may change")
     return await _commit_tree(git_dir, tree, parent, message, signature_env(author, at))
 
 
 async def copy_commit(
     git_dir: Path, *, parent: str, source: str, message: str, author: Identity, at: datetime
 ) -> str:
-    """The SHA of a commit upon `parent` with the files of the commit `source`. Raises GitFailed."""
+    """Commit the files of the commit `source` on top of `parent` and return the SHA.
+
+    Raises:
+        GitFailed: the repository is damaged.
+    """
     found = await git(git_dir, "rev-parse", "--verify", "--end-of-options", f"{source}^{{tree}}")
     tree = found.decode().split()[-1]
     return await _commit_tree(git_dir, tree, parent, message, signature_env(author, at))
 
 
 async def push(git_dir: Path, remote: Remote, *, sha: str, branch: str, expected: str) -> None:
-    """Make the remote's branch point at `sha`; `expected` is where it points now, empty for none.
+    """Set the remote's branch to `sha`; `expected` is its current SHA, empty for a new branch.
 
     Raises:
-        PushRejected: it points elsewhere, or the repository's rules forbid it. Others as
-            `Remote.git`.
+        PushRejected: the branch has moved, or the repository's rules forbid the push.
+        RepositoryGone: the repository no longer exists.
+        GitHubUnavailable: the remote does not respond.
+        GitFailed: any other failure.
     """
     ref = f"refs/heads/{branch}"
     await remote.git(
@@ -103,7 +109,7 @@ async def _apply_diff(git_dir: Path, diff: str, index: Mapping[str, str]) -> Non
 
 
 def signature_env(author: Identity, at: datetime) -> dict[str, str]:
-    """For `git commit-tree`: who made the commit, and when."""
+    """The environment of `git commit-tree`: author, committer and date."""
     when = f"{int(at.astimezone(UTC).timestamp())} +0000"
     return {
         "GIT_AUTHOR_NAME": author.login,

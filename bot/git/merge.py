@@ -1,6 +1,6 @@
-"""What git knows of a pull request: our change upon another base, or that the two clash.
+"""Merges our change with a newer base.
 
-Mirrors hold no history. Two commits are merged by giving both the same made-up parent.
+Mirrors have no history, so both commits get the same artificial parent for the merge.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _FIXED_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 class MergeResult(NamedTuple):
-    """`commit` has no parent: only its files matter."""
+    """`commit` has no parent: only its files are relevant."""
 
     commit: str
 
@@ -26,9 +26,9 @@ class MergeResult(NamedTuple):
 async def merge_commits(
     git_dir: Path, *, base: str, ours: str, theirs: str, identity: Identity
 ) -> MergeResult | None:
-    """The files of `theirs` with what `ours` changes upon `base`; None where the two clash.
+    """Apply the changes from `base` to `ours` to `theirs`; None if they conflict.
 
-    As GitHub merges (git-merge-tree(1)); all three commits are in the repository.
+    It merges like GitHub (git-merge-tree(1)); the repository contains all three commits.
 
     Raises:
         GitFailed: the repository is damaged.
@@ -49,7 +49,7 @@ async def merge_commits(
 
 
 async def read_changes(before: Codebase, after: Codebase) -> dict[str, bytes | None]:
-    """What is in other words in `after`, was added or is gone, by path; None for what is gone."""
+    """The files that differ in `after`, by path; None for a deleted file."""
     ours = {path: (file.blob, file.mode) for path, file in after.files.items() if file.regular}
     olds = {path: (file.blob, file.mode) for path, file in before.files.items() if file.regular}
     new = [path for path in ours if olds.get(path) != ours[path]]

@@ -1,4 +1,4 @@
-"""A bare mirror of each repository, kept between runs, and the commit that a run works on."""
+"""A bare mirror of each repository, kept between runs, and checkouts of a run's commit."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _NAME_PATTERN = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _COMMIT_PATTERN = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _HEAD_REF = "refs/capuchin/head"
 _MAX_PACKS = 50
-"""A mirror with more packs than this is repacked: each fetch adds one."""
+"""A mirror with more packs is repacked: each fetch adds one."""
 _LOCK_POLL_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
 class Checkout:
-    """A bare repository in which `base` is present with all its files (history is not)."""
+    """A bare repository that contains `base` with all its files, but no history."""
 
     git_dir: Path
     base: str
     """Full SHA."""
     branch: str
-    """The branch it was read from, and that a pull request goes into."""
+    """The branch of `base`, and the base branch of the pull request."""
 
 
 class Mirrors:
@@ -45,10 +45,10 @@ class Mirrors:
         self._root = root
 
     def path_of(self, remote: Remote, full_name: str) -> Path:
-        """Where the mirror of `owner/name` lies.
+        """The path of the mirror of `owner/name`.
 
         Raises:
-            RepositoryGone: a name that GitHub cannot have; it never becomes a path.
+            RepositoryGone: the name cannot exist on GitHub, so it never becomes a path.
         """
         owner, _, name = full_name.partition("/")
         if (
@@ -56,22 +56,22 @@ class Mirrors:
             or not _NAME_PATTERN.fullmatch(name)
             or name in (".", "..")
         ):
-            raise RepositoryGone("a name that GitHub cannot have")
+            raise RepositoryGone("a name that cannot exist on GitHub")
         host = re.sub(r"[^A-Za-z0-9.-]", "_", urlsplit(remote.url).netloc or "local")
         return self._root / "mirrors" / host / owner.lower() / f"{name.lower()}.git"
 
     async def checkout(
         self, remote: Remote, full_name: str, branch: str, *, base: str = ""
     ) -> Checkout:
-        """Fetch what is new and fix the commit: `base` where given, else the branch's head.
+        """Fetch the commit `base`, or the branch's head if `base` is empty.
 
-        A damaged mirror is thrown away and made again.
+        A damaged mirror is deleted and cloned again.
 
         Raises:
-            RepositoryGone: the repository, or `base`, is not there any more.
-            RepositoryEmpty: the branch has no commit.
-            GitHubUnavailable: the remote does not answer.
-            GitFailed: git cannot work even in a fresh mirror.
+            RepositoryGone: the repository or `base` no longer exists.
+            RepositoryEmpty: the branch has no commits.
+            GitHubUnavailable: the remote does not respond.
+            GitFailed: git fails even in a fresh mirror.
         """
         place = self.path_of(remote, full_name)
         async with _lock(place):
@@ -83,7 +83,7 @@ class Mirrors:
         return Checkout(git_dir=place, base=commit, branch=branch)
 
     async def discard(self, remote: Remote, full_name: str) -> None:
-        """Throw a mirror away that turned out to be damaged."""
+        """Delete a damaged mirror."""
         place = self.path_of(remote, full_name)
         async with _lock(place):
             await asyncio.to_thread(_discard, place)
@@ -118,7 +118,7 @@ async def _create(place: Path) -> None:
 
 
 async def _has_commit(place: Path, commit: str) -> bool:
-    """Whether the commit and all its folders are there and readable."""
+    """Whether the commit and all its trees are readable."""
     try:
         await git(place, "ls-tree", "-r", "--name-only", "-z", f"{commit}^{{commit}}")
     except GitFailed:
@@ -131,7 +131,7 @@ def _count_packs(place: Path) -> int:
 
 
 def _discard(place: Path) -> None:
-    """Moved aside first, so that a crash half way leaves no half mirror."""
+    """Move the mirror aside before deleting it, so that a crash leaves no partial mirror."""
     if not place.exists():
         return
     trash = Path(tempfile.mkdtemp(prefix=".old-", dir=place.parent))
@@ -141,11 +141,11 @@ def _discard(place: Path) -> None:
 
 @asynccontextmanager
 async def _lock(place: Path) -> AsyncGenerator[None, None]:
-    """One fetch at a time into a mirror, over all processes; a dead process's lock is gone."""
+    """Serialise fetches into a mirror across processes; the lock of a dead process is released."""
     await asyncio.to_thread(place.parent.mkdir, parents=True, exist_ok=True, mode=0o700)
     fd = os.open(place.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        while not _try_lock(fd):  # noqa: ASYNC110 - another process can set no Event of ours
+        while not _try_lock(fd):  # noqa: ASYNC110 - another process cannot set our Event
             await asyncio.sleep(_LOCK_POLL_SECONDS)
         yield
     finally:

@@ -1,7 +1,7 @@
-"""Where git fetches from and pushes to, with a token that is on no disk and in no process list.
+"""Where git fetches from and pushes to; the token is on no disk and in no process list.
 
-The token lies in an anonymous file in memory (memfd_create(2)) that git inherits; an inline
-credential helper, which git asks for this one host only, prints it. Nothing else holds it.
+The token is in an anonymous file in memory (memfd_create(2)) that git inherits; an inline
+credential helper, which git uses only for this host, prints it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bot.github.errors import GitHubUnavailable
 from pipeline.codebase.git import GitFailed, git
 
 TIMEOUT_SECONDS = 15 * 60.0
-"""A fetch or push that takes longer is given up and tried later."""
+"""A fetch or push that takes longer is aborted and retried later."""
 _STALL_OPTIONS = ("http.lowSpeedLimit=1000", "http.lowSpeedTime=60")
 _GONE = re.compile(r"repository .* not found|returned error: 4(04|10)|not appear to be a git", re.I)
 _NO_BRANCH = re.compile(r"couldn't find remote ref", re.I)
@@ -39,19 +39,26 @@ _TRANSIENT = re.compile(
 
 @dataclass(frozen=True)
 class Remote:
-    """A repository that git can reach. `token` is asked before every call; None: none needed."""
+    """A repository's address. `token` is called before every command; None for no token."""
 
     url: str
-    """Without any credential in it."""
+    """Contains no credential."""
     token: Callable[[], Awaitable[str]] | None = None
 
+    @classmethod
+    def on_github(
+        cls, github_url: str, full_name: str, token: Callable[[], Awaitable[str]] | None
+    ) -> Remote:
+        """The repository `owner/name` of the GitHub at `github_url`."""
+        return cls(f"{github_url.rstrip('/')}/{full_name}.git", token)
+
     async def git(self, git_dir: Path, *args: str) -> bytes:
-        """Run a git command that talks to this remote.
+        """Run a git command that connects to this remote.
 
         Raises:
-            RepositoryGone, RepositoryEmpty, PushRejected: what the remote answered.
-            GitHubUnavailable: it did not answer, or not in time.
-            GitFailed: anything else, such as a damaged mirror.
+            RepositoryGone, RepositoryEmpty, PushRejected: the remote refused.
+            GitHubUnavailable: the remote did not respond, or not in time.
+            GitFailed: any other failure, such as a damaged mirror.
         """
         token = await self.token() if self.token else None
         fd = os.memfd_create("credential", os.MFD_CLOEXEC)
@@ -62,7 +69,9 @@ class Remote:
             async with asyncio.timeout(TIMEOUT_SECONDS):
                 return await git(git_dir, *args, config=config, pass_fds=(fd,))
         except TimeoutError:
-            raise GitHubUnavailable(f"git {args[0]}: no end in {TIMEOUT_SECONDS:.0f} s") from None
+            raise GitHubUnavailable(
+                f"git {args[0]}: timed out after {TIMEOUT_SECONDS:.0f} s"
+            ) from None
         except GitFailed as failure:
             raise _translate_failure(failure) from None
         finally:
@@ -78,7 +87,7 @@ class Remote:
         ]
         if fd is not None:
             host = f"{parts.scheme}://{parts.netloc}"
-            # /proc/self/fd opens the file afresh, so that it can be read again and again.
+            # /proc/self/fd reopens the file, so that git can read it several times.
             helper = f'!f() {{ if test "$1" = get; then cat /proc/self/fd/{fd}; fi; }}; f'
             config.append(f"credential.{host}.helper={helper}")
         return config

@@ -1,4 +1,4 @@
-"""The GitHub App: who it is, where it is installed, and a door to each repository."""
+"""The GitHub App: its identity, its installations, and access to each repository."""
 
 from __future__ import annotations
 
@@ -32,14 +32,18 @@ from bot.types import RepoRef
 
 CredentialKey = tuple[int, str, str, str]
 MAX_CREDENTIALS = 256
-"""Credentials remembered; the oldest is made anew when its repository comes up again."""
+"""The number of cached credentials; the oldest is dropped."""
 
 
 class GitHubApp:
-    """Cheap to make: connects to nothing until asked. One for each process.
+    """One for each process. The constructor does not connect.
 
-    `clock` gives seconds since the epoch; `pause` is the first wait between tries, in seconds;
-    `transport` is the way to GitHub, None for the network.
+    `clock` returns seconds since the epoch; `pause` is the first wait between retries, in seconds;
+    `transport` replaces the network in tests.
+
+    All methods raise:
+        GitHubMisconfigured: GitHub rejects the App's id or key.
+        GitHubUnavailable: GitHub does not respond.
     """
 
     def __init__(
@@ -62,13 +66,11 @@ class GitHubApp:
 
     @asynccontextmanager
     async def open_repository(self, ref: RepoRef) -> AsyncGenerator[Repository, None]:
-        """The repository `ref` for the length of the block, over one pool of connections.
+        """Open the repository `ref` with its own pool of connections, for the length of the block.
 
-        Entering asks who we are, once in the life of this object.
+        The first call also fetches the App's identity.
 
         Raises:
-            GitHubMisconfigured: the App's id and key do not go together.
-            GitHubUnavailable: GitHub does not answer.
             NotFound: the App is not installed there.
         """
         async with self._open_client() as client:
@@ -82,7 +84,7 @@ class GitHubApp:
             yield Repository(api, ref, identity, defaults=defaults)
 
     async def list_repositories(self) -> AsyncIterator[RepoRef]:
-        """Every repository the App is installed on; a suspended installation is passed over."""
+        """Every repository on which the App is installed, without suspended installations."""
         async with self._open_client() as client:
             listed = client.paginate(
                 api_path("app", "installations"), self._app_credential(), limit=100
@@ -94,10 +96,7 @@ class GitHubApp:
                     yield ref
 
     async def find_reading_credential(self, owner: str, name: str) -> InstallationCredential | None:
-        """What reads one repository's code and issues; None where the App is not installed.
-
-        Raises as `GitHubClient.send`, and GitHubMisconfigured.
-        """
+        """A credential to read one repository's code and issues; None without an installation."""
         async with self._open_client() as client:
             where = api_path("repos", owner, name, "installation")
             try:
@@ -132,7 +131,7 @@ class GitHubApp:
                 try:
                     app = await client.send("GET", api_path("app"), self._app_credential())
                 except (Forbidden, NotFound):
-                    raise GitHubMisconfigured("GitHub does not accept the App's key") from None
+                    raise GitHubMisconfigured("GitHub rejects the App's key") from None
                 login = f"{app.data['slug']}[bot]"
                 self._identity = Identity(
                     login=login, email=await self._fetch_email(client, credential, login)
@@ -142,7 +141,7 @@ class GitHubApp:
     async def _fetch_email(
         self, client: GitHubClient, credential: InstallationCredential, login: str
     ) -> str:
-        """GitHub knows a commit as the App's by the number before its login."""
+        """GitHub attributes a commit to the App by the number before its login."""
         host = "github.com" if is_github_com(self._url) else urlsplit(self._url).hostname
         try:
             user = await client.send("GET", api_path("users", login), credential)
@@ -163,13 +162,13 @@ class GitHubApp:
         return self._find_credential(ref.installation, ref.owner, ref.name)
 
     def _defaults_credential(self, ref: RepoRef) -> InstallationCredential:
-        """Reads the settings that the owner has for all repositories, and can do no more."""
+        """A credential that only reads the owner's settings for all repositories."""
         return self._find_credential(ref.installation, ref.owner, DEFAULTS_REPOSITORY, reading=True)
 
     def _find_credential(
         self, installation: int, owner: str, name: str | None, *, reading: bool = False
     ) -> InstallationCredential:
-        """One credential for each purpose: GitHub counts what asks for a token."""
+        """The cached credential for this purpose: GitHub limits how many tokens are created."""
         key = (installation, owner.lower(), (name or "").lower(), "read" if reading else "")
         if key not in self._credentials:
             while len(self._credentials) >= MAX_CREDENTIALS:
@@ -185,7 +184,7 @@ class GitHubApp:
         permissions: Mapping[str, str] = PERMISSIONS,
     ) -> InstallationCredential:
         async def mint_fresh() -> tuple[str, float]:
-            # A connection of its own: the one that asks may close while others still wait.
+            # Use a separate connection: the caller's may close while others still wait.
             async with self._open_client() as client:
                 return await mint_token(
                     client, self._app_credential(), installation, repository, permissions

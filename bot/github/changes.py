@@ -1,4 +1,4 @@
-"""Lists of what has changed since a moment; while nothing has, GitHub does not count them."""
+"""Lists changes since a moment; without changes, requests do not count against the rate limit."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ Found = TypeVar("Found", IssueFacts, CommentFacts)
 async def list_changed(
     api: RepositoryApi, kind: type[Found], since: datetime, etag: str, *what: str, **query: str
 ) -> tuple[list[Found], datetime, str]:
-    """Those last touched since, the longest ago first; with which moment and ETag to go on.
+    """The objects changed since `since`, oldest first, with the moment and ETag for the next call.
 
-    Raises as `GitHubClient.send` does.
+    Raises:
+        GitHubError: GitHub is unavailable or refuses the request.
     """
     query |= {
         "sort": "updated",
@@ -33,5 +34,5 @@ async def list_changed(
         more = api.paginate(*what, first=2, limit=MAX_PAGES, **query)
         found += [kind.model_validate(item) async for item in more]
     latest = max((one.updated_at for one in found if one.updated_at), default=since)
-    # The ETag is of this very question: with another `since` it names nothing.
+    # The ETag belongs to this exact URL: with another `since` it is useless.
     return found, latest, first.etag if latest == since else ""

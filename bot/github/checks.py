@@ -1,4 +1,4 @@
-"""Check runs: what an App says of a commit, with notes at lines of its files."""
+"""Check runs: an App's verdict on a commit, with annotations at lines of files."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ TEXT_CHARACTERS: Final = 65_535
 """GitHub's limit for each text of a check run (docs.github.com/rest/checks/runs)."""
 TITLE_CHARACTERS: Final = 255
 MESSAGE_CHARACTERS: Final = 4_000
-"""An annotation may hold 64 KB; nobody reads that at a line."""
+"""An annotation may hold 64 KB, which is too much to read at a line."""
 ANNOTATIONS_PER_REQUEST: Final = 50
-"""Annotations in one request; more are added by further ones (docs.github.com/rest/checks/runs)."""
+"""GitHub's limit for each request; further requests add more (docs.github.com/rest/checks/runs)."""
 
 Conclusion = Literal["success", "failure", "neutral", "action_required", "cancelled"]
 
 
 @dataclass(frozen=True)
 class Annotation:
-    """A note at a line of a file, from 1; shown in the diff where the line is part of it."""
+    """A message at a line (from 1) of a file, shown in the diff if the line is part of it."""
 
     path: str
     line: int
@@ -33,7 +33,7 @@ class Annotation:
     level: Literal["notice", "warning", "failure"] = "failure"
 
     def to_json(self) -> dict[str, Any]:
-        """As GitHub wants it."""
+        """The JSON for GitHub."""
         fields: dict[str, Any] = {
             "path": self.path,
             "start_line": self.line,
@@ -48,7 +48,7 @@ class Annotation:
 
 @dataclass(frozen=True)
 class CompletedCheck:
-    """A completed check run. Its `external_id` is found again on the same commit."""
+    """A completed check run, identified by `external_id` on the same commit."""
 
     name: str
     head_sha: str
@@ -64,7 +64,7 @@ class CompletedCheck:
 
 @dataclass(frozen=True)
 class PendingCheck:
-    """A check run as it is first seen, in progress. Found again as `HealthCheck` is."""
+    """A check run in progress, identified by `external_id` on the same commit."""
 
     name: str
     head_sha: str
@@ -75,22 +75,24 @@ class PendingCheck:
 
 
 class Checks:
-    """Raises as `GitHubClient.send` does."""
+    """The check runs of a repository.
+
+    All methods raise a `GitHubError` if GitHub is unavailable or refuses the request.
+    """
 
     def __init__(self, api: RepositoryApi) -> None:
         self._api = api
 
     async def begin(self, check: PendingCheck) -> CheckRunFacts:
-        """The check run, made in progress when there is none with this external id."""
+        """Find the check run with this external id, or create it in progress."""
         return await self._find_or_create(
             check, {"status": "in_progress", "output": _heading(check)}
         )
 
     async def complete(self, check: CompletedCheck) -> CheckRunFacts:
-        """The check run, made when there is none with this external id, with all its notes.
+        """Find the check run with this external id and complete it, or create it completed.
 
-        One that is in progress is completed. A first try that broke off is found again, and the
-        notes that it lacks are added.
+        If an earlier call was interrupted, missing annotations are added.
         """
         end = {
             "status": "completed",
@@ -103,13 +105,13 @@ class Checks:
         while made.annotations < len(check.annotations):
             more = {"output": _output(check, made.annotations)}
             after = await self._send("PATCH", "check-runs", made.id, json=more)
-            if after.annotations <= made.annotations:  # GitHub would not take them
+            if after.annotations <= made.annotations:  # GitHub does not accept them
                 break
             made = after
         return made
 
     async def find(self, name: str, head_sha: str, external_id: str) -> CheckRunFacts | None:
-        """The latest check run of that name on a commit, if it is the one we mean."""
+        """The latest check run of that name on a commit, if it has this external id."""
         listed = self._api.paginate(
             "commits", head_sha, "check-runs", items="check_runs", check_name=name
         )
@@ -120,25 +122,25 @@ class Checks:
         return None
 
     async def list_by_others(self, sha: str, own_slug: str) -> list[CheckRunFacts]:
-        """The latest check runs on a commit that other Apps made, such as the repository's CI."""
+        """The latest check runs of other Apps on a commit, such as the repository's CI."""
         listed = self._api.paginate("commits", sha, "check-runs", items="check_runs", limit=5)
         found = [CheckRunFacts.model_validate(item) async for item in listed]
         return [run for run in found if run.app != own_slug]
 
     async def list_statuses(self, sha: str) -> list[StatusFacts]:
-        """What CI that makes no check runs says of a commit: the latest of each context."""
+        """The latest commit status of each context, from CI systems without check runs."""
         listed = self._api.paginate("commits", sha, "status", items="statuses", limit=5)
         return [StatusFacts.model_validate(item) async for item in listed]
 
     async def list_annotations(self, run: int) -> list[AnnotationFacts]:
-        """The first hundred notes of a check run."""
+        """The first hundred annotations of a check run."""
         listed = self._api.paginate("check-runs", run, "annotations", limit=1)
         return [AnnotationFacts.model_validate(item) async for item in listed]
 
     async def _find_or_create(
         self, check: CompletedCheck | PendingCheck, state: dict[str, Any]
     ) -> CheckRunFacts:
-        """The check run as it is found; made in `state` when there is none."""
+        """Find the check run, or create it in `state`."""
 
         async def find() -> CheckRunFacts | None:
             return await self.find(check.name, check.head_sha, check.external_id)

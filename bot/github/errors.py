@@ -1,22 +1,24 @@
-"""What can go wrong between us and GitHub, by who can do something about it."""
+"""The exceptions of calls to GitHub, by who can correct the problem."""
 
 from __future__ import annotations
 
+from bot.errors import BotError
 
-class GitHubError(Exception):
+
+class GitHubError(BotError):
     """A call to GitHub failed. `str(error)` names the call and the status: never a body or token.
 
     GitHubError
-    ├── GitHubUnavailable    passes by itself: 5xx, no network, rate limit
-    ├── NotFound             gone, or not visible to this installation (404, 410)
-    ├── Forbidden            the installation may not do this (401, 403)
-    ├── Unprocessable        refused as it stands: duplicate, closed, missing (409, 422)
-    └── GitHubMisconfigured  the operator's: wrong App id or private key
+    ├── GitHubUnavailable    temporary: 5xx, no network, rate limit
+    ├── NotFound             gone, or invisible to this installation (404, 410)
+    ├── Forbidden            not permitted for this installation (401, 403)
+    ├── Unprocessable        invalid: a duplicate, closed, missing (409, 422)
+    └── GitHubMisconfigured  for the operator: wrong App id or private key
     """
 
 
 class GitHubUnavailable(GitHubError):
-    """GitHub cannot answer now. `retry_after` is in seconds, None when GitHub did not say."""
+    """GitHub does not respond. `retry_after` is in seconds; None if GitHub did not specify it."""
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -24,7 +26,7 @@ class GitHubUnavailable(GitHubError):
 
 
 class NotFound(GitHubError):
-    """No such thing, or this installation cannot see it."""
+    """The object does not exist, or this installation cannot see it."""
 
 
 class Forbidden(GitHubError):
@@ -32,8 +34,8 @@ class Forbidden(GitHubError):
 
 
 class Unprocessable(GitHubError):
-    """GitHub understood and refused: a duplicate, a missing branch, a locked issue."""
+    """GitHub rejects the request: a duplicate, a missing branch, a locked issue."""
 
 
 class GitHubMisconfigured(GitHubError):
-    """GitHub does not know this App id and private key."""
+    """GitHub rejects the App's id or private key."""

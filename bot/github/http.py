@@ -1,9 +1,12 @@
-"""One request to GitHub: its path, its retries, and errors in our own words."""
+"""Sends one request to GitHub: quoted paths, retries, translated errors.
+
+This is the low level of githubkit without its generated methods: those put path parameters into
+the URL unquoted (a label `..` would name the issue itself), and their response models are strict
+(107 of GitHub's 329 example payloads do not parse).
+"""
 
 from __future__ import annotations
 
-import asyncio
-import random
 import re
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -13,6 +16,7 @@ from typing import Any, Protocol, TypeVar, cast
 from urllib.parse import quote
 
 import httpx
+import stamina
 from githubkit import GitHub, UnauthAuthStrategy
 from githubkit.cache import MemCacheStrategy
 from githubkit.exception import (
@@ -33,45 +37,45 @@ from bot.github.errors import (
 T = TypeVar("T")
 TIMEOUT_SECONDS = 30.0
 MAX_WAIT_SECONDS = 20.0
-"""A wait that GitHub asks for up to this long is waited here; a longer one is the sweep's."""
+"""The longest wait for a rate limit inside a call; the sweep retries after a longer one."""
 MAX_TRIES = 4
 SAFE_TO_REPEAT = frozenset({"GET", "PUT", "PATCH", "DELETE"})
-"""Methods whose second sending changes nothing. POST is repeated by nobody: it would duplicate."""
+"""Idempotent methods. A POST is never repeated: it could create a duplicate."""
 PER_PAGE = 100
 
 
 class Credential(Protocol):
-    """What a request is signed with."""
+    """Authorizes a request."""
 
     async def get_header(self) -> str:
         """The Authorization header's value; empty to send none."""
         ...
 
     def discard(self, value: str) -> bool:
-        """GitHub answered 401 to `get_header`; True when another one may be tried."""
+        """GitHub answered 401 to this header; return True if a new header may work."""
         ...
 
 
 def api_path(*segments: str | int) -> str:
-    """A URL path of quoted segments, so that no name can climb out of its place.
+    """A URL path of quoted segments, so that no name can change the path.
 
     Raises:
-        NotFound: a segment is empty, `.` or `..`: GitHub has nothing of that name.
+        NotFound: a segment is empty, `.` or `..`, which is never a name on GitHub.
     """
     for segment in segments:
         if str(segment) in ("", ".", ".."):
-            raise NotFound("a name that GitHub cannot have")
+            raise NotFound("a name that cannot exist on GitHub")
     return "/" + "/".join(quote(str(segment), safe="") for segment in segments)
 
 
 def api_root(github_url: str) -> str:
-    """Where the REST API of a GitHub at `github_url` is (docs.github.com/enterprise-server)."""
+    """The address of the REST API (docs.github.com/enterprise-server)."""
     url = github_url.rstrip("/")
     return "https://api.github.com" if is_github_com(url) else f"{url}/api/v3"
 
 
 def graphql_url(github_url: str) -> str:
-    """Where the GraphQL API is; on an Enterprise Server it is not below the REST API."""
+    """The address of the GraphQL API; on an Enterprise Server it is not below the REST API."""
     if is_github_com(github_url):
         return f"{api_root(github_url)}/graphql"
     return f"{github_url.rstrip('/')}/api/graphql"
@@ -83,13 +87,13 @@ def is_github_com(github_url: str) -> bool:
 
 @dataclass(frozen=True)
 class ApiResponse:
-    """A response: parsed JSON (None when there is no body) and whether another page follows."""
+    """A response: parsed JSON (None without a body) and whether another page follows."""
 
     status: int
     data: Any
     has_more: bool
     etag: str = ""
-    """Names what was answered, for asking again only if it has changed."""
+    """Identifies the content, for a later request that is answered only if it has changed."""
 
     @property
     def is_unchanged(self) -> bool:
@@ -98,15 +102,17 @@ class ApiResponse:
 
 @cache
 def _ssl_context() -> ssl.SSLContext:
-    """The system's authorities, read once:
-
-    that takes longer than all else in making a `GitHubClient`.
-    """
+    """The system's certificate authorities; reading them is the slowest part of a new client."""
     return ssl.create_default_context()
 
 
 class GitHubClient:
-    """A connection pool to one GitHub; use as `async with`, in one task and its children."""
+    """A connection pool to one GitHub; use as `async with`, in one task and its children.
+
+    All methods raise:
+        GitHubUnavailable: GitHub does not respond, or limits the rate; worth a retry.
+        NotFound, Forbidden, Unprocessable: GitHub refused the request.
+    """
 
     def __init__(
         self,
@@ -116,14 +122,18 @@ class GitHubClient:
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self._github = GitHub(
+            # Each request carries its own header: see `tokens.py`.
             UnauthAuthStrategy(),
             base_url=api_root(github_url),
             timeout=TIMEOUT_SECONDS,
             ssl_verify=_ssl_context(),
             user_agent="capuchin",
+            # githubkit also repeats a POST after a 5xx, and sleeps up to an hour for a rate limit.
             auto_retry=False,
             async_transport=transport,
+            # An in-memory SQLite would cost 35 ms for each client; we send ETags where it pays.
             http_cache=False,
+            # The default cache is shared by all clients of the process, also of other servers.
             cache_strategy=MemCacheStrategy(),
         )
         version = "2026-03-10" if is_github_com(github_url) else "2022-11-28"
@@ -148,35 +158,20 @@ class GitHubClient:
         params: Mapping[str, Any] | None = None,
         etag: str = "",
     ) -> ApiResponse:
-        """Send once, or up to `SUBMIT_ATTEMPTS` times where a repetition is harmless.
+        """Send once, or up to `MAX_TRIES` times if the method is idempotent.
 
-        With an `etag` the answer may be that nothing has changed, which GitHub does not count.
-
-        Raises:
-            GitHubUnavailable, NotFound, Forbidden, Unprocessable: see `errors.py`.
+        With an `etag` the response may be "unchanged", which does not count against the rate limit.
         """
         tries = MAX_TRIES if method in SAFE_TO_REPEAT else 1
-        for attempt in range(1, tries + 1):
-            try:
+        async for attempt in _retry(tries, self.pause):
+            with attempt:
                 return await self._send_once(method, path, credential, json, params, etag)
-            except GitHubUnavailable as error:
-                wait = error.retry_after
-                if attempt == tries or (wait is not None and wait > MAX_WAIT_SECONDS):
-                    raise
-                jitter = 1 + random.random() / 4  # noqa: S311 - spreads retries, guards nothing
-                await asyncio.sleep(
-                    wait if wait is not None else self.pause * 2 ** (attempt - 1) * jitter
-                )
-        raise AssertionError("every try returns or raises")
+        raise AssertionError("the last attempt returns or raises")
 
     async def query_graphql(
         self, query: str, variables: Mapping[str, Any], credential: Credential
     ) -> Any:
-        """The `data` of a question, or of a mutation whose repetition is harmless.
-
-        Raises:
-            Forbidden: GitHub refuses it. GitHubUnavailable: see `errors.py`.
-        """
+        """The `data` of a query, or of an idempotent mutation; its errors raise Forbidden."""
         answer = await self.send(
             "POST", self._graphql_url, credential, json={"query": query, "variables": variables}
         )
@@ -199,6 +194,8 @@ class GitHubClient:
 
         `items` names an inner list.
         """
+        # githubkit's `rest.paginate` takes only its generated methods, has no limit of pages, and
+        # cannot start with the conditional first page of `changes.py`.
         for page in range(first, first + limit):
             query = {**(params or {}), "per_page": PER_PAGE, "page": page}
             answer = await self.send("GET", path, credential, params=query)
@@ -229,7 +226,7 @@ class GitHubClient:
                     headers=self._headers | condition | ({"Authorization": value} if value else {}),
                 )
             except RequestFailed as error:
-                # A 401 had no effect, so even a POST may be sent again under a fresh token.
+                # A 401 had no effect, so even a POST may be sent again with a fresh token.
                 if error.response.status_code == 401 and not last and credential.discard(value):
                     continue
                 raise _translate_error(method, path, error) from None
@@ -239,7 +236,30 @@ class GitHubClient:
             more = 'rel="next"' in response.headers.get("link", "")
             named = response.headers.get("etag", "")
             return ApiResponse(status=response.status_code, data=body, has_more=more, etag=named)
-        raise AssertionError("the last try returns or raises")
+        raise AssertionError("the second iteration returns or raises")
+
+
+def _retry(attempts: int, pause: float) -> AsyncIterator[stamina.Attempt]:
+    """Attempts with exponential waits from `pause` on, or with the wait that GitHub demands."""
+    return aiter(
+        stamina.retry_context(
+            on=_retry_decision,
+            attempts=attempts,
+            timeout=None,
+            wait_initial=pause,
+            wait_max=MAX_WAIT_SECONDS,
+            wait_jitter=pause / 4,
+        )
+    )
+
+
+def _retry_decision(error: Exception) -> bool | float:
+    """Whether to retry; a number is the wait in seconds."""
+    if not isinstance(error, GitHubUnavailable):
+        return False
+    if error.retry_after is None:
+        return True
+    return error.retry_after if error.retry_after <= MAX_WAIT_SECONDS else False
 
 
 def _translate_error(method: str, path: str, error: RequestFailed) -> GitHubError:
@@ -250,7 +270,7 @@ def _translate_error(method: str, path: str, error: RequestFailed) -> GitHubErro
         seconds = error.retry_after.total_seconds()
         return GitHubUnavailable(f"{message} ({kind} limit)", retry_after=seconds)
     if status == 403 and "rate limit" in error.response.text[:2000].lower():
-        # GitHub asks for at least a minute where it sends no header
+        # Without a header, GitHub demands a wait of at least a minute
         # (docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api).
         return GitHubUnavailable(f"{message} (secondary rate limit)", retry_after=60.0)
     if status >= 500 or status in (408, 429):
@@ -265,21 +285,18 @@ def _translate_error(method: str, path: str, error: RequestFailed) -> GitHubErro
 async def find_or_create(
     find: Callable[[], Awaitable[T | None]], create: Callable[[], Awaitable[T]], *, pause: float
 ) -> T:
-    """What `find` finds, else what `create` makes; `create` is repeated only after a new `find`.
+    """The result of `find`, or of `create` if there is none.
 
-    A POST that fails may have had its effect all the same, so each new try looks first.
+    A failed POST may still have had its effect, so each new attempt starts with `find`.
     """
-    for attempt in range(1, MAX_TRIES + 1):
-        if (found := await find()) is not None:
+    async for attempt in _retry(MAX_TRIES, pause):
+        if (found := await find()) is not None:  # outside the attempt: `find` has its own retries
             return found
-        try:
-            return await create()
-        except Unprocessable:
-            if (found := await find()) is not None:
-                return found
-            raise
-        except GitHubUnavailable as error:
-            if attempt == MAX_TRIES or (error.retry_after or 0) > MAX_WAIT_SECONDS:
+        with attempt:
+            try:
+                return await create()
+            except Unprocessable:
+                if (found := await find()) is not None:
+                    return found
                 raise
-            await asyncio.sleep(error.retry_after or pause * 2 ** (attempt - 1))
-    raise AssertionError("every try returns or raises")
+    raise AssertionError("the last attempt returns or raises")

@@ -19,6 +19,7 @@ from bot.github.models import (
 )
 from bot.github.reactions import Reaction, Reactions
 from bot.github.repository_api import RepositoryApi
+from bot.types import replace
 
 LAST_EDIT_QUERY = (
     "query($id: ID!) { node(id: $id) { ... on Issue { lastEditedAt "
@@ -26,27 +27,30 @@ LAST_EDIT_QUERY = (
     "{ nodes { ... on RenamedTitleEvent { createdAt } } } } } }"
 )
 COMMENT_PAGES = 5
-"""At most 500 comments of an issue are read."""
+"""Limits reading to 500 comments of an issue."""
 
 
 class Issues:
-    """Raises as `GitHubClient.send` does unless said otherwise."""
+    """The issues of a repository.
+
+    All methods raise a `GitHubError` if GitHub is unavailable or refuses the request.
+    """
 
     def __init__(self, api: RepositoryApi, own_login: str) -> None:
         self._api = api
         self._own_login = own_login.lower()
 
     async def get(self, number: int) -> IssueFacts | None:
-        """None when the issue was deleted, or transferred to another repository."""
+        """The issue; None if it was deleted or transferred to another repository."""
         try:
             found = IssueFacts.model_validate(await self._api.get("issues", number))
         except NotFound:
             return None
-        # A transferred issue answers with a redirect that ends at its new number.
+        # GitHub redirects the URL of a transferred issue to its new number.
         return found if found.number == number else None
 
     async def get_edit_time(self, issue: IssueFacts) -> datetime | None:
-        """When its title or text was last changed; None: never.
+        """When the title or text was last edited; None if never.
 
         docs.github.com/graphql/reference/objects#issue
         """
@@ -58,9 +62,9 @@ class Issues:
     async def list_comments(
         self, number: int, *, since: datetime | None = None, count: int = 0
     ) -> AsyncIterator[CommentFacts]:
-        """Comments, oldest first; `since` leaves out those last changed before it.
+        """Comments, oldest first, without those last edited before `since`.
 
-        With the `count` of all, the latest are read where there are more than are read at all.
+        `count` is the number of all comments: if it exceeds the limit, the latest are read.
         """
         query = {} if since is None else {"since": since.strftime("%Y-%m-%dT%H:%M:%SZ")}
         first = max(1, -(-count // PER_PAGE) - COMMENT_PAGES + 1)
@@ -73,7 +77,7 @@ class Issues:
     async def find_comment(
         self, number: int, marker: str, *, since: datetime | None = None
     ) -> CommentFacts | None:
-        """Our own comment that holds `marker`; others that quote it are not it."""
+        """Our own comment that contains `marker`; comments of others that quote it do not count."""
         async for comment in self.list_comments(number, since=since):
             if self.is_own(comment.author) and marker in (comment.body or ""):
                 return comment
@@ -82,7 +86,7 @@ class Issues:
     async def comment_once(
         self, number: int, marker: str, body: str, *, since: datetime | None = None
     ) -> CommentFacts:
-        """Our comment that holds `marker`, made with `body` when there is none yet."""
+        """Find our comment that contains `marker`, or create it with `body`."""
         assert marker in body
 
         async def find() -> CommentFacts | None:
@@ -95,7 +99,7 @@ class Issues:
         return await self._api.find_or_create(find, create)
 
     async def edit_comment(self, comment: int, body: str) -> bool:
-        """False when the comment was deleted."""
+        """Edit a comment; return False if it was deleted."""
         try:
             await self._api.send("PATCH", "issues", "comments", comment, json={"body": body})
         except NotFound:
@@ -103,24 +107,24 @@ class Issues:
         return True
 
     async def react(self, number: int, content: Reaction) -> None:
-        """Add our reaction to an issue; GitHub itself answers a second one with the first."""
+        """Add our reaction to an issue; GitHub ignores a second one."""
         await self.reactions(number).add(content)
 
     async def unreact(self, number: int, content: Reaction) -> None:
-        """Take our reaction to an issue back; fine when it is not there."""
+        """Remove our reaction to an issue, if it is there."""
         await self.reactions(number).remove(content)
 
     def reactions(self, *what: str | int) -> Reactions:
-        """Ours to an issue by its number, or to a comment by `"comments"` and its id."""
+        """Our reactions to an issue (its number) or to a comment (`"comments"` and its id)."""
         return Reactions(self._api, self.is_own, "issues", *what)
 
     async def add_labels(self, number: int, labels: Sequence[str]) -> None:
-        """GitHub makes those that the repository lacks; one that is on already stays."""
+        """Add labels; GitHub creates missing labels in the repository."""
         where = ("issues", number, "labels")
         await self._api.send("POST", *where, json={"labels": list(labels)})
 
     async def remove_label(self, number: int, label: str) -> None:
-        """Fine when the label is not on the issue, or is none: an empty one names no label."""
+        """Remove a label if it is there; an empty `label` does nothing."""
         if not label:
             return
         try:
@@ -129,35 +133,35 @@ class Issues:
             return
 
     async def list_with_label(self, label: str) -> AsyncIterator[IssueFacts]:
-        """Open issues that carry the label; pull requests are left out."""
+        """Open issues with the label, without pull requests."""
         async for item in self._api.paginate("issues", limit=3, state="open", labels=label):
             found = IssueFacts.model_validate(item)
             if found.pull_request is None:
                 yield found
 
     async def list_changed(self, cursor: Cursor) -> tuple[list[IssueFacts], Cursor]:
-        """Issues and pull requests, open or closed, touched since; where to go on the next time.
+        """Issues and pull requests, open or closed, changed since `cursor`, and the next cursor.
 
-        Where nothing was touched this costs nothing of the rate limit.
+        Without changes, this does not count against the rate limit.
         """
         found, latest, etag = await list_changed(
             self._api, IssueFacts, cursor.since, cursor.etag, "issues", state="all"
         )
-        return found, cursor.model_copy(update={"since": latest, "etag": etag})
+        return found, replace(cursor, since=latest, etag=etag)
 
     async def list_changed_comments(
         self, cursor: Cursor, since: datetime
     ) -> tuple[list[CommentFacts], Cursor]:
-        """As `list_changed`, of the comments on all issues and pull requests; from `since` on."""
+        """Comments on all issues and pull requests changed since `since`, and the next cursor."""
         etag = cursor.comments_etag if since == cursor.comments_since else ""
         found, latest, etag = await list_changed(
             self._api, CommentFacts, since, etag, "issues", "comments"
         )
         later = {"comments_since": latest, "comments_etag": etag}
-        return found, cursor.model_copy(update=later)
+        return found, replace(cursor, **later)
 
     async def find_labeler(self, number: int, label: str) -> tuple[str, datetime] | None:
-        """Login of who last put the label on the issue, and when; None when that was a bot."""
+        """Who last added the label to the issue, and when; None if it was a bot."""
         last: tuple[str, datetime] | None = None
         async for event in self._api.paginate("issues", number, "events"):
             found = LabelEventFacts.model_validate(event)
@@ -167,7 +171,7 @@ class Issues:
         return last
 
     async def list_linked_pulls(self, number: int) -> AsyncIterator[LinkedPull]:
-        """Pull requests that mention the issue, oldest first, each once.
+        """Pull requests that mention the issue, oldest first, without duplicates.
 
         docs.github.com/rest/issues/timeline: "cross-referenced" events.
         """

@@ -1,4 +1,4 @@
-"""The few fields of GitHub's answers that we read; everything else is ignored."""
+"""The fields of GitHub's responses that we read; all others are ignored."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from bot.types import Frozen
 
 
 class Fact(BaseModel):
-    """Lenient on purpose: GitHub adds fields all the time and leaves others null."""
+    """Ignores unknown fields: GitHub adds fields often, and some may be null."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
 
 
 def _each_value(key: str) -> BeforeValidator:
-    """Of a list of objects, one text of each."""
+    """Reads a list of objects as a tuple with one text of each."""
 
     def read(value: Any) -> Any:
         listed = cast("list[Any]", value or [])
@@ -38,9 +38,9 @@ class IssueFacts(Fact):
     author: str = Field(default="ghost", validation_alias=AliasPath("user", "login"))
     html_url: str = ""
     comments: int = 0
-    """How many there are."""
+    """The number of comments."""
     pull_request: dict[str, Any] | None = None
-    """Set when the "issue" is a pull request."""
+    """Set if the "issue" is a pull request."""
     locked: bool = False
     labels: Annotated[tuple[str, ...], _each_value("name")] = ()
     assignees: Annotated[tuple[str, ...], _each_value("login")] = ()
@@ -52,7 +52,7 @@ class IssueFacts(Fact):
 
 
 class EditFacts(Fact):
-    """When the words of an issue were last changed; the times of GraphQL's `Issue`."""
+    """When the text and title of an issue were last edited, from GraphQL's `Issue`."""
 
     body: datetime | None = Field(default=None, validation_alias="lastEditedAt")
     title: datetime | None = Field(
@@ -61,16 +61,16 @@ class EditFacts(Fact):
 
 
 class Cursor(Fact):
-    """Up to where the changes of a repository have been seen."""
+    """The position up to which the changes of a repository have been processed."""
 
     since: datetime
     etag: str = ""
-    """What GitHub answered last to this very question."""
+    """The ETag of the last response to the same request."""
     comments_since: datetime | None = None
-    """The same of comments; None where they were never looked at."""
+    """The same for comments; None if they were never read."""
     comments_etag: str = ""
     lines_since: datetime | None = None
-    """The same of comments on lines of pull requests."""
+    """The same for comments on lines of pull requests."""
     lines_etag: str = ""
 
 
@@ -83,10 +83,10 @@ class LinkedPull(Fact):
     state: str
     author: str = Field(default="ghost", validation_alias=AliasPath("user", "login"))
     repository: str = Field(default="", validation_alias=AliasPath("repository", "full_name"))
-    """`owner/name`; empty where GitHub leaves it out."""
+    """`owner/name`; empty if GitHub omits it."""
     html_url: str = ""
     pull_request: dict[str, Any] | None = None
-    """None for an issue that mentions it."""
+    """None if the mention is in an issue."""
 
     @property
     def is_open(self) -> bool:
@@ -94,7 +94,7 @@ class LinkedPull(Fact):
 
 
 class TimelineFacts(Fact):
-    """An entry of an issue's timeline; of "cross-referenced" ones we read where from."""
+    """An entry of an issue's timeline; only "cross-referenced" ones have a `source`."""
 
     event: str = ""
     source: LinkedPull | None = Field(default=None, validation_alias=AliasPath("source", "issue"))
@@ -109,23 +109,23 @@ class CommentFacts(Fact):
     updated_at: datetime
     issue_url: str = ""
     pull_request_url: str = ""
-    """Of a comment on a line."""
+    """Set for a comment on a line."""
     html_url: str = ""
 
     @property
     def issue(self) -> int:
-        """The number of what it stands on; 0 where GitHub does not say."""
+        """The number of its issue or pull request; 0 if unknown."""
         number = (self.pull_request_url or self.issue_url).rpartition("/")[2]
         return int(number) if number.isdecimal() else 0
 
     @property
     def is_on_pull(self) -> bool:
-        """It stands in the conversation of a pull request."""
+        """Whether it is in the conversation of a pull request."""
         return self.html_url.partition("#")[0].split("/")[-2:-1] == ["pull"]
 
     @property
     def is_on_line(self) -> bool:
-        """It stands on a line of a pull request's diff."""
+        """Whether it is on a line of a pull request's diff."""
         return self.pull_request_url != ""
 
     @property
@@ -160,7 +160,7 @@ class PullRequestFacts(Fact):
     author: str = Field(default="ghost", validation_alias=AliasPath("user", "login"))
     merged_at: datetime | None = None
     merge_commit_sha: str | None = None
-    """Once it is merged: of what that made on the base branch."""
+    """For a merged pull request: the resulting commit on the base branch."""
     base_branch: str = Field(default="", validation_alias=AliasPath("base", "ref"))
     head_branch: str = Field(validation_alias=AliasPath("head", "ref"))
     head_sha: str = Field(validation_alias=AliasPath("head", "sha"))
@@ -174,14 +174,14 @@ class CommitFacts(Fact):
     sha: str
     message: str = Field(default="", validation_alias=AliasPath("commit", "message"))
     author_type: str = Field(default="User", validation_alias=AliasPath("author", "type"))
-    """Of a person too where GitHub knows no account of that address."""
+    """`User` also if GitHub knows no account with that address."""
     author_email: str = Field(default="", validation_alias=AliasPath("commit", "author", "email"))
     committed_at: datetime = Field(validation_alias=AliasPath("commit", "committer", "date"))
     parents: Annotated[tuple[str, ...], _each_value("sha")] = ()
 
 
 class ReviewFacts(Fact):
-    """A review as a whole; what it says of lines are comments of their own."""
+    """A review as a whole; its comments on lines are `LineCommentFacts`."""
 
     id: int
     body: str | None = None
@@ -197,14 +197,14 @@ class LineCommentFacts(Fact):
     body: str | None = None
     path: str
     line: int | None = None
-    """None when the line is no longer there."""
+    """None if the line no longer exists."""
     in_reply_to: int | None = Field(default=None, validation_alias="in_reply_to_id")
     author: str = Field(default="ghost", validation_alias=AliasPath("user", "login"))
     author_type: str = Field(default="User", validation_alias=AliasPath("user", "type"))
 
     @property
     def thread(self) -> int:
-        """The comment that its thread begins with."""
+        """The first comment of its thread."""
         return self.in_reply_to or self.id
 
 
@@ -213,7 +213,7 @@ class CheckRunFacts(Fact):
     name: str
     external_id: str | None = None
     annotations: int = Field(default=0, validation_alias=AliasPath("output", "annotations_count"))
-    """How many there are."""
+    """The number of annotations."""
     status: str
     conclusion: str | None = None
     html_url: str | None = None
@@ -224,7 +224,7 @@ class CheckRunFacts(Fact):
 
 
 class StatusFacts(Fact):
-    """The latest of one context."""
+    """The latest commit status of one context."""
 
     context: str
     state: str
@@ -246,7 +246,7 @@ class FileFacts(Fact):
 
 
 class LabelEventFacts(Fact):
-    """An entry of an issue's history; only of "labeled" ones do we read more than `event`."""
+    """An entry of an issue's history; only `event` is read of entries other than "labeled"."""
 
     event: str
     label: str = Field(default="", validation_alias=AliasPath("label", "name"))
@@ -262,13 +262,13 @@ class ReactionFacts(Fact):
 
 
 class ExistingWork(Frozen):
-    """What was seen."""
+    """Signs that somebody already works on an issue."""
 
     locked: bool = False
     assignees: tuple[str, ...] = ()
-    """Logins, but neither of who asked nor of our own account."""
+    """Logins, without the requester and our own account."""
     pulls: tuple[LinkedPull, ...] = ()
-    """Open ones that say that they fix the issue."""
+    """Open pull requests that say that they fix the issue."""
     branches: tuple[str, ...] = ()
     """Named after the issue. Untrusted text."""
 

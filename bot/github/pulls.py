@@ -19,6 +19,7 @@ from bot.github.models import (
 )
 from bot.github.reactions import Reactions
 from bot.github.repository_api import RepositoryApi
+from bot.types import replace
 
 COMMENT_PAGES: Final = 5
 """At most 500 comments or reviews of a pull request are read."""
@@ -31,27 +32,30 @@ MARK_READY_MUTATION: Final = (
 
 
 class Pulls:
-    """Raises as `GitHubClient.send` does unless said otherwise."""
+    """The pull requests of a repository.
+
+    All methods raise a `GitHubError` if GitHub is unavailable or refuses the request.
+    """
 
     def __init__(self, api: RepositoryApi, owner: str) -> None:
         self._api = api
         self._owner = owner
 
     async def get(self, number: int) -> PullRequestFacts | None:
-        """None when there is no pull request of this number."""
+        """The pull request; None if it does not exist."""
         try:
             return PullRequestFacts.model_validate(await self._api.get("pulls", number))
         except NotFound:
             return None
 
     async def edit_description(self, number: int, body: str) -> None:
-        """Replace what its description says."""
+        """Replace its description."""
         await self._api.send("PATCH", "pulls", number, json={"body": body})
 
     async def find_fork_point(self, base: str, head: str) -> str | None:
-        """The commit where the history of `get_head` left that of `base`; None where they share none.
+        """The merge base of `head` and `base`; None if they share no history.
 
-        Both are branches or commits that the repository, or a fork of it, has.
+        Both are branches or commits of the repository or of a fork.
         """
         try:
             found = await self._api.get("compare", f"{base}...{head}")
@@ -60,7 +64,7 @@ class Pulls:
         return str(found["merge_base_commit"]["sha"])
 
     async def find(self, branch: str, marker: str) -> PullRequestFacts | None:
-        """Our pull request from `branch`: an open one, or a closed one that holds `marker`.
+        """Our pull request from `branch`: an open one, or a closed one that contains `marker`.
 
         A closed one without the marker belongs to an earlier branch of the same name.
         """
@@ -75,9 +79,9 @@ class Pulls:
     async def open_once(
         self, *, branch: str, base: str, title: str, body: str, marker: str, draft: bool = True
     ) -> PullRequestFacts:
-        """The draft pull request from `branch`, made when there is none yet.
+        """Find our pull request from `branch`, or open it, as a draft if `draft` is set.
 
-        Where drafts are not offered (private repositories of free plans), an ordinary one.
+        Where GitHub does not offer drafts (private repositories of free plans), it is no draft.
         """
         assert marker in body
 
@@ -97,18 +101,18 @@ class Pulls:
         return await self._api.find_or_create(find, create)
 
     async def close(self, number: int) -> None:
-        """Close it without merging; fine when it is closed."""
+        """Close it without merging, if it is open."""
         await self._api.send("PATCH", "pulls", number, json={"state": "closed"})
 
     async def mark_ready(self, node_id: str) -> None:
-        """No draft any more; fine when it is none.
+        """Mark a draft as ready for review.
 
         docs.github.com/graphql/reference/mutations#markpullrequestreadyforreview
         """
         await self._api.query_graphql(MARK_READY_MUTATION, {"id": node_id})
 
     async def list_since(self, moment: datetime) -> tuple[list[PullRequestFacts], bool]:
-        """Everybody's opened since, newest first; whether there may be more than are read."""
+        """All pull requests opened since `moment`, newest first, and whether some were not read."""
         listed = self._api.paginate(
             "pulls", limit=LISTED_PAGES, state="all", sort="created", direction="desc"
         )
@@ -121,12 +125,12 @@ class Pulls:
         return found, len(found) == LISTED_PAGES * PER_PAGE
 
     async def list_commits(self, number: int) -> list[CommitFacts]:
-        """Those on its branch, oldest first; GitHub tells at most 250."""
+        """The commits on its branch, oldest first; GitHub lists at most 250."""
         listed = self._api.paginate("pulls", number, "commits", limit=3)
         return [CommitFacts.model_validate(item) async for item in listed]
 
     async def list_reviews(self, number: int) -> AsyncIterator[ReviewFacts]:
-        """Oldest first."""
+        """Reviews, oldest first."""
         async for item in self._api.paginate("pulls", number, "reviews", limit=COMMENT_PAGES):
             yield ReviewFacts.model_validate(item)
 
@@ -138,22 +142,22 @@ class Pulls:
     async def list_changed_comments(
         self, cursor: Cursor, since: datetime
     ) -> tuple[list[CommentFacts], Cursor]:
-        """Comments on lines of all pull requests, from `list_since` on; where to go on the next time.
+        """Comments on lines of all pull requests since `since`, and the cursor for the next call.
 
-        Where nothing was written this costs nothing of the rate limit.
+        Without changes, this does not count against the rate limit.
         """
         etag = cursor.lines_etag if since == cursor.lines_since else ""
         found, latest, etag = await list_changed(
             self._api, CommentFacts, since, etag, "pulls", "comments"
         )
-        return found, cursor.model_copy(update={"lines_since": latest, "lines_etag": etag})
+        return found, replace(cursor, lines_since=latest, lines_etag=etag)
 
     async def reply_once(
         self, number: int, thread: int, marker: str, body: str, is_own: Callable[[str], bool]
     ) -> None:
-        """Our answer that holds `marker` in a thread of a line, made when there is none yet.
+        """Find our reply that contains `marker` in the thread of a line, or create it.
 
-        Fine when the thread was deleted. `is_own` knows our login.
+        Does nothing if the thread was deleted. `is_own` recognises our login.
         """
         assert marker in body
 
@@ -174,11 +178,11 @@ class Pulls:
             return
 
     def reactions(self, comment: int, is_own: Callable[[str], bool]) -> Reactions:
-        """Ours to a comment on a line. `is_own` knows our login."""
+        """Our reactions to a comment on a line. `is_own` recognises our login."""
         return Reactions(self._api, is_own, "pulls", "comments", comment)
 
     async def request_review(self, number: int, login: str) -> bool:
-        """False when GitHub will not: its author cannot review it, or a bot was named."""
+        """Request a review; return False if GitHub refuses: `login` is the author or a bot."""
         where = ("pulls", number, "requested_reviewers")
         try:
             await self._api.send("POST", *where, json={"reviewers": [login]})
@@ -187,7 +191,7 @@ class Pulls:
         return True
 
     async def get_head(self, number: int) -> str | None:
-        """The full SHA of its head; None when there is no such pull request (any more)."""
+        """The full SHA of its head; None if the pull request does not exist."""
         try:
             found = await self._api.get("pulls", number)
         except NotFound:
@@ -195,9 +199,9 @@ class Pulls:
         return PullRequestFacts.model_validate(found).head_sha
 
     async def list_changed_paths(self, number: int) -> set[str]:
-        """The paths that a pull request adds, changes or moves something to; at most 3000.
+        """The paths that a pull request adds, changes or moves files to; at most 3,000.
 
-        Nothing when there is no such pull request (any more).
+        Empty if the pull request does not exist.
         """
         listed = self._api.paginate("pulls", number, "files", limit=30)
         try:

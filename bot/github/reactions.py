@@ -13,16 +13,19 @@ Reaction = Literal["eyes", "rocket", "confused", "+1"]
 
 
 class Reactions:
-    """Raises as `GitHubClient.send` does unless said otherwise."""
+    """Our reactions.
+
+    All methods raise a `GitHubError` if GitHub is unavailable or refuses the request.
+    """
 
     def __init__(self, api: RepositoryApi, is_own: Callable[[str], bool], *what: str | int) -> None:
-        """`what` is the path of the issue or comment below its repository."""
+        """`what` is the path of the issue or comment below the repository."""
         self._api = api
         self._is_own = is_own
         self._path = (*what, "reactions")
 
     async def add(self, content: Reaction) -> None:
-        """GitHub itself answers a second one with the first."""
+        """Add a reaction; GitHub ignores a second one."""
         json = {"content": content}
 
         async def find() -> ReactionFacts | None:
@@ -35,7 +38,7 @@ class Reactions:
         await self._api.find_or_create(find, create)
 
     async def remove(self, content: Reaction) -> None:
-        """Fine when it is not there."""
+        """Remove a reaction, if it is there."""
         found = await self._find_own(content)
         if found is None:
             return

@@ -1,4 +1,4 @@
-"""A freshly created App: its keys, in exchange for the code that its creation left."""
+"""Exchanges the code of a newly created App for its keys."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bot.github.models import Fact
 
 
 class AppRegistration(Fact):
-    """The App as GitHub hands it over, once."""
+    """The App with its keys, which GitHub sends only once."""
 
     id: int
     slug: str
@@ -19,21 +19,22 @@ class AppRegistration(Fact):
 
 
 class NoCredential:
-    """Signs nothing: the code is the credential."""
+    """Sends no Authorization header."""
 
     async def get_header(self) -> str:
         return ""
 
-    def discard(self, value: str) -> bool:  # noqa: ARG002 - there is no other
+    def discard(self, value: str) -> bool:  # noqa: ARG002 - there is no other credential
         return False
 
 
 async def exchange_code(github_url: str, code: str) -> AppRegistration:
-    """The App of a code, which is good once and for an hour. Not repeated when it fails.
+    """Exchange a code, which is valid once and for an hour. A failed call is not repeated.
 
     Raises:
-        NotFound: the code was used, or is too old. GitHubUnavailable. ValidationError: GitHub
-        made no secret for the webhook.
+        NotFound: the code was used, or is too old.
+        GitHubUnavailable: GitHub does not respond.
+        ValidationError: GitHub created no webhook secret.
     """
     async with GitHubClient(github_url) as client:
         answer = await client.send(

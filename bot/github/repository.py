@@ -1,4 +1,4 @@
-"""One repository as our App's installation sees it: what is there, and its branches."""
+"""One repository as the App's installation sees it: its files, branches and commits."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from bot.github.repository_api import RepositoryApi
 from bot.types import RepoRef
 
 HISTORY_PAGES: Final = 5
-"""At most 500 commits of a branch are read."""
+"""Limits reading to 500 commits of a branch."""
 DEFAULTS_REPOSITORY = ".github"
-"""Its files stand for those that the owner's other repositories do not have:
+"""Its files are the defaults of the owner's other repositories:
 https://docs.github.com/communities/setting-up-your-project-for-healthy-contributions"""
 
 
 @dataclass(frozen=True)
 class Identity:
-    """Who our App is on GitHub."""
+    """The App's account on GitHub."""
 
     login: str
     """`name[bot]`."""
     email: str
-    """The noreply address that GitHub shows as the App."""
+    """The noreply address that GitHub attributes to the App."""
 
 
 class Repository:
-    """What the bot does with one repository.
+    """All access to one repository.
 
-    Raises as `GitHubClient.send` does unless said otherwise.
+    All methods raise a `GitHubError` if GitHub is unavailable or refuses the request.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Repository:
         *,
         defaults: RepositoryApi | None = None,
     ) -> None:
-        """`defaults` is the owner's `.github` repository, to be read only."""
+        """`defaults` is the owner's `.github` repository, which is only read."""
         self._api = api
         self._defaults = defaults
         self.ref = ref
@@ -59,49 +59,48 @@ class Repository:
         self.checks = Checks(api)
 
     async def get_token(self) -> str:
-        """An installation token for git, good for the next five minutes at least."""
+        """An installation token for git, valid for at least five minutes."""
         return await self._api.credential.get_token()
 
     async def get_facts(self) -> RepositoryFacts | None:
-        """None when the repository is gone or the App was uninstalled."""
+        """The repository's data; None if it is gone or the App was uninstalled."""
         try:
             return RepositoryFacts.model_validate(await self._api.get())
         except NotFound:
             return None
 
     async def get_permission(self, login: str) -> str:
-        """`admin`, `maintain`, `write`, `triage`, `read` or `none`, of a person by login."""
+        """A person's permission: `admin`, `maintain`, `write`, `triage`, `read` or `none`."""
         try:
             found = await self._api.get("collaborators", login, "permission")
         except NotFound:
             return "none"
-        # `get_permission` knows no more than admin, write, read; `role_name` tells maintain and
-        # triage from them, or names a custom role, whose base `get_permission` then states.
+        # `permission` is only admin, write or read; `role_name` also distinguishes maintain and
+        # triage, or names a custom role, whose base is in `permission`.
         role = str(found.get("role_name") or "")
         known = ("admin", "maintain", "write", "triage", "read")
         return role if role in known else str(found.get("permission") or "none")
 
     async def read_file(self, *segments: str, ref: str | None = None) -> str | None:
-        """A file at the head of the default branch; None when there is none, or of over a MiB.
+        """A file at the default branch's head, or at `ref`; None if it is missing or over 1 MiB.
 
-        `ref` names another commit. What is not UTF-8 comes as replacement characters, so that its
-        reader can complain.
+        Bytes that are not UTF-8 become replacement characters, so that the caller can report them.
         """
         return await _read_file(self._api, *segments, ref=ref)
 
     async def read_defaults_file(self, *segments: str) -> str | None:
-        """As `render_file`, of the owner's `.github` repository; None where we may not read it."""
+        """A file of the owner's `.github` repository; None if we cannot read it."""
         if self._defaults is None:
             return None
         try:
             await self._defaults.credential.get_token()
-        except (NotFound, Forbidden):  # not among the repositories of the installation
+        except (NotFound, Forbidden):  # the installation does not include it
             self._defaults = None
             return None
         return await _read_file(self._defaults, *segments)
 
     async def get_branch_head(self, branch: str) -> str | None:
-        """The full SHA that a branch points at, or None when there is no such branch."""
+        """The full SHA of a branch; None if the branch does not exist."""
         try:
             found = await self._api.get("git", "ref", "heads", *branch.split("/"))
         except NotFound:
@@ -111,7 +110,7 @@ class Repository:
         return str(found["object"]["sha"])
 
     async def list_branches(self) -> AsyncIterator[str]:
-        """Names of branches, the first few hundred."""
+        """The names of the first 300 branches."""
         async for branch in self._api.paginate("branches", limit=3):
             yield str(branch["name"])
 
@@ -124,9 +123,9 @@ class Repository:
             return []
 
     async def list_commits(self, branch: str, since: datetime) -> tuple[list[CommitFacts], bool]:
-        """Commits made since, newest first; whether there may be more than are read.
+        """The commits since `since`, newest first, and whether some were not read.
 
-        Nothing where the branch is gone.
+        Empty if the branch is gone.
         """
         listed = self._api.paginate(
             "commits", limit=HISTORY_PAGES, sha=branch, since=f"{since:%Y-%m-%dT%H:%M:%SZ}"
@@ -140,9 +139,9 @@ class Repository:
     async def create_branch_with(
         self, branch: str, *, base: str, path: str, text: str, message: str
     ) -> bool:
-        """A new branch: the commit `base` with one file more, by us. False where rules forbid it.
+        """Create a branch: a commit by us that adds one file to `base`. An existing branch stays.
 
-        A branch of that name is left as it is.
+        Returns False if the repository's rules forbid it.
         """
         parent = await self._api.get("git", "commits", base)
         file = {"path": path, "mode": "100644", "type": "blob", "content": text}
@@ -163,7 +162,7 @@ class Repository:
         return True
 
     async def delete_branch(self, branch: str) -> None:
-        """Delete a branch; fine when it is already gone."""
+        """Delete a branch, if it exists."""
         try:
             await self._api.send("DELETE", "git", "refs", "heads", *branch.split("/"))
         except (NotFound, Unprocessable):  # GitHub answers 422 for a missing reference

@@ -1,4 +1,4 @@
-"""The wire, narrowed to one repository and signed for it."""
+"""The client, restricted to one repository and its credential."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ T = TypeVar("T")
 
 
 class RepositoryApi:
-    """Every path begins with `/repos/OWNER/NAME`; every segment is quoted."""
+    """Every path starts with `/repos/OWNER/NAME`; every segment is quoted.
+
+    All methods raise a `GitHubError` if GitHub is unavailable or refuses the request.
+    """
 
     def __init__(
         self, client: GitHubClient, credential: InstallationCredential, owner: str, name: str
@@ -31,7 +34,7 @@ class RepositoryApi:
         json: Mapping[str, Any] | None = None,
         params: Mapping[str, Any] | None = None,
     ) -> Any:
-        """The JSON of the answer, None where it has no body. Raises as `GitHubClient.send` does."""
+        """The response's JSON; None without a body."""
         answer = await self._client.send(
             method,
             api_path(*self._root, *segments),
@@ -42,18 +45,18 @@ class RepositoryApi:
         return answer.data
 
     async def query_graphql(self, query: str, variables: Mapping[str, Any]) -> Any:
-        """What GraphQL answers; a mutation must be one that may be repeated. Raises as `send`."""
+        """The `data` of a GraphQL query or of an idempotent mutation."""
         return await self._client.query_graphql(query, variables, self.credential)
 
     async def get_if_changed(self, etag: str, *segments: str | int, **params: Any) -> ApiResponse:
-        """A GET that is answered only if it is no longer what `etag` names. Raises as `send`."""
+        """A GET whose response has content only if it differs from the version `etag`."""
         where = api_path(*self._root, *segments)
         return await self._client.send("GET", where, self.credential, params=params, etag=etag)
 
     async def find_or_create(
         self, find: Callable[[], Awaitable[T | None]], create: Callable[[], Awaitable[T]]
     ) -> T:
-        """See `find_or_create`."""
+        """The result of `find`, or of `create` if there is none; see `find_or_create`."""
         return await find_or_create(find, create, pause=self._client.pause)
 
     def paginate(
@@ -64,7 +67,7 @@ class RepositoryApi:
         first: int = 1,
         **params: Any,
     ) -> AsyncIterator[dict[str, Any]]:
-        """See `GitHubClient.pages`."""
+        """The objects of a list, at most `limit` pages; see `GitHubClient.paginate`."""
         return self._client.paginate(
             api_path(*self._root, *segments),
             self.credential,

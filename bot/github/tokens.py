@@ -1,4 +1,10 @@
-"""Installation tokens: made from the App's key, for one repository, renewed before they expire."""
+"""Installation tokens: created with the App's key, for one repository, renewed before they expire.
+
+githubkit's App authentication is not used: its tokens cannot be read, but git needs them; it
+renews them one minute before they expire, but a fetch may take longer; it keeps using a revoked
+token until then; ten concurrent first requests create ten tokens; and its key for the cache
+contains no server, so one GitHub could receive the token of another.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +21,7 @@ from bot.github.errors import Forbidden, GitHubMisconfigured, NotFound, Unproces
 from bot.github.http import GitHubClient, api_path
 
 RENEW_SECONDS = 5 * 60.0
-"""A token is renewed this long before it expires: longer than any one call takes."""
+"""A token is renewed this long before it expires: longer than any call takes."""
 PERMISSIONS = {
     "metadata": "read",
     "contents": "write",
@@ -24,20 +30,20 @@ PERMISSIONS = {
     "checks": "write",
     "statuses": "read",
 }
-"""What a run needs of a repository; `workflows` is not among it, so no edit can reach them."""
+"""A run's permissions in a repository; without `workflows`, no edit can change those."""
 
 READ_PERMISSIONS = {"metadata": "read", "contents": "read"}
-"""What reading an owner's defaults needs."""
+"""The permissions to read an owner's defaults."""
 
 
 @lru_cache(maxsize=2)
 def _parse_key(private_key: str) -> Any:
-    """Kept: parsing takes thirty times as long as signing."""
+    """Cached: parsing takes thirty times as long as signing."""
     return jwt.get_algorithm_by_name("RS256").prepare_key(private_key)
 
 
 class AppCredential:
-    """Signs as the App itself: a JWT of at most ten minutes (docs.github.com/apps)."""
+    """Authorizes as the App itself, with a JWT of at most ten minutes (docs.github.com/apps)."""
 
     def __init__(self, app_id: str, private_key: str) -> None:
         self._app_id = app_id
@@ -51,12 +57,12 @@ class AppCredential:
         except (ValueError, TypeError, jwt.PyJWTError):
             raise GitHubMisconfigured("the App's private key is not an RSA key") from None
 
-    def discard(self, value: str) -> bool:  # noqa: ARG002 - a fresh JWT would say the same
+    def discard(self, value: str) -> bool:  # noqa: ARG002 - a fresh JWT would be the same
         return False
 
 
 class InstallationCredential:
-    """Signs as an installation. One token at a time, made once however many ask for it."""
+    """Authorizes as an installation. Concurrent callers share one token."""
 
     def __init__(
         self, mint: Callable[[], Awaitable[tuple[str, float]]], clock: Callable[[], float]
@@ -68,10 +74,13 @@ class InstallationCredential:
         self._lock = asyncio.Lock()
 
     async def get_token(self) -> str:
-        """A token good for at least `RENEW_SECONDS`.
+        """A token that is valid for at least `RENEW_SECONDS`.
 
         Raises:
-            NotFound: the App is no longer installed there. Others as `GitHubClient.send`.
+            NotFound: the App is no longer installed there.
+            Forbidden: the installation is suspended.
+            GitHubMisconfigured: GitHub rejects the App's id or key.
+            GitHubUnavailable: GitHub does not respond.
         """
         async with self._lock:
             if not self._token or self._clock() > self._expires - RENEW_SECONDS:
@@ -82,7 +91,7 @@ class InstallationCredential:
         return f"token {await self.get_token()}"
 
     def discard(self, value: str) -> bool:
-        """Forget a token that GitHub no longer takes, unless a newer one is here already."""
+        """Forget a token that GitHub rejects, unless a newer one has replaced it."""
         if value == f"token {self._token}":
             self._token = ""
         return True
@@ -95,15 +104,16 @@ async def mint_token(
     repository: str | None,
     permissions: Mapping[str, str] = PERMISSIONS,
 ) -> tuple[str, float]:
-    """A fresh token and when it expires (seconds since the epoch).
+    """Create a token; return it with its expiry in seconds since the epoch.
 
-    Scoped to `repository` (its bare name) with `permissions`, or to the whole installation,
-    reading only, when None.
+    It is scoped to `repository` (the bare name) with `permissions`, or, if that is None, to reading
+    the whole installation.
 
     Raises:
-        NotFound: not installed there any more, or the repository is not part of it.
-        Forbidden: suspended, or the permissions were not granted.
-        GitHubMisconfigured: GitHub does not know the App's id and key.
+        NotFound: the App is no longer installed there, or the installation lacks the repository.
+        Forbidden: the installation is suspended, or lacks the permissions.
+        GitHubMisconfigured: GitHub rejects the App's id or key.
+        GitHubUnavailable: GitHub does not respond.
     """
     body: dict[str, Any] = {"permissions": {"metadata": "read", "issues": "read"}}
     if repository is not None:
@@ -113,11 +123,11 @@ async def mint_token(
         answer = await client.send("POST", where, app, json=body)
     except Forbidden as error:
         if str(error).endswith("401"):
-            raise GitHubMisconfigured("GitHub does not accept the App's id and key") from None
+            raise GitHubMisconfigured("GitHub rejects the App's id or key") from None
         raise
     except Unprocessable:
-        # One status for "no such repository here" and "permission not granted"; the latter
-        # comes only from an App registered with fewer permissions than `app.yml`.
+        # GitHub has one status for "no such repository" and "permission not granted"; the latter
+        # only occurs for an App with fewer permissions than in `app.yml`.
         raise NotFound(f"installation {installation} has no such repository") from None
     expires = datetime.fromisoformat(str(answer.data["expires_at"]).replace("Z", "+00:00"))
     return str(answer.data["token"]), expires.timestamp()

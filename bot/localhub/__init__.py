@@ -1,6 +1,7 @@
 """A GitHub Enterprise Server in one process: state, REST, git over HTTP, signed webhooks, pages.
 
-The demo and the end-to-end tests run against it. Imports nothing else of ours; start at `hub.py`.
+The demo and the end-to-end tests run against it. It imports no other package of ours.
+Start at `hub.py`.
 """
 
 from __future__ import annotations

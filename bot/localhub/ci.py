@@ -1,4 +1,4 @@
-"""What the CI does at a pull request, with checks or statuses, and the button beside a check."""
+"""Simulates CI on a pull request: check runs, statuses, and the re-run buttons of checks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ StatusState = Literal["error", "failure", "pending", "success"]
 async def report_check(
     hub: LocalHub, pull: Pull, conclusion: str | None, *, name: str = "tests", **extra: object
 ) -> CheckRun:
-    """Another App's only check of the pull request's head; without a conclusion it runs."""
+    """Report another App's only check run on the pull request's head; no conclusion: it runs."""
     status = "completed" if conclusion else "in_progress"
     fields = {"name": name, "status": status, **extra}
     if conclusion:
@@ -37,7 +37,7 @@ async def report_status(
     context: str = "ci/tests",
     description: str | None = None,
 ) -> CommitStatus:
-    """A commit status of the pull request's head, by a CI that knows no checks."""
+    """Report a commit status on the pull request's head, like a CI without check runs."""
     repo = pull.repo
     by = hub.add_user("ci")
     one = CommitStatus(hub.next_id(), pull.head_sha, context, state, description, by)
@@ -49,12 +49,12 @@ async def report_status(
 
 
 async def rerun(hub: LocalHub, repo: Repo, run: CheckRun, by: str) -> None:
-    """The button beside a check."""
+    """Press the re-run button of a check."""
     webhook_payloads.send_check_event(hub, repo, run, "rerequested", hub.add_user(by))
     await hub.wait_until_delivered()
 
 
 async def rerun_all(hub: LocalHub, repo: Repo, run: CheckRun, by: str) -> None:
-    """The button beside all checks of one App: of that whose `run` is one."""
+    """Press the button that re-runs all checks of the App of `run`."""
     webhook_payloads.send_suite_event(hub, repo, run.suite, "rerequested", hub.add_user(by))
     await hub.wait_until_delivered()

@@ -1,7 +1,7 @@
-"""What the hub answers when it does not do as asked, worded as GitHub words it.
+"""The hub's error responses, with GitHub's words.
 
-Refusal              any answer other than success
-GitFailed            the git binary failed: a fault of ours, never of a client
+Refusal              any response other than success
+GitCommandFailed     the git binary failed: a bug of the hub, not of a client
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ DOCUMENTATION = "https://docs.github.com/rest"
 
 
 class Refusal(Exception):
-    """An error answer of the REST API: status, message, and GitHub's list of `errors`."""
+    """An error response of the REST API: status, message, and GitHub's list of `errors`."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class Refusal(Exception):
         self.headers = dict(headers or {})
 
     def body(self) -> dict[str, Any]:
-        """GitHub's error document."""
+        """The JSON document of GitHub's error responses."""
         errors = {} if self.errors is None else {"errors": self.errors}
         return {
             "message": self.message,
@@ -40,16 +40,16 @@ class Refusal(Exception):
 
 
 class GitCommandFailed(Exception):
-    """git ended with an error. The message holds what it printed."""
+    """git exited with an error. The message contains its output."""
 
 
 def not_found() -> Refusal:
-    """Also the answer for what exists but may not be seen."""
+    """404, also for objects that the caller may not see."""
     return Refusal(404, "Not Found")
 
 
 def invalid(resource: str, field: str, code: str = "invalid", message: str = "") -> Refusal:
-    """422 with one entry in `errors`, in the form of GitHub's validation errors."""
+    """422 with one entry in `errors`, as for GitHub's validation errors."""
     error = {"resource": resource, "field": field, "code": code}
     if message:
         error["message"] = message
@@ -57,12 +57,12 @@ def invalid(resource: str, field: str, code: str = "invalid", message: str = "")
 
 
 def unprocessable(message: str) -> Refusal:
-    """422 whose one error is a bare sentence, as reviews answer it."""
+    """422 with one plain sentence in `errors`, as for reviews."""
     return Refusal(422, "Unprocessable Entity", [message])
 
 
 def custom_error(resource: str, message: str) -> Refusal:
-    """422 whose one error is a sentence of its own (`code` is `custom_error`)."""
+    """422 with one sentence in `errors` (its `code` is `custom`)."""
     return Refusal(
         422, "Validation Failed", [{"resource": resource, "code": "custom", "message": message}]
     )

@@ -1,4 +1,4 @@
-"""What goes wrong on request: failing calls, slow calls, rate limits. All of it is state."""
+"""Failures on request: failing calls, slow calls, rate limits. All of them are state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bot.localhub.errors import Refusal
 
 @dataclass(frozen=True)
 class Fault:
-    """How one call fails. `after_effect`: the work is done, only the answer is lost."""
+    """How one call fails. With `after_effect` the call takes effect, but its response is lost."""
 
     method: str
     path: str
@@ -26,16 +26,16 @@ class Fault:
         return method == self.method and fnmatch.fnmatchcase(path, self.path)
 
     def refusal(self) -> Refusal | None:
-        """The answer to give instead; None for a call that is only slow."""
+        """The response to give instead; None for a call that is only slow."""
         if self.status is None:
             return None
         return Refusal(self.status, self.message, headers=self.headers)
 
 
 class Faults:
-    """Faults that wait for their call. Each strikes once, in the order given.
+    """Pending faults. Each applies to one call, in the order of their creation.
 
-    While `down`, every call is answered 503.
+    While `down` is set, every call gets 503.
     """
 
     def __init__(self) -> None:
@@ -54,16 +54,16 @@ class Faults:
         headers: dict[str, str] | None = None,
         delay_s: float = 0.0,
     ) -> None:
-        """The next `times` calls of `method` on `path` (no `/api/v3`; `*` matches) fail.
+        """Let the next `times` calls of `method` on `path` fail (no `/api/v3`; `*` matches).
 
-        `status=None` with `delay_s` makes them slow only. Works for git's paths too
+        `status=None` with `delay_s` only slows them down. It works for git's paths too
         (`/acme/shop.git/git-receive-pack`).
         """
         fault = Fault(method, path, status, after_effect, message, headers or {}, delay_s)
         self._waiting.extend([fault] * times)
 
     def take(self, method: str, path: str) -> Fault | None:
-        """The fault that strikes this call, which is then spent."""
+        """The fault for this call, which is then removed."""
         if self.down:
             return Fault(method, path, 503, message="Service unavailable")
         fault = next((fault for fault in self._waiting if fault.matches(method, path)), None)
@@ -73,12 +73,12 @@ class Faults:
 
     @property
     def pending(self) -> list[Fault]:
-        """Faults that no call has met yet."""
+        """Faults that have not applied to a call yet."""
         return list(self._waiting)
 
 
 class RateLimit:
-    """GitHub's two limits: the hourly budget, and the secondary one that asks for a pause."""
+    """GitHub's rate limits: the hourly budget, and the secondary limit with `Retry-After`."""
 
     limit = 5000
 
@@ -90,13 +90,17 @@ class RateLimit:
         self._secondary: str | None = None
 
     def allow(self, requests: int, reset_in: float, *, secondary: bool = False) -> None:
-        """After `requests` more calls, refuse until `reset_in` seconds from now."""
+        """Allow `requests` more calls, then refuse until `reset_in` seconds from now."""
         self.remaining = requests
         self.reset_at = self.clock() + reset_in
         self._secondary = str(max(1, round(reset_in))) if secondary else None
 
     def spend(self) -> None:
-        """Counts a call. Raises Refusal (403; 429 for the secondary limit) when none is left."""
+        """Count a call.
+
+        Raises:
+            Refusal: no call is left (403, or 429 for the secondary limit).
+        """
         if self.clock() >= self.reset_at:
             self.remaining, self.reset_at, self._secondary = self.limit, self.clock() + 3600, None
         if self.remaining > 0:
@@ -112,11 +116,11 @@ class RateLimit:
         raise Refusal(403, "API rate limit exceeded for installation.")
 
     def refund(self) -> None:
-        """A call that turned out to cost nothing."""
+        """Undo the count of a call that turned out to be free."""
         self.remaining = min(self.remaining + 1, self.limit)
 
     def summary(self) -> dict[str, int]:
-        """As `GET /rate_limit` shows it."""
+        """The JSON of `GET /rate_limit`."""
         return {
             "limit": self.limit,
             "remaining": self.remaining,
@@ -125,6 +129,6 @@ class RateLimit:
         }
 
     def headers(self) -> dict[str, str]:
-        """On every answer of the REST API."""
+        """The headers of every REST response."""
         facts = {f"x-ratelimit-{key}": str(value) for key, value in self.summary().items()}
         return {**facts, "x-ratelimit-resource": "core"}

@@ -1,4 +1,4 @@
-"""The GraphQL door. It knows what REST does not have and we ask for; all else is unexpected."""
+"""The GraphQL API, limited to the operations that REST lacks; all others are unexpected."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EDIT_HISTORY = re.compile(r"\blastEditedAt\b")
 
 
 class GraphQLRouter:
-    """docs.github.com/graphql/reference/mutations: errors come with status 200, as on GitHub."""
+    """Responds with status 200 even for errors, as GitHub does (docs.github.com/graphql)."""
 
     def __init__(self, hub: LocalHub) -> None:
         self._hub = hub

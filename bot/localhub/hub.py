@@ -1,4 +1,4 @@
-"""`LocalHub`: the whole GitHub stand-in, with verbs that act as people and GitHub itself would."""
+"""`LocalHub`: the local GitHub, with methods that act like people and like GitHub itself."""
 
 from __future__ import annotations
 
@@ -32,11 +32,13 @@ from bot.localhub.webhooks import Delivery, Webhooks
 
 
 class LocalHub(Registry):
-    """State and doors. A verb changes the state, sends the webhooks and waits for their answers.
+    """The state and its interfaces.
 
-    `root` is a folder of its own, empty or not there yet: git repositories are made in it.
-    `requests` is every REST and git request in order; `unexpected` names those the hub does not
-    know, which a test should find empty.
+    A method that changes the state sends the webhooks and waits for their responses.
+
+    `root` is the folder for the git repositories; it may not exist yet. `requests` lists every
+    REST and git request in order; `unexpected` lists requests that the hub does not implement,
+    and a test should find it empty.
     """
 
     def __init__(self, root: Path, webhook_secret: str, app: AppIdentity) -> None:
@@ -50,7 +52,7 @@ class LocalHub(Registry):
         self.requests: list[Exchange] = []
         self.unexpected: list[str] = []
         self.private_mode = True
-        """As of an Enterprise Server: nothing is read without a token. False: as github.com."""
+        """True like an Enterprise Server: every read needs a token. False like github.com."""
         self._listeners: list[Callable[[Exchange], None]] = []
         self._pull_facts: dict[tuple[int, str, str], PullFacts] = {}
 
@@ -58,9 +60,9 @@ class LocalHub(Registry):
     async def serve(
         self, port: int = 0, host: str = "127.0.0.1", enterprise: str = ""
     ) -> AsyncGenerator[str, None]:
-        """Answers on `host:port` (0: any free one) and yields the address, which `url` keeps.
+        """Serve on `host:port` (0: any free port) until the block ends; yields the address.
 
-        `enterprise` is the name of an Enterprise Server that it is to be, and that leads here.
+        `enterprise` is a host name that leads here; the hub then acts as that Enterprise Server.
         """
         async with serve_app(create_app(self), host, port) as address:
             if enterprise:
@@ -76,7 +78,7 @@ class LocalHub(Registry):
 
     @property
     def webhook_url(self) -> str | None:
-        """Where webhooks go; None records them only."""
+        """The receiver of webhooks; None only records them."""
         return self.webhooks.url
 
     @webhook_url.setter
@@ -89,17 +91,17 @@ class LocalHub(Registry):
         return self.webhooks.deliveries
 
     async def wait_until_delivered(self) -> None:
-        """Waits until every webhook has been answered or has failed."""
+        """Wait until every webhook has a response or has failed."""
         await self.webhooks.wait_until_idle()
 
     async def redeliver(self, delivery: Delivery) -> Delivery:
-        """Sends the same guid and bytes again."""
+        """Send a delivery again, with the same guid and bytes."""
         again = self.webhooks.resend(delivery)
         await self.wait_until_delivered()
         return again
 
     async def ping(self) -> None:
-        """As GitHub does when the App's webhook is set up."""
+        """Send a ping, as GitHub does when the App's webhook is set up."""
         webhook_payloads.send_ping(self)
         await self.wait_until_delivered()
 
@@ -136,7 +138,7 @@ class LocalHub(Registry):
         await self.wait_until_delivered()
 
     async def close_issue(self, issue: Issue, by: str) -> None:
-        """Closes a pull request too, without merging."""
+        """Close an issue, or a pull request without merging."""
         issues.close(self, issue, self.add_user(by))
         await self.wait_until_delivered()
 
@@ -149,7 +151,7 @@ class LocalHub(Registry):
         await self.wait_until_delivered()
 
     async def transfer_issue(self, issue: Issue, to: Repo, by: str) -> Issue:
-        """The issue in its new repository."""
+        """Transfer an issue and return it in its new repository."""
         moved = issues.transfer(self, issue, to, self.add_user(by))
         await self.wait_until_delivered()
         return moved
@@ -168,14 +170,14 @@ class LocalHub(Registry):
         await self.wait_until_delivered()
 
     async def open_pull(self, repo: Repo, head: str, title: str, by: str) -> Pull:
-        """A pull request from a branch into the default branch."""
+        """Open a pull request from a branch into the default branch."""
         new_pull = pulls.NewPull(title, None, head, repo.default_branch)
         pull = await pulls.open_pull(self, repo, new_pull, self.add_user(by))
         await self.wait_until_delivered()
         return pull
 
     async def merge(self, pull: Pull, by: str) -> str:
-        """The merge commit's id; closes the issues that the pull request fixes."""
+        """Merge, close the issues that the pull request fixes, and return the merge commit's id."""
         sha = await pulls.merge(self, pull, self.add_user(by))
         await self.wait_until_delivered()
         return sha
@@ -188,7 +190,7 @@ class LocalHub(Registry):
         state: str = "COMMENTED",
         lines: Iterable[tuple[str, int, str]] = (),
     ) -> Review:
-        """Someone's review, with comments on lines: path, line, text."""
+        """Add a review with comments on lines: path, line, text."""
         made = Review(self.next_id(), self.add_user(by), body, state, pull.head_sha)
         made.comments += [
             ReviewComment(self.next_id(), made, path, line, "RIGHT", text, "@@ -1 +1 @@\n x")
@@ -203,7 +205,7 @@ class LocalHub(Registry):
     async def commit(
         self, repo: Repo, branch: str, files: dict[str, str | None], message: str, by: str
     ) -> str:
-        """Someone pushes a commit: `files` changed (None removes); the branch is made if new."""
+        """Push a commit that changes `files` (None deletes); creates the branch if it is new."""
         git = repo.git
         before = git.list_refs("")
         parent = git.resolve(f"refs/heads/{branch}") or git.resolve(repo.default_branch)
@@ -220,7 +222,7 @@ class LocalHub(Registry):
         return sha
 
     async def install(self, repo: Repo) -> None:
-        """The owner lets the App into the repository."""
+        """Add the repository to the App's installation, as its owner."""
         new = self.find_installation(repo.owner) is None
         one = self.add_to_installation(repo)
         if new:
@@ -230,7 +232,7 @@ class LocalHub(Registry):
         await self.wait_until_delivered()
 
     async def uninstall(self, repo: Repo) -> None:
-        """The owner takes the App off the repository; with the last one goes the installation."""
+        """Remove the repository from the installation, which ends with its last repository."""
         one = repo.installation
         if one is None:
             return
@@ -245,13 +247,13 @@ class LocalHub(Registry):
         await self.wait_until_delivered()
 
     async def delete_repo(self, repo: Repo) -> None:
-        """Gone, with its git repository. GitHub tells Apps that they lost it."""
+        """Delete the repository with its git data. GitHub notifies Apps that they lost access."""
         await self.uninstall(repo)
         del self.repos[repo.full_name.lower()]
         shutil.rmtree(repo.git.path)
 
     def switch_app(self, app: AppIdentity, webhook_secret: str) -> None:
-        """From now on `app` is the App that this hub knows: there is one at a time."""
+        """Replace the App of this hub: there is one at a time."""
         self.app = app
         self.tokens = Tokens(app)
         self.webhooks = Webhooks(webhook_secret, app.app_id)
@@ -260,31 +262,31 @@ class LocalHub(Registry):
     # Tokens and limits
 
     def create_personal_token(self, login: str) -> str:
-        """A token with which a person may use REST and git."""
+        """Create a token with which a person may use REST and git."""
         return self.tokens.create_for_person(self.add_user(login)).value
 
     def expire_tokens(self) -> None:
-        """Every installation token given out so far answers 401 from now on."""
+        """Invalidate all installation tokens: they get 401 from now on."""
         self.tokens.expire()
 
     def limit_rate(self, requests: int, reset_in: float, *, secondary: bool = False) -> None:
-        """After `requests` more REST calls, 403 (secondary: 429) for `reset_in` seconds."""
+        """After `requests` more REST calls, respond 403 (secondary: 429) for `reset_in` seconds."""
         self.limit.allow(requests, reset_in, secondary=secondary)
 
     def listen(self, listener: Callable[[Exchange], None]) -> None:
-        """Call `listener` with each request from now on, as soon as the hub has answered it."""
+        """Call `listener` after each response from now on."""
         self._listeners.append(listener)
 
-    # For the doors
+    # For the interfaces
 
     def record(self, exchange: Exchange) -> None:
-        """Notes a request that was answered."""
+        """Record a request with its response."""
         self.requests.append(exchange)
         for listener in self._listeners:
             listener(exchange)
 
     def pull_facts(self, pull: Pull) -> PullFacts:
-        """What git says of the pull request, kept for each pair of commits."""
+        """The pull request's data from git, cached for each pair of commits."""
         key = (pull.repo.id, pull.base_sha, pull.head_sha)
         if key not in self._pull_facts:
             self._pull_facts[key] = read_pull_facts(pull)

@@ -1,4 +1,4 @@
-"""Who the GitHub App is: its number, its keys, and what it was granted."""
+"""The GitHub App's identity: its id, its keys, and its permissions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PERMISSIONS: Mapping[str, str] = {
     "pull_requests": "write",
     "statuses": "read",
 }
-"""What an installation grants unless told otherwise: the App's manifest."""
+"""The permissions that an installation grants by default: those of the App's manifest."""
 
 EVENTS = (
     "check_run",
@@ -29,12 +29,12 @@ EVENTS = (
     "push",
     "status",
 )
-"""What the App subscribes to. `installation*` and `ping` reach every App unasked."""
+"""The events that the App subscribes to. Every App receives `installation*` and `ping`."""
 
 
 @dataclass(frozen=True)
 class AppIdentity:
-    """A GitHub App as its hub knows it, plus the private key that only the bot would hold."""
+    """A GitHub App as its hub knows it, plus the private key, which only the bot would have."""
 
     app_id: int
     slug: str
@@ -45,12 +45,12 @@ class AppIdentity:
 
     @property
     def bot_login(self) -> str:
-        """The name under which the App writes, for example `capuchin[bot]`."""
+        """The App's account, for example `capuchin[bot]`."""
         return f"{self.slug}[bot]"
 
 
 def generate_app(app_id: int = 1, slug: str = "capuchin") -> AppIdentity:
-    """A new App with its own 2048-bit RSA key pair, as GitHub makes them."""
+    """Create an App with a new 2048-bit RSA key pair, as GitHub does."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     private = key.private_bytes(
         serialization.Encoding.PEM,

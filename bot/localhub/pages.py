@@ -1,4 +1,4 @@
-"""The HTML door: a plain page for each repository, issue and pull request; all text escaped."""
+"""The HTML pages: a plain page for each repository, issue and pull request; all text is escaped."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TAGS = frozenset(
         "thead", "tr", "ul",
     ]
 )  # fmt: skip
-"""No images, frames, forms, scripts or styles: a page loads nothing from anywhere."""
+"""No images, frames, forms, scripts or styles: a page loads no external content."""
 ATTRIBUTES = {"a": {"href", "title"}, "details": {"open"}, "ol": {"start"}}
 LINKS = frozenset({"http", "https", "mailto"})
 
@@ -55,7 +55,7 @@ EMOJI = {
 
 
 class PageRouter:
-    """Needs no token: it is for whoever can reach the hub's port."""
+    """Serves the pages without a token, to anybody who can reach the hub's port."""
 
     def __init__(self, hub: LocalHub) -> None:
         self._hub = hub
@@ -70,7 +70,7 @@ class PageRouter:
         }
 
     async def handle(self, request: Request) -> Response:
-        """Answers one page."""
+        """Serve one page."""
         path = request.url.path
         if path == "/":
             every = sorted(self._hub.repos.values(), key=lambda repo: repo.full_name)
@@ -180,7 +180,7 @@ def _head_checks(pull: Pull) -> list[CheckRun]:
 
 
 def render_markdown(text: str) -> str:
-    """Safe HTML. HTML comments vanish, `<details>` works, everything else foreign is taken out."""
+    """Render safe HTML: comments vanish, `<details>` works, other tags are removed."""
     html = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).render(text)
     return nh3.clean(
         html,

@@ -1,4 +1,4 @@
-"""Where a person creates a GitHub App from a manifest, as if they pressed the button at once.
+"""Creates a GitHub App from a manifest, as if a person confirmed it at once.
 
 https://docs.github.com/apps/sharing-github-apps/registering-a-github-app-from-a-manifest
 """
@@ -30,33 +30,33 @@ LONGEST_NAME = 34
 
 
 class Registrations:
-    """Apps whose keys nobody has fetched yet, by code."""
+    """New Apps by code, until their keys are fetched."""
 
     def __init__(self) -> None:
         self._apps: dict[str, tuple[AppIdentity, str]] = {}
         self.accounts: list[str] = []
-        """For which organisation each was created; empty for a person."""
+        """The organisation of each new App; empty for a person."""
 
     def put(self, app: AppIdentity, secret: str, account: str) -> str:
-        """The code."""
+        """Add an App and return its code."""
         code = secrets.token_hex(20)
         self._apps[code] = app, secret
         self.accounts.append(account)
         return code
 
     def take(self, code: str) -> tuple[AppIdentity, str] | None:
-        """The App and its webhook secret, the first time."""
+        """The App and its webhook secret, on the first call only."""
         return self._apps.pop(code, None)
 
 
 class RegistrationRouter:
-    """Takes the form that a set-up page posts."""
+    """Receives the form of a set-up page."""
 
     def __init__(self, hub: LocalHub) -> None:
         self._hub = hub
 
     async def handle(self, request: Request) -> Response:
-        """Creates the App and sends the browser back, or says what is wrong with the manifest."""
+        """Create the App and redirect the browser, or describe the manifest's error."""
         form = parse_qs((await request.body()).decode("utf-8", "replace"))
         try:
             manifest: Any = json.loads(form.get("manifest", [""])[0])
@@ -81,7 +81,7 @@ class RegistrationRouter:
 
 
 def _manifest_problem(manifest: Any) -> str:
-    """What GitHub would refuse; empty for nothing."""
+    """Why GitHub would reject the manifest; empty if it is valid."""
     if not isinstance(manifest, dict):
         return "not a JSON object"
     given = cast("dict[str, Any]", manifest)

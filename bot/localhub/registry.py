@@ -1,4 +1,4 @@
-"""The hub's accounts, repositories and installations, and how they come to be."""
+"""The hub's accounts, repositories and installations, and how they are created."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REPO_NAME = re.compile(r"(?!\.{1,2}$)(?!.*\.git$)[A-Za-z0-9._-]{1,100}")
 
 
 class Registry:
-    """Names are found whatever their case, as on GitHub. Folders are named by number."""
+    """Finds names without regard to case, as GitHub does. Folders are named by number."""
 
     def __init__(self, root: Path, app: AppIdentity) -> None:
         self.root = root.resolve()
@@ -30,12 +30,16 @@ class Registry:
         self.users[app.bot_login.lower()] = self.bot
 
     def next_id(self) -> int:
-        """Ids are never used twice, for anything."""
+        """A new id; ids are unique across all kinds of objects."""
         self._last_id += 1
         return self._last_id
 
     def add_user(self, login: str, *, organization: bool = False) -> User:
-        """The account, made if it does not exist. Raises ValueError for a bad name."""
+        """Find the account, or create it.
+
+        Raises:
+            ValueError: the name is not valid.
+        """
         known = self.users.get(login.lower())
         if known is not None:
             return known
@@ -62,10 +66,13 @@ class Registry:
         installed: bool = True,
         description: str | None = None,
     ) -> Repo:
-        """A repository with one commit of `files` or of `folder`; without either it is empty.
+        """Create a repository with one commit of `files` or of `folder`, or an empty one.
 
-        `installed`: the App may use it. Raises ValueError for a bad or taken name, GitFailed for
-        a branch name or a path that git refuses.
+        `installed` gives the App access.
+
+        Raises:
+            ValueError: the name is not valid, or taken.
+            GitCommandFailed: git rejects the branch name or a path.
         """
         owner, _, name = full_name.partition("/")
         if not REPO_NAME.fullmatch(name):
@@ -90,7 +97,7 @@ class Registry:
     def add_repo_label(
         self, repo: Repo, name: str, color: str = "ededed", description: str | None = None
     ) -> Label:
-        """The label of that name, made if the repository has none."""
+        """Find the repository's label, or create it."""
         label = repo.labels.get(name.lower())
         if label is None:
             label = Label(self.next_id(), name, color, description)
@@ -98,12 +105,12 @@ class Registry:
         return label
 
     def find_installation(self, account: User) -> AppInstallation | None:
-        """The App's installation on an account."""
+        """The App's installation on an account; None if there is none."""
         every = self.installations.values()
         return next((one for one in every if one.account is account), None)
 
     def add_to_installation(self, repo: Repo) -> AppInstallation:
-        """Puts the repository into its owner's installation, made if there is none."""
+        """Add the repository to its owner's installation, which is created if needed."""
         one = self.find_installation(repo.owner)
         if one is None:
             granted = dict(self.app.permissions)

@@ -1,4 +1,4 @@
-"""Puts the hub on a socket: one ASGI application, run by uvicorn inside the caller's event loop."""
+"""Serves the hub on a socket: one ASGI application, run by uvicorn in the caller's event loop."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ METHODS = ["GET", "POST", "PATCH", "PUT", "DELETE"]
 
 
 def create_app(hub: LocalHub) -> Starlette:
-    """The doors. Anything else is 404."""
+    """Build the application from its routers. Any other path is 404."""
     pages = PageRouter(hub)
     rest = RestRouter(hub)
     git = GitRouter(hub)
@@ -48,8 +48,12 @@ def create_app(hub: LocalHub) -> Starlette:
 
 @asynccontextmanager
 async def serve_app(app: Starlette, host: str, port: int) -> AsyncGenerator[str, None]:
-    """Runs until the block is left. Yields `http://host:port`. Raises OSError if taken."""
-    # Named as TCP, or asyncio leaves Nagle's algorithm on and every answer takes 40 ms.
+    """Serve until the block ends; yields `http://host:port`.
+
+    Raises:
+        OSError: the port is taken.
+    """
+    # Without an explicit TCP protocol, asyncio keeps Nagle's algorithm on, which costs 40 ms.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((host, port))
@@ -78,7 +82,7 @@ async def serve_app(app: Starlette, host: str, port: int) -> AsyncGenerator[str,
 
 
 class _HubServer(uvicorn.Server):
-    """Leaves signals to the program it runs in, and says when it listens."""
+    """Leaves signals to the program that it runs in, and signals when it listens."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -90,7 +94,7 @@ class _HubServer(uvicorn.Server):
         self.up.set()
 
     async def main_loop(self) -> None:
-        """Ends at once when told to, where uvicorn's own looks ten times a second."""
+        """Stop immediately on request; uvicorn's own loop checks only ten times a second."""
         await self.stop.wait()
 
     @contextmanager

@@ -1,6 +1,6 @@
-"""What the hub remembers: accounts, repositories, issues, pull requests, checks; plain and mutable.
+"""The hub's mutable state: accounts, repositories, issues, pull requests, checks.
 
-Git content is not here: it is read from the bare repository each time (`git_repo.py`).
+Git content is not here: it is read from the bare repository each time (`git/repo.py`).
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ ROLES = ("none", "read", "triage", "write", "maintain", "admin")
 
 
 def now() -> datetime:
-    """The hub's clock: whole seconds, as GitHub shows them."""
+    """The current time in whole seconds, as GitHub shows it."""
     return datetime.now(UTC).replace(microsecond=0)
 
 
 def stamp(moment: datetime) -> str:
-    """GitHub's time format: no fraction, `Z`."""
+    """A time in GitHub's format: no fraction, `Z`."""
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @dataclass(eq=False)
 class User:
-    """An account. A `Bot` is what an App writes as."""
+    """An account. Apps write as a `Bot`."""
 
     id: int
     login: str
@@ -71,21 +71,21 @@ class Comment:
 
 @dataclass(frozen=True)
 class TimelineEntry:
-    """One line of an issue's timeline: who did what (`text` is plain), or a comment."""
+    """One line of an issue's timeline: what `actor` did (`text` is plain), or a comment."""
 
     actor: User
     text: str
     at: datetime
     comment: Comment | None = None
     event: str = ""
-    """GitHub's word for it, for what the REST API lists."""
+    """The name of the event in the REST API."""
     label: str = ""
-    """The label that was put on or taken off."""
+    """The label that was added or removed."""
 
 
 @dataclass(eq=False)
 class Issue:
-    """An issue; a pull request is one too, and shares the numbers."""
+    """An issue. Pull requests are issues too, and share the numbers."""
 
     id: int
     number: int
@@ -115,13 +115,13 @@ class Issue:
         event: str = "",
         label: str = "",
     ) -> None:
-        """Adds to the timeline and touches `updated_at`."""
+        """Add an entry to the timeline and update `updated_at`."""
         self.updated_at = now()
         self.timeline.append(TimelineEntry(actor, text, self.updated_at, comment, event, label))
 
     @property
     def html_path(self) -> str:
-        """Where its page is, under the hub's address."""
+        """The path of its page on the hub."""
         kind = "pull" if isinstance(self, Pull) else "issues"
         return f"{self.repo.full_name}/{kind}/{self.number}"
 
@@ -151,14 +151,14 @@ class ReviewComment:
     body: str
     diff_hunk: str
     in_reply_to: int | None = None
-    """The comment that its thread begins with; None for that one itself."""
+    """The first comment of its thread; None for the first comment itself."""
     created_at: datetime = field(default_factory=now)
     reactions: list[Reaction] = field(default_factory=list[Reaction])
 
 
 @dataclass(eq=False)
 class Pull(Issue):
-    """A pull request within one repository, or from a fork. The shas are its branches' last."""
+    """A pull request within one repository or from a fork; the SHAs are its branches' heads."""
 
     head_ref: str = ""
     head_sha: str = ""
@@ -203,12 +203,12 @@ class CheckRun:
     started_at: datetime | None = None
     completed_at: datetime | None = None
     app: str = ""
-    """Slug of the App that made it; empty for the App that the hub is for."""
+    """The slug of the App that created it; empty for the hub's own App."""
 
 
 @dataclass(eq=False)
 class CommitStatus:
-    """What something outside says of one commit; the latest of a context counts."""
+    """The status of one commit from an external service; the latest of each context counts."""
 
     id: int
     sha: str
@@ -221,7 +221,7 @@ class CommitStatus:
 
 @dataclass(eq=False)
 class AppInstallation:
-    """The App on one account, with the repositories that the account's owner selected."""
+    """The installation of the App on one account, with the repositories that the owner selected."""
 
     id: int
     account: User
@@ -233,7 +233,7 @@ class AppInstallation:
 
 @dataclass(eq=False)
 class Repo:
-    """A repository: its bare git repository and everything that GitHub keeps beside it."""
+    """A repository: its bare git repository and all other data that GitHub stores."""
 
     id: int
     owner: User
@@ -260,17 +260,21 @@ class Repo:
 
     @property
     def pulls(self) -> list[Pull]:
-        """Oldest first."""
+        """All pull requests, oldest first."""
         return [issue for issue in self.issues.values() if isinstance(issue, Pull)]
 
     def grant(self, login: str, role: str) -> None:
-        """`role` is one of `ROLES`. Raises ValueError for any other word."""
+        """Give a person a role, one of `ROLES`.
+
+        Raises:
+            ValueError: `role` is not one of them.
+        """
         if role not in ROLES:
             raise ValueError(f"{role!r} is no role; it is one of {', '.join(ROLES)}")
         self.roles[login.lower()] = role
 
     def role_of(self, user: User) -> str:
-        """The owner is admin; a stranger reads what is public."""
+        """A person's role: the owner is admin, and strangers can read public repositories."""
         if user is self.owner:
             return "admin"
         return self.roles.get(user.login.lower(), "none" if self.private else "read")
@@ -279,7 +283,7 @@ class Repo:
         return sorted(self.git.list_refs("refs/heads/"))
 
     def read_file(self, ref: str, path: str) -> str | None:
-        """The text of a file on a branch, tag or commit; None where there is none."""
+        """The text of a file on a branch, tag or commit; None if it does not exist."""
         data = self.git.read_file(ref, path)
         return None if data is None else data.decode("utf-8", "replace")
 
@@ -288,19 +292,19 @@ class Repo:
         return [commit.message.split("\n", 1)[0] for commit in self.git.log(ref)]
 
     def find_comment(self, number: int) -> Comment | None:
-        """The comment with this id, on any issue."""
+        """The comment with this id on any issue."""
         every = (comment for issue in self.issues.values() for comment in issue.comments)
         return next((comment for comment in every if comment.id == number), None)
 
 
 def node_id(kind: str, number: int) -> str:
-    """An opaque id in GitHub's style; equal for equal arguments."""
+    """An opaque id in GitHub's style; equal arguments yield equal ids."""
     return f"{kind}_{hashlib.sha256(f'{kind}{number}'.encode()).hexdigest()[:16]}"
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """One request that the hub answered. `path` has no `/api/v3` and no query."""
+    """One request and its response. `path` has no `/api/v3` and no query."""
 
     api: Literal["rest", "git", "graphql"]
     method: str

@@ -1,4 +1,4 @@
-"""Who is asking: the App by a signed JWT, an installation or a person by a token."""
+"""Authentication: the App by a signed JWT, an installation or a person by a token."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LIFETIME = timedelta(hours=1)
 """https://docs.github.com/apps: installation tokens expire after one hour."""
 
 MAX_JWT_S = 600
-"""GitHub refuses an `exp` further ahead than ten minutes."""
+"""GitHub rejects an `exp` more than ten minutes ahead."""
 
 CLOCK_SLACK_S = 60
 
@@ -33,12 +33,12 @@ BY_ROLE = {
     "maintain": "write",
     "admin": "write",
 }
-"""What a person's role lets their token do to contents, pull requests and checks."""
+"""A role's access to contents, pull requests and checks by a personal token."""
 
 
 @dataclass(eq=False)
 class Token:
-    """A bearer's rights. `repos` is None for all that the installation or the person can see."""
+    """A token and its permissions. `repos` is None for all repositories of its owner."""
 
     value: str = field(repr=False)
     actor: User
@@ -64,7 +64,10 @@ class Token:
         return BY_ROLE[role]
 
     def is_allowed(self, repo: Repo, needs: str) -> bool:
-        """`needs` is like `issues:write`, or several of which one is enough, parted by `|`."""
+        """Whether the token has one of the permissions in `needs`, such as `issues:write`.
+
+        `needs` may list alternatives, separated by `|`.
+        """
         return any(
             LEVELS.index(self.level(repo, name)) >= LEVELS.index(level)
             for name, _, level in (one.partition(":") for one in needs.split("|"))
@@ -72,7 +75,7 @@ class Token:
 
 
 class Tokens:
-    """Every token given out. An expired one is refused like one that never was."""
+    """All tokens. An expired token is treated like an unknown one."""
 
     def __init__(self, app: AppIdentity) -> None:
         self._app = app
@@ -88,34 +91,38 @@ class Tokens:
         repos: tuple[Repo, ...] | None,
         permissions: dict[str, str],
     ) -> Token:
-        """A new token with one hour to live."""
+        """Create an installation token that is valid for one hour."""
         value = "ghs_" + secrets.token_hex(18)
         token = Token(value, bot, now() + LIFETIME, installation, repos, permissions)
         self._tokens[value] = token
         return token
 
     def create_for_person(self, user: User) -> Token:
-        """A personal access token, good for a year."""
+        """Create a personal access token that is valid for a year."""
         value = "ghp_" + secrets.token_hex(18)
         token = Token(value, user, now() + timedelta(days=365))
         self._tokens[value] = token
         return token
 
     def expire(self) -> None:
-        """Every installation token given out so far is worth nothing from now on."""
+        """Invalidate all installation tokens."""
         self._tokens = {v: t for v, t in self._tokens.items() if t.installation is None}
 
     def revoke(self, installation: AppInstallation) -> None:
-        """The installation is gone, and its tokens with it."""
+        """Invalidate the tokens of a deleted installation."""
         self._tokens = {v: t for v, t in self._tokens.items() if t.installation is not installation}
 
     def find(self, value: str) -> Token | None:
-        """The token that is still good, or None."""
+        """The token if it is valid, else None."""
         token = self._tokens.get(value)
         return token if token is not None and token.expires_at > now() else None
 
     def verify_app_jwt(self, value: str) -> None:
-        """Raises Refusal (401) unless `value` is a JWT as GitHub wants it from this App."""
+        """Check that `value` is a valid JWT of this App.
+
+        Raises:
+            Refusal: it is not (401).
+        """
         try:
             claims = jwt.decode(
                 value,

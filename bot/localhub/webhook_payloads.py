@@ -1,4 +1,4 @@
-"""Webhook payloads, and whether they go: the App must be installed and have subscribed."""
+"""Builds webhook payloads and sends them if the App is installed and subscribes to the event."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NO_COMMIT = "0" * 40
 
 
 def send_issue_event(hub: LocalHub, one: Issue, action: str, by: User, **more: Any) -> None:
-    """`issues` with `action`, or `pull_request` if that is what it is."""
+    """Send `issues` with `action`, or `pull_request` for a pull request."""
     if isinstance(one, Pull):
         shape = pulls.pull(hub.url, one, hub.pull_facts(one))
         parts = {"number": one.number, "pull_request": shape, **more}
@@ -41,7 +41,7 @@ def send_issue_event(hub: LocalHub, one: Issue, action: str, by: User, **more: A
 
 
 def send_check_event(hub: LocalHub, repo: Repo, run: CheckRun, action: str, by: User) -> None:
-    """`check_run`, created or completed."""
+    """Send `check_run`, created or completed."""
     app = people.app(hub.url, hub.app, repo.owner)
     shape = check_run(hub.url, repo, run, app)
     app = shape["app"]
@@ -64,7 +64,7 @@ def send_check_event(hub: LocalHub, repo: Repo, run: CheckRun, action: str, by: 
 
 
 def send_suite_event(hub: LocalHub, repo: Repo, suite: CheckSuite, action: str, by: User) -> None:
-    """`check_suite`, completed."""
+    """Send `check_suite`, completed."""
     runs = [run for run in repo.check_runs if run.suite is suite]
     app = check_run(hub.url, repo, runs[0], people.app(hub.url, hub.app, repo.owner))["app"]
     shape = check_suite(hub.url, repo, suite, runs, repo.git.read_commits([suite.head_sha])[0], app)
@@ -72,7 +72,7 @@ def send_suite_event(hub: LocalHub, repo: Repo, suite: CheckSuite, action: str, 
 
 
 def send_status_event(hub: LocalHub, repo: Repo, one: CommitStatus, head: Json) -> None:
-    """`status`; `head` is the commit as the history shows it."""
+    """Send `status`; `head` is the commit's JSON."""
     branches = [
         {"name": name, "protected": False, "commit": {"sha": one.sha, "url": head["url"]}}
         for name, sha in repo.git.list_refs("refs/heads/").items()
@@ -91,7 +91,7 @@ def send_status_event(hub: LocalHub, repo: Repo, one: CommitStatus, head: Json) 
 
 
 def push_payload(hub: LocalHub, repo: Repo, ref: str, before: str, after: str, by: User) -> Json:
-    """What `push_payload` says: a branch or tag moved, came (`before` all zeros) or went. Reads git."""
+    """The payload of `push`: a branch or tag moved, or was created or deleted (SHA of zeros)."""
     created, deleted = before == NO_COMMIT, after == NO_COMMIT
     commits: list[Commit] = []
     if not deleted:
@@ -117,7 +117,7 @@ def push_payload(hub: LocalHub, repo: Repo, ref: str, before: str, after: str, b
 
 
 def emit(hub: LocalHub, event: str, repo: Repo, by: User, payload: Json) -> None:
-    """Sends if the App has the repository and asked for the event."""
+    """Send an event if the App has access to the repository and subscribes to the event."""
     one = repo.installation
     if one is None or event not in hub.app.events:
         return
@@ -143,7 +143,7 @@ def emit(hub: LocalHub, event: str, repo: Repo, by: User, payload: Json) -> None
 
 
 def send_installation_event(hub: LocalHub, one: AppInstallation, action: str, by: User) -> None:
-    """`installation`, created or deleted."""
+    """Send `installation`, created or deleted."""
     payload = {
         "action": action,
         "installation": people.installation(hub.url, hub.app, one),
@@ -157,7 +157,7 @@ def send_installation_event(hub: LocalHub, one: AppInstallation, action: str, by
 def send_selection_event(
     hub: LocalHub, one: AppInstallation, by: User, added: list[Repo], removed: list[Repo]
 ) -> None:
-    """`list_repositories`: the account's owner chose differently."""
+    """Send `installation_repositories`: the account's owner changed the selection."""
     payload = {
         "action": "added" if added else "removed",
         "installation": people.installation(hub.url, hub.app, one),
@@ -171,7 +171,7 @@ def send_selection_event(
 
 
 def send_ping(hub: LocalHub) -> None:
-    """What GitHub sends when a webhook is set up."""
+    """Send `ping`, as GitHub does when a webhook is set up."""
     app_id = hub.app.app_id
     hook = {
         "type": "App",
@@ -195,7 +195,7 @@ def send_ping(hub: LocalHub) -> None:
 
 
 def repo_summary(repo: Repo) -> Json:
-    """A repository as installations list it."""
+    """A repository as it appears in the payloads of installations."""
     return {
         "id": repo.id,
         "node_id": node_id("R", repo.id),

@@ -1,4 +1,4 @@
-"""Webhooks out: the exact bytes, GitHub's headers, the signature, and what came back."""
+"""Sends webhooks: the exact bytes, GitHub's headers and signature; records the responses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENTERPRISE_VERSION = "3.17.0"
 
 @dataclass(eq=False)
 class Delivery:
-    """One webhook. `status` is the receiver's answer; None while under way, unsent, or failed."""
+    """One webhook. `status` is the response's; None while it is pending, unsent or failed."""
 
     guid: str
     event: str
@@ -32,7 +32,7 @@ class Delivery:
 
     @property
     def payload(self) -> dict[str, Any]:
-        """The body as it was sent, read again."""
+        """The body, parsed."""
         return json.loads(self.body)
 
 
@@ -42,12 +42,12 @@ def sign(secret: str, body: bytes) -> str:
 
 
 class Webhooks:
-    """Sends one at a time, in the order in which things happened. Without `url` it only records."""
+    """Sends one webhook at a time, in order. Without `url` it only records them."""
 
     def __init__(self, secret: str, app_id: int) -> None:
         self.url: str | None = None
         self.enterprise_host = ""
-        """The name of the Enterprise Server that this is; empty for github.com."""
+        """The host name of this Enterprise Server; empty for github.com."""
         self.deliveries: list[Delivery] = []
         self._secret = secret
         self._app_id = app_id
@@ -56,9 +56,9 @@ class Webhooks:
         self._client: httpx.AsyncClient | None = None
 
     def send(self, event: str, payload: dict[str, Any]) -> Delivery:
-        """Starts a delivery;
+        """Start a delivery; `wait_until_idle` waits for it.
 
-        `wait_until_idle` waits for it. Needs a running loop if there is a `url`.
+        With a `url`, this needs a running event loop.
         """
         body = json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode(
             "utf-8", "replace"
@@ -68,16 +68,16 @@ class Webhooks:
         return self._start(Delivery(guid, event, payload.get("action"), headers, body))
 
     def resend(self, old: Delivery) -> Delivery:
-        """The same guid and the same bytes again, as the redeliver button does."""
+        """Send the same guid and bytes again, like GitHub's redeliver button."""
         return self._start(Delivery(old.guid, old.event, old.action, dict(old.headers), old.body))
 
     async def wait_until_idle(self) -> None:
-        """Returns when nothing is under way, also what the receiver's answers set off."""
+        """Wait until no delivery is pending, including those that a response causes."""
         while self._tasks:
             await asyncio.wait(set(self._tasks))
 
     async def close(self) -> None:
-        """Gives up what is under way."""
+        """Cancel pending deliveries."""
         for task in self._tasks:
             task.cancel()
         await self.wait_until_idle()

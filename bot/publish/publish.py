@@ -1,14 +1,14 @@
-"""A chosen edit becomes two commits, a pull request with labels, and a review request.
+"""Publishes a chosen edit: two commits, a pull request with labels, and a review request.
 
-Every effect is find-or-create and asks for the lease first: after a crash anywhere the same call
-made again finds what is there, and opens no second pull request.
+Every effect is find-or-create and renews the lease first. After a crash anywhere, the same call
+finds what is there and opens no second pull request.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from bot.comments import pull_request
 from bot.comments.status import pull_marker
@@ -20,75 +20,90 @@ from bot.git.remote import Remote
 from bot.github.errors import Forbidden, NotFound, Unprocessable
 from bot.github.models import PullRequestFacts
 from bot.github.repository import Identity, Repository
+from bot.repo_config.model import RepoConfig
+from bot.settings import Settings
 from bot.storage.lease import Lease
 from bot.types import Run, replace
 from pipeline.types import Account, Issue, Selection
 
 MAX_BRANCH_NAMES = 20
 """How many names are tried when the branch of an earlier run is still there."""
-
-
 PLAIN_STYLE: Final = CommitStyle()
+
+
+class PublishContext(Protocol):
+    """What publishing uses of a run's context."""
+
+    @property
+    def lease(self) -> Lease: ...
+    @property
+    def repo(self) -> Repository: ...
+    @property
+    def remote(self) -> Remote: ...
+    @property
+    def checkout(self) -> Checkout: ...
+    @property
+    def config(self) -> RepoConfig: ...
+    @property
+    def settings(self) -> Settings: ...
 
 
 @dataclass(frozen=True)
 class Publication:
-    """What is published, and what it answers."""
+    """A chosen edit, and everything that its commits and its pull request say."""
 
     run: Run
     issue: Issue
     selection: Selection
     accounts: Sequence[Account] = ()
     destinations: str = ""
-    """Where the code went, in a line."""
+    """The hosts that the code was sent to, as a sentence; empty: no other than the operator's."""
     draft: bool = True
     ready_when_green: bool = False
     """A draft only until the repository's own checks pass."""
     commit_style: CommitStyle = PLAIN_STYLE
     template: str | None = None
-    """The repository's own, for the body."""
+    """The repository's own template for the description."""
     labels: tuple[str, ...] = ()
     host: str = field(kw_only=True)
-    """Of GitHub: people's addresses in trailers are there."""
+    """GitHub's host name, for the e-mail addresses in commit trailers."""
 
     @property
     def title(self) -> str:
-        """The pull request's, and the fix commit's."""
+        """The title of the pull request and of its second commit."""
         return self.commit_style.format_title(
             "fix", pull_request.pull_title(self.selection, self.run.issue)
         )
 
     def commit_message(self, title: str, body: str, identity: Identity) -> str:
-        """Of one of the two commits."""
+        """The whole message of a commit, with its trailers."""
         return self.commit_style.format_message(title, body, identity, self.run.asked_by, self.host)
 
 
-async def publish(
-    publication: Publication, *, repo: Repository, checkout: Checkout, remote: Remote, lease: Lease
-) -> PullRequestFacts:
-    """The pull request, with nothing half made left behind when there can be none.
+async def publish(publication: Publication, ctx: PublishContext) -> PullRequestFacts:
+    """Open the pull request; when there can be none, leave nothing half made behind.
 
     Raises:
-        PublishRefused: the branch is gone again.
-        LeaseLost: this run is another worker's now. GitHubUnavailable: try again later.
+        PublishRefused: the repository's rules forbid it; the branch is deleted again.
+        LeaseLost: another worker has the run. GitHubUnavailable: try again later.
     """
-    pull = await _find_pull(repo, lease)
+    pull = await _find_pull(ctx)
     if pull is None:
-        green = await _create_commits(publication, repo, checkout)
-        branch = await _push(publication, green, repo, checkout, remote, lease)
-        pull = await _open_pull(publication, branch, repo, checkout, lease)
-    await lease.require()
-    await repo.pulls.request_review(pull.number, publication.run.asked_by)
+        head = await _create_commits(publication, ctx)
+        branch = await _push(publication, head, ctx)
+        pull = await _open_pull(publication, branch, ctx)
+    await ctx.lease.require()
+    await ctx.repo.pulls.request_review(pull.number, publication.run.asked_by)
     if publication.labels:
-        await lease.require()
-        await _add_labels(publication, pull, repo)
+        await ctx.lease.require()
+        await _add_labels(publication, pull, ctx.repo)
     return pull
 
 
-async def _find_pull(repo: Repository, lease: Lease) -> PullRequestFacts | None:
-    """What an earlier try opened, whatever people have pushed to its branch since."""
-    branch = lease.run.branch
-    return await repo.pulls.find(branch, pull_marker(lease.run.id)) if branch else None
+async def _find_pull(ctx: PublishContext) -> PullRequestFacts | None:
+    """The pull request of an earlier try, even if people have pushed to its branch since."""
+    run = ctx.lease.run
+    return await ctx.repo.pulls.find(run.branch, pull_marker(run.id)) if run.branch else None
 
 
 async def _add_labels(publication: Publication, pull: PullRequestFacts, repo: Repository) -> None:
@@ -98,47 +113,35 @@ async def _add_labels(publication: Publication, pull: PullRequestFacts, repo: Re
         return
 
 
-async def _create_commits(publication: Publication, repo: Repository, checkout: Checkout) -> str:
-    """The failing test, then the edit upon it. Dated by the run: each try makes the same two."""
-    run, selection = publication.run, publication.selection
-    red = await create_commit(
-        checkout.git_dir,
-        parent=checkout.base,
+async def _create_commits(publication: Publication, ctx: PublishContext) -> str:
+    """Commit the failing test, then the edit. Dated by the run, so each try makes the same two."""
+    run, selection, author = publication.run, publication.selection, ctx.repo.identity
+    style, test_title = publication.commit_style, pull_request.reproduction_title(run.issue)
+    test_commit = await create_commit(
+        ctx.checkout.git_dir,
+        parent=ctx.checkout.base,
         diff=selection.evidence.reproduction.diff,
-        message=publication.commit_message(
-            publication.commit_style.format_title(
-                "test", pull_request.reproduction_title(run.issue)
-            ),
-            "",
-            repo.identity,
-        ),
-        author=repo.identity,
+        message=publication.commit_message(style.format_title("test", test_title), "", author),
+        author=author,
         at=run.created_at,
     )
+    body = pull_request.commit_body(selection)
     return await create_commit(
-        checkout.git_dir,
-        parent=red,
+        ctx.checkout.git_dir,
+        parent=test_commit,
         diff=selection.candidate.patch.diff,
-        message=publication.commit_message(
-            publication.title, pull_request.commit_body(selection), repo.identity
-        ),
-        author=repo.identity,
+        message=publication.commit_message(publication.title, body, author),
+        author=author,
         at=run.created_at,
     )
 
 
-async def _push(
-    publication: Publication,
-    head: str,
-    repo: Repository,
-    checkout: Checkout,
-    remote: Remote,
-    lease: Lease,
-) -> str:
-    """The branch that points at `head`: ours already, or a name nobody uses.
+async def _push(publication: Publication, head: str, ctx: PublishContext) -> str:
+    """The name of the branch that points at `head`: an earlier try's, or one that nobody uses.
 
-    A branch of that name which points elsewhere may hold somebody's work and is left alone.
+    A branch of that name that points elsewhere may hold somebody's work; it stays untouched.
     """
+    repo, lease = ctx.repo, ctx.lease
     for attempt in range(1, MAX_BRANCH_NAMES + 1):
         branch = branch_name(publication.run.issue, publication.issue.title, attempt)
         found = await repo.get_branch_head(branch)
@@ -148,7 +151,7 @@ async def _push(
             continue
         await lease.save(replace(lease.run, branch=branch, head_commit=head))
         try:
-            await push(checkout.git_dir, remote, sha=head, branch=branch, expected="")
+            await push(ctx.checkout.git_dir, ctx.remote, sha=head, branch=branch, expected="")
         except PushRejected:
             if await repo.get_branch_head(branch) is None:
                 raise PublishRefused("the repository's rules forbid the branch") from None
@@ -158,13 +161,13 @@ async def _push(
 
 
 async def _open_pull(
-    publication: Publication, branch: str, repo: Repository, checkout: Checkout, lease: Lease
+    publication: Publication, branch: str, ctx: PublishContext
 ) -> PullRequestFacts:
-    await lease.require()
+    await ctx.lease.require()
     try:
-        return await repo.pulls.open_once(
+        return await ctx.repo.pulls.open_once(
             branch=branch,
-            base=checkout.branch,
+            base=ctx.checkout.branch,
             title=publication.title,
             body=pull_request.pull_body(
                 publication.run,
@@ -177,15 +180,16 @@ async def _open_pull(
             draft=publication.draft,
         )
     except (Unprocessable, Forbidden, NotFound) as error:
-        await lease.require()
-        await _delete_branch(repo, branch)
+        await ctx.lease.require()
+        await _delete_branch(ctx.repo, branch)
         raise PublishRefused("GitHub refused the pull request") from error
 
 
 async def delete_unused_branch(run: Run, *, repo: Repository, lease: Lease) -> None:
-    """Delete the branch of a run that came to no pull request, if it is as the run left it.
+    """Delete the branch of a run without a pull request, if it is as the run left it.
 
-    Raises as `publish`.
+    Raises:
+        LeaseLost, GitHubUnavailable.
     """
     if not run.branch or await repo.get_branch_head(run.branch) != run.head_commit:
         return
@@ -197,5 +201,5 @@ async def delete_unused_branch(run: Run, *, repo: Repository, lease: Lease) -> N
 async def _delete_branch(repo: Repository, branch: str) -> None:
     try:
         await repo.delete_branch(branch)
-    except (Forbidden, NotFound):  # nothing we may do about it
+    except (Forbidden, NotFound):  # we may not, or it is gone
         return

@@ -1,4 +1,4 @@
-"""The repository's own template for pull requests: found as GitHub finds it, filled, never ticked.
+"""Finds the repository's own template for pull requests, where GitHub looks for it.
 
 https://docs.github.com/communities/using-templates-to-encourage-useful-issues-and-pull-requests
 """
@@ -15,14 +15,16 @@ FOLDERS: Final = (".github/", "", "docs/")
 """In GitHub's order."""
 NAMES: Final = ("pull_request_template.md", "pull_request_template.txt", "pull_request_template")
 MAX_CHARACTERS: Final = 20_000
-"""Characters; a longer template is no form but a document."""
+"""A longer text is a document, and not used as a template."""
 
 
 async def find_template(repo: Repository, codebase: Codebase) -> str | None:
-    """The template, without what nobody sees; None when there is none.
+    """The visible text of the template; None when there is none.
 
-    The repository's own; of several in a folder the first; else its owner's. Raises as
-    `GitHubClient.send`.
+    The repository's own comes first, of several in a folder the first; then its owner's.
+
+    Raises:
+        GitHubError: from reading the owner's defaults.
     """
     text = await _find_own(codebase)
     if text is None and repo.ref.name.lower() != DEFAULTS_REPOSITORY:

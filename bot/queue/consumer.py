@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Final, NamedTuple
 
+from structlog.contextvars import bound_contextvars
+
 from bot.errors import TryLater
 from bot.queue.nudges import Nudges
 from bot.settings import Settings
@@ -15,7 +17,7 @@ from bot.storage.client import UNREACHABLE, Outage
 from bot.storage.requests import QueuedRequest
 from bot.storage.runs import Runs
 from bot.storage.storage import Storage
-from bot.types import now
+from bot.types import now, replace
 
 MAX_CONCURRENT: Final = 4
 """Commands of one worker that are carried out side by side."""
@@ -90,7 +92,9 @@ class RequestConsumer:
                 await asyncio.wait(self._under_way)
 
     async def _start(self, item: QueuedRequest) -> None:
-        task = asyncio.create_task(self.handle(item))
+        request = item.request
+        with bound_contextvars(delivery=request.delivery, repository=request.repo.full_name):
+            task = asyncio.create_task(self.handle(item))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
         while len(self._under_way) >= MAX_CONCURRENT:
@@ -122,5 +126,5 @@ class RequestConsumer:
             raise
         except Exception:  # the outermost edge of a command
             logger.exception("Command %s: a bug", item.request.id)
-            tried = item.model_copy(update={"tries": item.tries + 1})
+            tried = replace(item, tries=item.tries + 1)
             return None if tried.tries >= MAX_TRIES else RetryLater(tried, BUG_RETRY_SECONDS)

@@ -21,7 +21,7 @@ from bot.types import CommentLocation, IssueSnapshot, LabeledIssue, RepoRef, now
 CLOCK_OVERLAP: Final = timedelta(hours=1)
 """By how much GitHub's clock and ours may differ, at most."""
 MAX_COMMENT_AGE: Final = timedelta(days=2)
-"""Older comments are let be: the inbox remembers for three days what was carried out."""
+"""Older comments are ignored: the queue remembers for three days which requests it completed."""
 
 MissedEvent = LabeledIssue | IssueSnapshot | CommandRequest | ConfigCheckRequest | PullUpdate
 
@@ -138,7 +138,7 @@ def _comments_since(seen: datetime | None) -> datetime:
 
 
 def _to_command(ref: RepoRef, comment: CommentFacts, names: BotNames) -> CommandRequest | None:
-    """The command in a comment. One that was edited may once have been none, and is let be."""
+    """The command in a comment. An edited comment is ignored: it may not have been a command."""
     at, number = comment.created_at, comment.issue
     if at is None or not number or comment.is_edited or comment.author_type == "Bot":
         return None

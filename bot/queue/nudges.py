@@ -1,4 +1,4 @@
-"""Nudges from whoever makes runs to the workers, by way of arq: its one importer.
+"""Nudges to the workers, sent when a run is created. The only importer of arq.
 
 A nudge is a hint and may be lost: leases, heartbeats and the sweep decide what is worked on. arq's
 jobs are therefore short: a job only asks the worker to begin a run, and never lasts as long as it.
@@ -26,7 +26,7 @@ BEGIN_SECONDS: Final = 30  # for one command to Redis
 def _open_arq(storage: Storage) -> ArqRedis:
     return ArqRedis(
         pool_or_conn=storage.connection_pool,
-        job_serializer=_dump,  # arq's default is pickle: whoever writes to Redis would run code
+        job_serializer=_dump,  # arq's default is pickle: a writer to Redis would run code here
         job_deserializer=json.loads,
         default_queue_name=storage.nudge_queue,
     )

@@ -1,4 +1,4 @@
-"""Those who wait for a worker are told their place in the queue and when it is their turn."""
+"""Announces to the author of each queued run its position and the expected wait."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Announce = Callable[[Lease, QueuePosition], Awaitable[Run]]
 MIN_WAIT: Final = timedelta(seconds=3)
 """A run that nobody takes up for this long waits for a worker to have time."""
 MAX_ANNOUNCED: Final = 20
-"""How many are told their place; those behind them hear of theirs when they get on."""
+"""How many positions are announced; runs further back follow when they move up."""
 LEASE_SECONDS: Final = 30.0
 
 logger = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""A run that a label or an assignment asks for, whatever tells of it: a webhook, or the sweep."""
+"""Begins the run that a label or an assignment asks for, found by a webhook or by the sweep."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bot.types import Run, StopReason
 
 
 async def request_run(request: RunRequest, storage: Storage) -> StartResult:
-    """Begin the run, join the one that the issue has, or let the wish wait for that one's end.
+    """Begin the run, join the one that the issue has, or queue the request until that one ends.
 
     It waits where that is no answer: a plan where a fix is wanted, or what is being stopped.
     Raises redis-py's errors; asked again it does what is left to do.
@@ -26,7 +26,7 @@ async def request_run(request: RunRequest, storage: Storage) -> StartResult:
 
 
 async def _can_join(under_way: Run, request: RunRequest, runs: Runs) -> bool:
-    """Whether the run does what is wished for, and nobody had it stopped before that was."""
+    """Whether the run does what the request asks for, and was not stopped before the request."""
     if under_way.mode is not request.mode:
         return False
     stop = under_way.stop or await runs.get_stop(under_way.id)

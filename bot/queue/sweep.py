@@ -84,7 +84,7 @@ class Sweep:
             await asyncio.sleep(self._settings.timings.sweep_seconds)
 
     async def announce_positions(self) -> None:
-        """Tell those who wait their place in the queue; one worker at a time."""
+        """Announce positions in the queue; one worker at a time."""
         seconds = self._settings.timings.queue_seconds
         while self._announcer is not None:
             try:
@@ -96,7 +96,7 @@ class Sweep:
         await asyncio.Event().wait()
 
     async def recover_missed(self) -> None:
-        """Create the runs of labelled issues that no webhook told us of; one worker at a time."""
+        """Create the runs of labelled issues that no webhook reported; one worker at a time."""
         if self._find_missed is None:
             await asyncio.Event().wait()
             return
@@ -111,7 +111,7 @@ class Sweep:
             await asyncio.sleep(self._settings.timings.missed_seconds / 2)
 
     async def follow_up_pulls(self) -> None:
-        """Look after our open pull requests now and then, whatever was heard of them."""
+        """Look after our open pull requests at intervals, also without a webhook."""
         while True:
             try:
                 await self.start_follow_ups()
@@ -166,7 +166,7 @@ class Sweep:
             logger.error("Could not look for missed webhooks", exc_info=error)
 
     async def recover(self, find_missed: FindMissedEvents) -> None:
-        """Deal with what no webhook told us of. Raises TryLater, and what Redis raises."""
+        """Handle events whose webhook never came. Raises TryLater and redis-py's errors."""
         async for found in find_missed(self._storage.cursors):
             match found:
                 case LabeledIssue():

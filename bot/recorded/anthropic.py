@@ -1,4 +1,4 @@
-"""Answers as Anthropic's Messages API gives them.
+"""Encodes answers for Anthropic's Messages API.
 
 https://platform.claude.com/docs/en/api/messages and .../build-with-claude/streaming
 """
@@ -88,7 +88,7 @@ def _thinking_blocks(response: ModelResponse) -> list[dict[str, Any]]:
 
 
 def _thinking_events(response: ModelResponse) -> list[dict[str, Any]]:
-    """The events of the block that comes before the text."""
+    """The events of the thinking block, which precedes the text."""
     block = {"type": "thinking", "thinking": "", "signature": ""}
     deltas: list[dict[str, Any]] = [
         {"type": "thinking_delta", "thinking": response.thinking},

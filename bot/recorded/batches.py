@@ -1,4 +1,4 @@
-"""Anthropic's Message Batches: taken at once, ended when they have been asked about once.
+"""Anthropic's Message Batches: accepted at once, finished after their first status request.
 
 https://platform.claude.com/docs/en/api/creating-message-batches
 """
@@ -23,7 +23,7 @@ from bot.recorded.anthropic import AnthropicEncoder
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 Result = dict[str, Any]
 AnswerBatchRequest = Callable[[bytes, str], tuple[Result, float]]
-"""Of one request's parameters and its name: the `result` of its line, and its delay in seconds."""
+"""Maps one request's parameters and name to the `result` of its line and its delay in seconds."""
 
 
 class _BatchItem(BaseModel):
@@ -66,14 +66,14 @@ class _Batch:
 
 
 class MessageBatches:
-    """The batches of one service. `answer` answers a request when its batch is taken."""
+    """The batches of one service. `answer` answers each request when its batch is created."""
 
     def __init__(self, answer: AnswerBatchRequest) -> None:
         self._answer = answer
         self._batches: dict[str, _Batch] = {}
 
     async def create(self, request: Request) -> Response:
-        """`POST /v1/messages/batches`; told after the longest delay of its answers."""
+        """`POST /v1/messages/batches`; finishes after the longest delay of its answers."""
         try:
             body = _BatchBody.model_validate_json(await request.body())
         except ValidationError as error:
@@ -95,13 +95,13 @@ class MessageBatches:
             longest = max(longest, delay)
             batch.lines.append({"custom_id": item.custom_id, "result": result})
             batch.counts[result["type"]] += 1
-        batch.lines.reverse()  # in no order that anybody may rely on
+        batch.lines.reverse()  # In an arbitrary order, which clients must not rely on.
         self._batches[batch.id] = batch
         await asyncio.sleep(longest)
         return JSONResponse(batch.to_json(str(request.base_url)))
 
     def list_page(self, request: Request, limit: int = 20, after_id: str = "") -> Response:
-        """`GET /v1/messages/batches`: the newest first."""
+        """`GET /v1/messages/batches`: newest first."""
         ids = list(reversed(self._batches))
         rest = ids[ids.index(after_id) + 1 :] if after_id in self._batches else ids
         page = [self._batches[one].to_json(str(request.base_url)) for one in rest[:limit]]

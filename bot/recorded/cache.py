@@ -1,4 +1,4 @@
-"""Counts tokens as a service with a prompt cache does: what was read, stored, or neither."""
+"""Counts tokens like a service with a prompt cache: read, stored, or neither."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BLOCK_TOKENS = 16
 """vLLM's default."""
 
 TTL_SECONDS = 300.0
-"""From the last use."""
+"""Counted from the last use."""
 
 
 def count_tokens(text: str) -> int:
@@ -37,15 +37,15 @@ class _Prefix(NamedTuple):
 
 
 class PromptCache:
-    """The prefixes that were marked, by model, and until when each is kept."""
+    """The marked prefixes by model, with their expiry."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        """`clock` gives seconds that never go back."""
+        """`clock` returns seconds that never decrease."""
         self._clock = clock
         self._expiry: dict[str, float] = {}
 
     def count_usage(self, model: str, parts: Sequence[PromptPart]) -> Usage:
-        """The input side of the usage of a prompt; afterwards its marked prefixes are kept."""
+        """The input usage of a prompt; its marked prefixes are cached afterwards."""
         prefixes = _prefixes(model, parts)
         marked = [p for p in prefixes if p.marked and p.tokens >= MINIMUM_TOKENS]
         now = self._clock()
@@ -59,20 +59,20 @@ class PromptCache:
 
 
 class BlockCache:
-    """The automatic prefix cache of vLLM: whole blocks of a prompt, each known by all before it.
+    """vLLM's automatic prefix cache: whole blocks of a prompt, identified with all text before.
 
     https://docs.vllm.ai/en/latest/design/prefix_caching.html
     """
 
     def __init__(self) -> None:
         self.queries = 0
-        """Tokens of all prompts so far."""
+        """The tokens of all prompts so far."""
         self.hits = 0
-        """How many of them were in known blocks."""
+        """How many of them were in cached blocks."""
         self._known: set[bytes] = set()
 
     def add(self, model: str, parts: Sequence[PromptPart]) -> None:
-        """Afterwards the blocks of the prompt are known."""
+        """Count a prompt and cache its blocks."""
         text = "".join(part.text for part in parts).encode()
         self.queries += -(-len(text) // CHARACTERS_PER_TOKEN)
         digest = hashlib.sha256(model.encode()).digest()
@@ -84,11 +84,11 @@ class BlockCache:
 
 
 def _prefixes(model: str, parts: Sequence[PromptPart]) -> list[_Prefix]:
-    """One for each part: everything up to its end."""
+    """For each part, the text up to its end."""
     digest, total = hashlib.sha256(model.encode()), 0
     prefixes: list[_Prefix] = []
     for part in parts:
-        # Each part's own digest has a fixed length, so no two splits of a text look alike.
+        # Each part's digest has a fixed length, so that different splits of a text differ.
         digest.update(hashlib.sha256(part.text.encode()).digest())
         total += count_tokens(part.text)
         prefixes.append(_Prefix(digest.hexdigest(), total, part.marked))

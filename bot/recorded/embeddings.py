@@ -1,4 +1,4 @@
-"""`POST /v1/embeddings` without a model: texts with the same groups of letters lie near each other.
+"""`POST /v1/embeddings` without a model: texts that share groups of letters get close vectors.
 
 https://platform.openai.com/docs/api-reference/embeddings/create
 """
@@ -20,7 +20,7 @@ from pipeline.models.base import Message
 from pipeline.models.providers.http import CALL_HEADER
 
 DIMENSIONS = 64
-"""Numbers of a vector."""
+"""The length of a vector."""
 _WORD = re.compile(r"\w+")
 
 
@@ -37,10 +37,10 @@ class _EmbeddingsBody(BaseModel):
 
 
 def parse_embeddings_request(body: bytes, headers: Mapping[str, str]) -> ReceivedRequest:
-    """Read the request; each text becomes a message of the user.
+    """Parse the request; each text becomes a user message.
 
     Raises:
-        BadQuestion: a real server would answer 400; or base64 is asked for, which is not offered.
+        InvalidModelRequest: a real server would respond 400, or the request wants base64.
     """
     sent = parse_body(_EmbeddingsBody, body)
     return ReceivedRequest(
@@ -59,7 +59,7 @@ def parse_embeddings_request(body: bytes, headers: Mapping[str, str]) -> Receive
 
 
 def embeddings_response(received: ReceivedRequest) -> dict[str, Any]:
-    """The body of the answer; equal texts get equal vectors, always and everywhere."""
+    """The response's body; equal texts always get equal vectors."""
     texts = [message.text for message in received.messages]
     data = [
         {"object": "embedding", "index": index, "embedding": embedding_of(text)}
@@ -71,7 +71,7 @@ def embeddings_response(received: ReceivedRequest) -> dict[str, Any]:
 
 
 def embedding_of(text: str) -> Sequence[float]:
-    """Of length 1, by how often each group of three letters of a word is in `text`."""
+    """A unit vector of the counts of letter triples in the words of `text`."""
     vector = [0.0] * DIMENSIONS
     for word in _WORD.findall(text.lower()):
         for at in range(max(1, len(word) - 2)):

@@ -1,4 +1,4 @@
-"""Answers as chat completions give them, in vLLM's way where servers differ.
+"""Encodes answers for chat completions, like vLLM where servers differ.
 
 https://platform.openai.com/docs/api-reference/chat and https://docs.vllm.ai
 """
@@ -13,7 +13,7 @@ from bot.recorded.responses import ModelResponse, StreamEvents
 DONE = b"data: [DONE]\n\n"
 
 _CREATED = 1_767_225_600
-"""A recording has no clock: 2026-01-01T00:00:00Z, in Unix seconds."""
+"""A recording has no clock: 2026-01-01T00:00:00Z in Unix seconds."""
 
 _FINISH = {"end": "stop", "length": "length", "refusal": "content_filter", "context": "length"}
 
@@ -95,7 +95,7 @@ def _chunk(
 
 
 def _logprobs(response: ModelResponse) -> dict[str, Any] | None:
-    """The first token with the likeliest ones in its place."""
+    """The first token with its likeliest alternatives."""
     if not response.logprobs:
         return None
     top = [
@@ -106,7 +106,7 @@ def _logprobs(response: ModelResponse) -> dict[str, Any] | None:
 
 
 def _prompt_logprobs(response: ModelResponse) -> list[dict[str, Any] | None] | None:
-    """By token id, as vLLM's `PromptLogprobs`: nothing comes before the first token."""
+    """By token id, like vLLM's `PromptLogprobs`; the first token has no probability."""
     if response.prompt_logprobs is None:
         return None
     return [

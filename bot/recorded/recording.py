@@ -1,4 +1,4 @@
-"""A recording: answers written beforehand, chosen by stage, sample, turn and content."""
+"""A recording: prepared answers, selected by stage, sample, turn and content."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bot.recorded.requests import ReceivedRequest
 
 
 class RecordingError(Exception):
-    """The file is no recording; the text says where and why."""
+    """The file is not a recording; the text says where and why."""
 
 
 def _as_list(value: object) -> object:
@@ -29,7 +29,7 @@ def _as_list(value: object) -> object:
 
 
 Texts = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
-"""One string or a list of them."""
+"""One string or a list of strings."""
 
 
 def _as_cut(value: object) -> object:
@@ -40,37 +40,37 @@ Cut = Annotated[Literal["end", "drop"] | None, BeforeValidator(_as_cut)]
 
 
 class RecordedAnswer(BaseModel):
-    """One entry. It answers a question that meets all its conditions."""
+    """One entry, which answers a request that meets all its conditions."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     call: str = Field(min_length=1)
-    """`stage/sample`, a stage alone for any sample of it, or a glob such as `testing/*`."""
+    """`stage/sample`, a stage for any of its samples, or a glob such as `testing/*`."""
     turn: int | None = Field(default=None, ge=0)
-    """How many assistant messages came before."""
+    """The number of earlier assistant messages."""
     when: Texts = ()
-    """Each must occur in the last user message."""
+    """Texts that must all occur in the last user message."""
     when_system: Texts = ()
-    """Each must occur in the system prompt."""
+    """Texts that must all occur in the system prompt."""
     when_answer: Texts = ()
-    """Each must occur in an assistant's message at the end of the prompt."""
+    """Texts that must all occur in an assistant message at the end of the prompt."""
 
     reply: str = ""
     thinking: str = ""
-    """What a reasoning model says apart from its reply; over Anthropic's protocol if asked to."""
+    """The thinking of a reasoning model; over Anthropic's protocol only on request."""
     logprobs: Mapping[str, float] = {}
-    """Of the likeliest first tokens, for those who ask; empty: the service gives none."""
+    """Log-probabilities of the likeliest first tokens; empty if the service has none."""
     prompt_logprob: float | None = None
-    """Of every token of the prompt, for those who ask; None: the service gives none."""
+    """The log-probability of every token of the prompt; None if the service has none."""
     stop: Literal["end", "length", "refusal", "context"] = "end"
-    """Why the model stopped; `context` means that its window was full."""
+    """Why the model stopped; `context` means that its context window was full."""
     delay: float = Field(default=0, ge=0, le=60)
-    """Seconds before anything is sent."""
+    """Seconds before the response starts."""
 
     status: int | None = Field(default=None, ge=400, le=599)
-    """Answer with this HTTP error instead of `reply`."""
+    """Respond with this HTTP error instead of `reply`."""
     error: str = "The recording says that this request fails."
-    """The text of that error."""
+    """The text of the error."""
     late: bool = False
     """Send the error inside the stream, after half of `reply`."""
     cut: Cut = None
@@ -79,7 +79,7 @@ class RecordedAnswer(BaseModel):
     `true` means `end`.
     """
     times: int | None = Field(default=None, ge=1)
-    """Fail only so often, then answer with `reply`. None: always."""
+    """Fail only this often, then answer with `reply`. None: always."""
 
     @model_validator(mode="after")
     def _check_fields(self) -> RecordedAnswer:
@@ -96,7 +96,7 @@ class RecordedAnswer(BaseModel):
         return self
 
     def matches(self, received: ReceivedRequest) -> bool:
-        """Whether every condition is met."""
+        """Whether the request meets all conditions."""
         return (
             _matches_call(self.call, received.call)
             and self.turn in (None, received.turn)
@@ -111,17 +111,17 @@ def _matches_call(pattern: str, call: str) -> bool:
 
 
 class Recording(BaseModel):
-    """The whole file. The first answer that fits is given."""
+    """The whole file. The first matching answer is used."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     version: Literal[1]
     note: str = Field(min_length=1)
-    """Where the answers come from, in a sentence that a person is shown."""
+    """The origin of the answers, as a sentence for people."""
     answers: tuple[RecordedAnswer, ...] = Field(min_length=1)
 
     def choose(self, received: ReceivedRequest) -> int | None:
-        """The index of the first answer that fits, or None."""
+        """The index of the first matching answer; None if there is none."""
         fitting = (i for i, answer in enumerate(self.answers) if answer.matches(received))
         return next(fitting, None)
 
@@ -130,7 +130,7 @@ class Recording(BaseModel):
         """Read a YAML or JSON file.
 
         Raises:
-            RecordingError: with one line for each thing that is wrong.
+            RecordingError: the file is not valid; the text has one line for each error.
         """
         try:
             data: object = yaml.safe_load(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""One question to the recorded service, read from either wire protocol into one shape."""
+"""Parses a request of either protocol into one class."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _SECRET_HEADERS = frozenset({"authorization", "x-api-key", "cookie"})
 
 
 class InvalidModelRequest(Exception):
-    """The request is not one that the real service would accept; the text says why."""
+    """The real service would reject the request; the text says why."""
 
 
 class _RequestModel(BaseModel):
-    """Fields that we do not read are let through, as both services add some every month."""
+    """Ignores unknown fields, because both services add some every month."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -94,7 +94,7 @@ class _ChatBody(_RequestModel):
 
     @model_validator(mode="after")
     def _check_combinations(self) -> _ChatBody:
-        """What vLLM refuses: `ChatCompletionRequest` of its protocol."""
+        """What vLLM rejects: `ChatCompletionRequest` of its protocol."""
         if self.top_logprobs and not self.logprobs:
             raise ValueError("when using `top_logprobs`, `logprobs` must be set to true")
         if self.prompt_logprobs is not None and self.stream:
@@ -105,52 +105,52 @@ class _ChatBody(_RequestModel):
 
 
 class PromptPart(_RequestModel):
-    """A piece of the prompt at whose end a cached prefix may end."""
+    """A piece of the prompt, at whose end a cached prefix may end."""
 
     text: str
-    """With its role, so that the same words said by another are another prefix."""
+    """With its role, so that the same text by another role is another prefix."""
     marked: bool
 
 
 class ReceivedRequest(BaseModel):
-    """What a test can look at, and what an answer is chosen by."""
+    """One request, for matching answers and for tests."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     protocol: Literal["anthropic", "openai"]
     call: str
-    """The call header; empty when the client sends none."""
+    """The call header; empty if the client sends none."""
     model: str
-    """As asked for."""
+    """The requested model."""
     system: str
     messages: tuple[Message, ...]
     max_tokens: int | None
     temperature: float | None
     thinks: bool = True
-    """Whether thinking is told; over chat completions a server of reasoning models always does."""
+    """Whether thinking is returned; over chat completions a reasoning model always returns it."""
     thinking_tokens: int = 0
-    """How many tokens of it were allowed; over chat completions in vLLM's way."""
+    """The thinking budget in tokens; over chat completions in vLLM's way."""
     stream: bool
     stream_usage: bool
     parts: tuple[PromptPart, ...]
     marks: tuple[Mapping[str, Any], ...] = ()
-    """What is asked of the cache, at each marked part in turn; Anthropic's protocol only."""
+    """The cache control of each marked part, in order; Anthropic's protocol only."""
     response_format: Mapping[str, Any] | None = None
     alternatives: int = 0
-    """How many candidates for each token are asked for; chat completions only."""
+    """The number of requested alternatives for each token; chat completions only."""
     headers: Mapping[str, str]
-    """Lower-case names; without those that hold a secret."""
+    """Lower-case names, without headers that contain a secret."""
     prompt_logprobs: bool = False
-    """Whether the prompt's tokens do; vLLM's own."""
+    """Whether the prompt's log-probabilities are requested; vLLM only."""
 
     @property
     def turn(self) -> int:
-        """How many assistant messages came before."""
+        """The number of assistant messages in the prompt."""
         return sum(message.role == "assistant" for message in self.messages)
 
     @property
     def prefill(self) -> str:
-        """The text of an assistant's message at the end, which the prompt goes on with."""
+        """The text of an assistant message at the end, which the reply continues."""
         last = self.messages[-1]
         return last.text if last.role == "assistant" else ""
 
@@ -164,10 +164,10 @@ class ReceivedRequest(BaseModel):
 def parse_anthropic_request(
     body: bytes, headers: Mapping[str, str], *, counting: bool = False
 ) -> ReceivedRequest:
-    """Read `POST /v1/messages`, or `/v1/messages/count_tokens` when `counting`.
+    """Parse `POST /v1/messages`, or `/v1/messages/count_tokens` if `counting`.
 
     Raises:
-        BadQuestion: Anthropic's service would answer 400.
+        InvalidModelRequest: Anthropic's service would respond 400.
     """
     sent = parse_body(_AnthropicBody, body)
     blocks = [("system", block) for block in sent.system]
@@ -208,10 +208,10 @@ def parse_anthropic_request(
 
 
 def parse_chat_request(body: bytes, headers: Mapping[str, str]) -> ReceivedRequest:
-    """Read `POST /v1/chat/completions`. vLLM caches every prefix, so every part is marked.
+    """Parse `POST /v1/chat/completions`. vLLM caches every prefix, so every part is marked.
 
     Raises:
-        BadQuestion: a real server would answer 400.
+        InvalidModelRequest: a real server would respond 400.
     """
     sent = parse_body(_ChatBody, body)
     turns = [turn for turn in sent.messages if turn.role != "system"]
@@ -240,7 +240,7 @@ def parse_chat_request(body: bytes, headers: Mapping[str, str]) -> ReceivedReque
 
 
 def public_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Those that hold no secret."""
+    """The headers without secrets."""
     return {name: value for name, value in headers.items() if name not in _SECRET_HEADERS}
 
 
@@ -248,7 +248,11 @@ B = TypeVar("B", bound=BaseModel)
 
 
 def parse_body(kind: type[B], body: bytes) -> B:
-    """`body` as one of these; raises BadQuestion with the field that is wrong."""
+    """Parse `body` as one of these models.
+
+    Raises:
+        InvalidModelRequest: names the invalid field.
+    """
     try:
         return kind.model_validate_json(body)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""An answer made ready for the wire: its text, its name, why it stops and what it cost."""
+"""A response before its encoding: text, model name, stop reason and usage."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from bot.recorded.cache import CHARACTERS_PER_TOKEN, count_tokens
 from bot.recorded.recording import RecordedAnswer
 from bot.recorded.requests import ReceivedRequest
 from pipeline.types import Usage
+from sandbox.frozen import replace
 
 NAME_PREFIX = "recorded"
-"""Begins the name of every model that answers from here."""
+"""The prefix of the name of every model that answers from a recording."""
 
 PIECE_CHARACTERS = 400
-"""Text in one event of a stream."""
+"""The length of the text in one event of a stream."""
 
 
 class ModelResponse(NamedTuple):
@@ -25,18 +26,18 @@ class ModelResponse(NamedTuple):
     stream_usage: bool
     thinking: str = ""
     logprobs: tuple[tuple[str, float], ...] = ()
-    """Of the likeliest first tokens, the likeliest first; empty: not asked for, or not given."""
+    """The likeliest first tokens, likeliest first; empty if not requested or not available."""
     prompt_logprobs: tuple[float, ...] | None = None
-    """Of each token of the prompt; None: not asked for, or not given."""
+    """For each token of the prompt; None if not requested or not available."""
 
     def split_text(self) -> list[str]:
-        """The text cut up for a stream: at least two pieces, so that a reader must join them."""
+        """The text in at least two pieces for a stream, so that a client must join them."""
         size = max(1, min(PIECE_CHARACTERS, -(-len(self.text) // 2)))
         return [self.text[i : i + size] for i in range(0, len(self.text), size)]
 
 
 class StreamEvents(NamedTuple):
-    """The events of one answer, in order."""
+    """The events of one response, in order."""
 
     begin: list[bytes]
     pieces: list[bytes]
@@ -44,10 +45,10 @@ class StreamEvents(NamedTuple):
 
 
 class ResponseEncoder(Protocol):
-    """How one protocol says things."""
+    """The encoder of one protocol."""
 
     def to_json(self, response: ModelResponse) -> dict[str, Any]:
-        """The body of an answer that is not streamed."""
+        """The body of a response that is not streamed."""
         ...
 
     def to_events(self, response: ModelResponse) -> StreamEvents: ...
@@ -62,19 +63,19 @@ class ResponseEncoder(Protocol):
 
 
 def answering_name(model: str) -> str:
-    """The name to answer under, so that no recording passes for a live model."""
+    """The response's model name, which marks it as recorded."""
     return model if model.startswith(NAME_PREFIX) else f"{NAME_PREFIX}-{model}"
 
 
 def build_response(
     answer: RecordedAnswer, received: ReceivedRequest, prompt: Usage, number: int
 ) -> ModelResponse:
-    """`answer` cut at the `max_tokens` that were asked for, with its output counted."""
+    """The response for `answer`, cut at the requested `max_tokens`, with its output counted."""
     text, stop = answer.reply, answer.stop
     if received.max_tokens is not None and count_tokens(text) > received.max_tokens:
         text, stop = text[: received.max_tokens * CHARACTERS_PER_TOKEN], "length"
     thinking = answer.thinking if received.thinks else ""
-    usage = prompt.model_copy(update={"output": count_tokens(text) + count_tokens(thinking)})
+    usage = replace(prompt, output=count_tokens(text) + count_tokens(thinking))
     name = answering_name(received.model)
     identity = f"recorded_{number}"
     prompted = received.prompt_logprobs and answer.prompt_logprob is not None
@@ -94,7 +95,7 @@ def build_response(
 
 
 def anthropic_model_list(names: list[str]) -> dict[str, Any]:
-    """The list of models as Anthropic's service has it."""
+    """The list of models in Anthropic's format."""
     data = [
         {
             "type": "model",
@@ -109,6 +110,6 @@ def anthropic_model_list(names: list[str]) -> dict[str, Any]:
 
 
 def openai_model_list(names: list[str]) -> dict[str, Any]:
-    """The same as other servers have it."""
+    """The list of models in OpenAI's format."""
     data = [{"id": name, "object": "model", "created": 0, "owned_by": "recorded"} for name in names]
     return {"object": "list", "data": data}

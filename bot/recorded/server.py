@@ -1,4 +1,4 @@
-"""The recorded service: both protocols on one port, and a record of what it was asked."""
+"""The recorded service: both protocols on one port, and a record of all requests."""
 
 from __future__ import annotations
 
@@ -36,25 +36,26 @@ from bot.recorded.responses import (
 )
 from pipeline.models.batches.service import call_of
 from pipeline.models.providers.http import CALL_HEADER
+from sandbox.frozen import replace
 
 MODELS = ("recorded-claude-sonnet-4-6",)
-"""What `GET /v1/models` lists; every other name is answered too."""
+"""The response of `GET /v1/models`; every other name is answered too."""
 
 _RETRY_AT_ONCE = {"retry-after-ms": "1"}
-"""A recording is never really overloaded: nobody need wait for it."""
+"""A recording is never really overloaded, so clients need not wait."""
 
 
 class UnexpectedRequest(NamedTuple):
-    """A question that no answer of the recording fits."""
+    """A request that no answer of the recording matches."""
 
     call: str
     turn: int
     last_user_message: str
-    """The last user message, whole."""
+    """The whole last user message."""
 
 
 class RecordedServer:
-    """Answers from `recording`; counts tokens as a service with a prompt cache does."""
+    """Answers from `recording`; counts tokens like a service with a prompt cache."""
 
     def __init__(
         self,
@@ -64,14 +65,15 @@ class RecordedServer:
         clock: Callable[[], float] = time.monotonic,
         extensions: bool = True,
     ) -> None:
-        """With a `key`, every other one is refused with 401. Without `extensions` it does not know
-        `response_format` and `logprobs`, as many a server, and answers 400."""
+        """With a `key`, requests with another key get 401. Without `extensions`, the service
+        rejects `response_format` and `logprobs` with 400, like many servers.
+        """
         self.recording = recording
         self.requests: list[ReceivedRequest] = []
-        """Every question that could be read, oldest first, those answered with errors too."""
+        """Every readable request, oldest first, including those that got an error."""
         self.unexpected: list[UnexpectedRequest] = []
         self.disconnected: list[ReceivedRequest] = []
-        """Those that were not waited for."""
+        """Requests whose client disconnected early."""
         self._key = key
         self._extensions = extensions
         self._cache = PromptCache(clock)
@@ -82,11 +84,11 @@ class RecordedServer:
 
     @property
     def unused_answers(self) -> tuple[RecordedAnswer, ...]:
-        """The answers that were never given."""
+        """The answers that were never used."""
         return tuple(a for i, a in enumerate(self.recording.answers) if not self._use_counts[i])
 
     def create_app(self) -> FastAPI:
-        """The ASGI application; several of them share one state."""
+        """The ASGI application; all applications of a server share one state."""
         app = FastAPI(openapi_url=None)
         app.post("/v1/messages")(self._handle_messages)
         app.post("/v1/messages/count_tokens")(self._count_tokens)
@@ -102,7 +104,7 @@ class RecordedServer:
 
     @asynccontextmanager
     async def serve(self, port: int = 0) -> AsyncGenerator[str]:
-        """Serve on the loopback interface; gives the address, without `/v1`. 0: any free port."""
+        """Serve on the loopback at `port` (0: any free one); yields the address without `/v1`."""
         with socket.create_server(("127.0.0.1", port), backlog=256) as listener:
             config = uvicorn.Config(
                 self.create_app(), lifespan="off", log_config=None, access_log=False
@@ -122,7 +124,7 @@ class RecordedServer:
         return await self._handle(OpenAIEncoder(), request, parse_chat_request)
 
     async def _handle_embeddings(self, request: Request) -> Response:
-        """An answer for the call `embedding` is sent as it stands; without one, vectors are."""
+        """Respond with the answer for the call `embedding` if there is one, else with vectors."""
         encoder = OpenAIEncoder()
         if not self._is_allowed(request):
             return _error_response(encoder, 401, "invalid x-api-key")
@@ -132,7 +134,7 @@ class RecordedServer:
             return _error_response(encoder, 400, str(bad))
         self.requests.append(received)
         chosen = self.recording.choose(received)
-        # `*` is said of chats.
+        # `*` matches chats only.
         if chosen is not None and self.recording.answers[chosen].call != "*":
             answer = self._apply_fault(chosen)
             if answer.status is not None:
@@ -169,8 +171,9 @@ class RecordedServer:
         return self._batches.results(batch_id) if self._is_allowed(request) else _deny_access()
 
     def _answer_batch_request(self, body: bytes, name: str) -> tuple[dict[str, Any], float]:
-        """What comes of one request of a batch, and its delay. `cut` means that the batch expired
-        before it."""
+        """The result of one request of a batch, and its delay. `cut` means that the batch expired
+        before this request.
+        """
         encoder = AnthropicEncoder()
         try:
             received = parse_anthropic_request(body, {CALL_HEADER.lower(): call_of(name)})
@@ -201,7 +204,7 @@ class RecordedServer:
         return JSONResponse(anthropic_model_list(names) if anthropic else openai_model_list(names))
 
     async def _show_metrics(self) -> Response:
-        """The two counters of vLLM's that tell what its prefix cache is worth."""
+        """vLLM's two counters on the efficiency of its prefix cache."""
         counts = {"queries": self._block_cache.queries, "hits": self._block_cache.hits}
         lines = [f'vllm:prefix_cache_{name}_total{{engine="0"}} {n}' for name, n in counts.items()]
         return PlainTextResponse("\n".join(lines) + "\n")
@@ -231,7 +234,7 @@ class RecordedServer:
             return _error_response(encoder, 400, _no_answer_message(received))
         if answer.delay and await _wait_for_disconnect(request, answer.delay):
             self.disconnected.append(received)
-            return Response(status_code=499)  # nobody reads it
+            return Response(status_code=499)  # the client is gone
         if answer.status is not None and not answer.late:
             return _error_response(encoder, answer.status, answer.error)
         return _to_http_response(
@@ -239,7 +242,7 @@ class RecordedServer:
         )
 
     def _choose_answer(self, received: ReceivedRequest) -> RecordedAnswer | None:
-        """The answer to give now; None, and remembered, where the recording has none."""
+        """The answer to use; None, and recorded as unexpected, if none matches."""
         self.requests.append(received)
         chosen = self.recording.choose(received)
         if chosen is None:
@@ -259,18 +262,18 @@ class RecordedServer:
         )
 
     def _apply_fault(self, chosen: int) -> RecordedAnswer:
-        """The answer with its fault, or without when that has happened often enough."""
+        """The answer with its fault, or without it after `times` faults."""
         answer = self.recording.answers[chosen]
         self._use_counts[chosen] += 1
         fails = answer.status is not None or answer.cut is not None
         if not fails or (answer.times is not None and self._fault_counts[chosen] >= answer.times):
-            return answer.model_copy(update={"status": None, "cut": None, "late": False})
+            return replace(answer, status=None, cut=None, late=False)
         self._fault_counts[chosen] += 1
         return answer
 
 
 class _RecordedUvicorn(uvicorn.Server):
-    """Leaves SIGINT and SIGTERM to the process that it is a guest of."""
+    """Leaves SIGINT and SIGTERM to its host process."""
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -312,7 +315,7 @@ async def _send_chunks(chunks: list[bytes], answer: RecordedAnswer) -> AsyncGene
 
 
 async def _wait_for_disconnect(request: Request, seconds: float) -> bool:
-    """Whether who asks goes away before `seconds` have passed; the body has been read."""
+    """Whether the client disconnects within `seconds`; the body has been read."""
     try:
         async with asyncio.timeout(seconds):
             while (await request.receive())["type"] != "http.disconnect":
@@ -333,7 +336,7 @@ def _error_response(encoder: ResponseEncoder, status: int, message: str) -> Resp
 
 
 def _decline(encoder: ResponseEncoder, received: ReceivedRequest) -> Response:
-    """As vLLM: a limit on thinking inside the stream, everything else before it."""
+    """Reject a request like vLLM: a thinking limit inside the stream, all else before it."""
     if not (received.stream and received.thinking_tokens):
         return _error_response(encoder, 400, "Unrecognized request argument supplied")
     error_body = encoder.error_body(

@@ -15,6 +15,8 @@ from ruamel.yaml.error import MantissaNoDotYAML1_1Warning, MarkedYAMLError, YAML
 from ruamel.yaml.events import CollectionStartEvent
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from bot.errors import BotError
+
 MAX_BYTES: Final = 64 * 1024
 MAX_DEPTH: Final = 20  # the composer recurses; no key is deeper than three
 _BAD_VALUES: Final = (ValueError, ArithmeticError, LookupError, TypeError)
@@ -22,7 +24,7 @@ _BAD_VALUES: Final = (ValueError, ArithmeticError, LookupError, TypeError)
 _DUPLICATE: Final = re.compile(r'found duplicate key "(.*?)" with value', re.DOTALL)
 
 
-class UnreadableYaml(Exception):
+class UnreadableYaml(BotError):
     """The text is not the YAML that is read here; `line` and `column` count from 1."""
 
     def __init__(self, message: str, line: int = 1, column: int = 1) -> None:

@@ -1,4 +1,4 @@
-"""Runs the pipeline for a job: builds models and sandbox from the settings.
+"""Runs the pipeline for a job, with models and a sandbox that it builds from the settings.
 
 Imports the pipeline, the sandbox and `bot.storage`; knows no GitHub.
 Start at `runner.py`.

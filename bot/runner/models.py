@@ -1,4 +1,4 @@
-"""The models of the settings as the pipeline takes them: paused, metered, throttled, in order."""
+"""Builds the models of the settings, wrapped for metering, throttling, batches and draining."""
 
 from __future__ import annotations
 
@@ -40,23 +40,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ModelContext:
-    """The run that models are made for."""
+    """What the models of one run need to know about it."""
 
     meter: Meter
     in_flight: InFlightWork
     options: Options
     store: Store
-    """Remembers batches that were sent."""
+    """Keeps the batches that were sent."""
 
 
 def check_models(
     settings: Settings, roles: Sequence[str] = ("solver_model", "scout_model")
 ) -> None:
-    """Whether a run could ask the models of these roles at all; asks nobody.
+    """Check the settings of these roles, without a call to a model.
 
     Raises:
-        SettingsError: a role is set to what is no model, Anthropic's key is missing, or the file
-            of prices is none.
+        SettingsError: a role's setting is no model, Anthropic's key is missing, or the file of
+            prices is invalid.
     """
     if settings.prices_file is not None:
         try:
@@ -73,13 +73,13 @@ def check_models(
             raise SettingsError(f"{variable_name(field)}: {error}") from None
         if _lacks_key(settings, specs):
             raise SettingsError(
-                f"ANTHROPIC_API_KEY is not set, and {variable_name(field)} is {text}: every run would "
-                "fail. Set the key, or another model."
+                f"ANTHROPIC_API_KEY is not set, and {variable_name(field)} is {text}: every run "
+                "would fail. Set the key, or another model."
             )
 
 
 def is_solver_set(settings: Settings) -> bool:
-    """Whether there is a solver to ask; what is set, but is no model, is told when it is asked."""
+    """Whether a solver is set. A setting that is no model counts; its first call reports it."""
     try:
         return not _lacks_key(settings, parse_specs(settings.solver_model))
     except ValueError:
@@ -93,10 +93,10 @@ def _lacks_key(settings: Settings, specs: Sequence[ModelSpec]) -> bool:
 
 
 class ModelFactory:
-    """Makes the models of one run. Runs of one process share the slots of each role."""
+    """Builds the models of runs. The runs of one process share the slots of each role."""
 
     def __init__(self, settings: Settings, *, waits: Sequence[float] = RETRY_WAITS) -> None:
-        """`waits` as `ThrottledModel` has them."""
+        """`waits`: seconds before each further attempt at a call that failed."""
         self._settings = settings
         self._waits = waits
         self._slots = asyncio.Semaphore(settings.model_concurrency)
@@ -104,12 +104,12 @@ class ModelFactory:
 
     @asynccontextmanager
     async def open(self, context: ModelContext) -> AsyncGenerator[Models, None]:
-        """The models, paid from the purpose's meter, their connections closed after the block.
+        """The models of a run, which its meter pays for; the block's end closes their connections.
 
-        Their prompt cache lives as long as a run with its options needs it.
+        Their prompt cache lives as long as a run with these options needs it.
 
         Raises:
-            ModelMisconfigured: a role is set to what is no model, or the prices are none.
+            ModelMisconfigured: a role's setting is no model, or the file of prices is invalid.
         """
         settings = self._settings
         async with AsyncExitStack() as stack:
@@ -135,7 +135,7 @@ class ModelFactory:
         self, stack: AsyncExitStack, spec: ModelSpec, meter: Meter
     ) -> TokenCounter:
         if spec.provider == "openai" and spec.base_url is not None:
-            await meter.record_destinations(destinations(spec.base_url))  # it is put what it counts
+            await meter.record_destinations(destinations(spec.base_url))  # it gets the text
         key = self._settings.model_api_key.get_secret_value()
         return await stack.enter_async_context(open_counter(spec, key))
 
@@ -149,7 +149,11 @@ class ModelFactory:
     async def open_for_selection(
         self, context: ModelContext
     ) -> AsyncGenerator[tuple[Model | None, Reward | None]]:
-        """The solver, where one is set, and the reward model. Raises as `open`."""
+        """The solver and the reward model, as far as they are set.
+
+        Raises:
+            ModelMisconfigured: as `open`.
+        """
         async with AsyncExitStack() as stack:
             solver: Model | None = None
             if is_solver_set(self._settings):
@@ -158,7 +162,7 @@ class ModelFactory:
             yield solver, self._build_reward(stack, context) if self._settings.orm_model else None
 
     def _build_reward(self, stack: AsyncExitStack, context: ModelContext) -> Reward:
-        """The reward model; one that is set to what is none is said when it is asked."""
+        """The reward model. A setting that is no model is reported on its first use."""
         settings, meter, in_flight = self._settings, context.meter, context.in_flight
         try:
             policy = self._build_likelihood(stack, settings.orm_model)
@@ -185,13 +189,13 @@ class ModelFactory:
         context: ModelContext,
         prices: PriceTable,
     ) -> Model:
-        wanted = ModelOptions(
+        model_options = ModelOptions(
             cache_seconds=cache_lifetime(context.options),
             thinking_tokens=context.options.thinking_tokens,
         )
         models: list[Model] = []
         for spec in specs:
-            client = self._build_client(stack, spec, wanted, prices)
+            client = self._build_client(stack, spec, model_options, prices)
             model = ThrottledModel(
                 self._with_meter(client, context), self._slots, waits=self._waits
             )
@@ -201,8 +205,8 @@ class ModelFactory:
     def _build_scout(
         self, stack: AsyncExitStack, spec: ModelSpec, context: ModelContext, prices: PriceTable
     ) -> Model:
-        wanted = ModelOptions(cache_seconds=cache_lifetime(context.options))
-        client = self._build_client(stack, spec, wanted, prices, sdk_retries=0)
+        model_options = ModelOptions(cache_seconds=cache_lifetime(context.options))
+        client = self._build_client(stack, spec, model_options, prices, sdk_retries=0)
         return AdaptiveModel(self._with_meter(client, context), self._window, waits=self._waits)
 
     def _with_meter(self, client: Model, context: ModelContext) -> Model:
@@ -215,7 +219,7 @@ class ModelFactory:
         model: Model,
         context: ModelContext,
     ) -> Model:
-        """`model`, with its opening questions asked in batches where that is wished and cheaper."""
+        """`model`, with its opening calls in batches if the options ask for it and it saves."""
         if not (
             context.options.batch
             and isinstance(client, BatchService)
@@ -230,7 +234,7 @@ class ModelFactory:
         self,
         stack: AsyncExitStack,
         spec: ModelSpec,
-        wanted: ModelOptions,
+        model_options: ModelOptions,
         prices: PriceTable,
         *,
         sdk_retries: int = SDK_RETRIES,
@@ -242,7 +246,7 @@ class ModelFactory:
             spec,
             api_key=key.get_secret_value(),
             base_url=settings.anthropic_base_url if ours else None,
-            options=wanted,
+            options=model_options,
             prices=prices,
             sdk_retries=sdk_retries,
         )
@@ -266,10 +270,10 @@ def _is_cheaper_in_batches(client: BatchService) -> bool:
 def build_ranker(
     stack: AsyncExitStack, settings: Settings, meter: Meter | None = None
 ) -> EmbeddingRanker | None:
-    """The embedding model of the settings, closed with `stack`; None when there is none.
+    """The embedding model of the settings, closed with `stack`; None when none is set.
 
     Raises:
-        ModelMisconfigured: it is set to what is no embedding model.
+        ModelMisconfigured: the setting is no embedding model.
     """
     if not settings.embedding_model:
         return None

@@ -1,4 +1,4 @@
-"""Models that a draining worker may stop between two calls."""
+"""Models that a draining worker can stop between two calls."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pipeline.types import Issue
 
 
 class PausableModel(ModelWrapper):
-    """A model whose calls a stopping worker waits for. Put it nearest to the client."""
+    """A model whose calls a stopping worker waits for. The innermost wrapper of a client."""
 
     def __init__(self, model: Model, in_flight: InFlightWork) -> None:
         super().__init__(model)
@@ -29,6 +29,6 @@ class PausableReward:
         self._in_flight = in_flight
 
     async def score(self, issue: Issue, diff: str) -> float:
-        """As the reward model's own; see `pipeline.selection.reward.Reward`."""
+        """See `pipeline.models.likelihood.Reward`."""
         async with self._in_flight.billable():
             return await self._reward.score(issue, diff)

@@ -1,11 +1,13 @@
-"""One attempt at one issue on a checkout: environment, models, pipeline. Knows no GitHub."""
+"""Runs the pipeline for a job: opens its sandbox and its models, and returns one outcome."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from structlog.contextvars import bind_contextvars, bound_contextvars
 
 from bot.errors import TryLater
 from bot.runner.models import ModelContext, ModelFactory
@@ -14,8 +16,9 @@ from bot.runner.types import (
     OnProgress,
     Outcome,
     PlanOutcome,
-    SelectionOutcome,
     SelectionRequest,
+    SelectOutcome,
+    SolveOutcome,
     VerificationRequest,
 )
 from bot.settings import Settings
@@ -25,10 +28,11 @@ from pipeline.context.finder import CONTEXT_KEY, SECONDS_KEY, ContextSeconds
 from pipeline.models.wrappers.metered import Meter
 from pipeline.models.wrappers.throttled import RETRY_WAITS
 from pipeline.regression.nearby import NearbyTests
+from pipeline.resources import Resources
 from pipeline.select import Selector
 from pipeline.solve import Solver, find_unsolvable
 from pipeline.store import Store
-from pipeline.types import Account, Context, NoFix, Selection
+from pipeline.types import Context, NoFix, Selection
 from pipeline.workflows.plan import Plan
 from pipeline.workflows.revise import Revision, RevisionTask, revise
 from pipeline.workflows.verify import Verification, verify
@@ -37,113 +41,128 @@ from sandbox.engine import Engine, EnvironmentRequest
 from sandbox.errors import SandboxUnavailable
 
 T = TypeVar("T")
+M = TypeVar("M")
 
-
-_MIN_AGE_SECONDS = 60
-"""A container younger than this may be of a run that began after the active ones were listed."""
-
-
-SolverCall = Callable[[Solver], Awaitable[T]]
+_MIN_CONTAINER_AGE_SECONDS = 60
+"""A younger container may belong to a run that began after the active runs were listed."""
 
 
 @dataclass(frozen=True)
-class _SolverResult(Generic[T]):
-    """What came of a solver, and what it took."""
+class _Workspace(Generic[M]):
+    """What one job runs with, while it is open."""
 
-    result: T
-    accounts: tuple[Account, ...]
-    image: str = ""
-    context: Context | None = None
-    context_seconds: float = 0
-    sent_to: tuple[str, ...] = ()
+    meter: Meter
+    image: str
+    sandbox: Sandbox
+    models: M
+    store: Store
+    """The job's store, which also shares what jobs found out about the image."""
 
-    def outcome(self, result: Selection | NoFix) -> Outcome:
-        context = (self.context, self.context_seconds)
-        return Outcome(result, self.accounts, self.image, *context, self.sent_to)
+    async def outcome(self, result: T) -> Outcome[T]:
+        """`result` with what the job has spent and read; take it after the models are closed."""
+        took = await self.store.load(SECONDS_KEY, ContextSeconds)
+        return Outcome(
+            result,
+            self.meter.accounts(),
+            self.image,
+            await self.store.load(CONTEXT_KEY, Context),
+            took.seconds if took else 0,
+            self.meter.ledger.sent_to,
+        )
 
 
 class PipelineRunner:
-    """Solves jobs with the engine and the models of the settings. One for each process."""
+    """Runs the pipeline with the engine and the models of the settings. One for each process.
+
+    What a job's `store` holds already is not done again.
+
+    Raises:
+        ModelError, SandboxError, GitFailed: from every method; call it again to go on.
+    """
 
     def __init__(
         self, settings: Settings, engine: Engine, *, model_waits: Sequence[float] = RETRY_WAITS
     ) -> None:
-        """`model_waits`: seconds before each further attempt at a question that failed."""
+        """`model_waits`: seconds before each further attempt at a model call that failed."""
         self.engine = engine
         self._images_mb = settings.sandbox_images_mb
         self._models = ModelFactory(settings, waits=model_waits)
 
     async def solve(
         self, job: Job, store: Store, *, in_flight: InFlightWork, on_progress: OnProgress
-    ) -> Outcome:
-        """The pipeline's answer; what `store` holds already is not done again.
-
-        Raises:
-            ModelError, SandboxError, GitFailed: see there.
-        """
+    ) -> SolveOutcome:
+        """The chosen edit with its evidence, or why there is none."""
 
         async def call(solver: Solver) -> Selection | NoFix:
             return await solver.solve(job.issue)
 
-        done = await self._run_solver(job, store, in_flight, on_progress, call)
-        return done.outcome(done.result)
+        with bound_contextvars(stage="environment"):
+            return await self._run_solver(job, store, in_flight, on_progress, call)
 
     async def plan(
         self, job: Job, store: Store, *, in_flight: InFlightWork, on_progress: OnProgress
-    ) -> PlanOutcome | Outcome:
-        """A dry run, or why there can be none. Raises as `solve`."""
+    ) -> PlanOutcome:
+        """A dry run, or why there is none."""
 
         async def call(solver: Solver) -> Plan | NoFix:
             return await solver.plan(job.issue)
 
-        done = await self._run_solver(job, store, in_flight, on_progress, call)
-        if isinstance(done.result, Plan):
-            return PlanOutcome(done.result, done.accounts)
-        return done.outcome(done.result)
+        with bound_contextvars(stage="environment"):
+            return await self._run_solver(job, store, in_flight, on_progress, call)
 
-    async def _run_solver(
+    async def select(
         self,
         job: Job,
+        request: SelectionRequest,
         store: Store,
+        *,
         in_flight: InFlightWork,
         on_progress: OnProgress,
-        call: SolverCall[T],
-    ) -> _SolverResult[T | NoFix]:
-        """What `call` gets from a solver with all that it needs."""
+    ) -> SelectOutcome:
+        """The choice among edits from anywhere. Without a solver model no tests are written."""
 
-        async def progress(stage: str, detail: str) -> None:  # noqa: ARG001 - the detail says it
-            on_progress(detail[:1].upper() + detail[1:] + ".")
+        async def report(detail: str) -> None:
+            on_progress(_as_sentence(detail))
 
-        meter = await Meter.open(store, job.options.dollars, job.shared_budget)
         if unsolvable := find_unsolvable(job.codebase):
-            return _SolverResult(unsolvable, meter.accounts())
-        async with (
-            self.open_sandbox(job, on_progress) as (image, sandbox),
-            self._models.open(ModelContext(meter, in_flight, job.options, store)) as models,
-        ):
-            solver = Solver(
-                models=models,
-                sandbox=sandbox,
+            return Outcome(unsolvable, ())
+        open_models = self._models.open_for_selection
+        async with self._open(job, store, in_flight, on_progress, open_models) as space:
+            model, reward = space.models
+            selector = Selector(
+                model=model,
+                reward=reward,
+                sandbox=space.sandbox,
                 codebase=job.codebase,
-                store=job.with_environment_store(store, image),
+                store=space.store,
                 options=job.options,
-                progress=progress,
+                progress=report,
             )
-            result = await call(solver)
-        context = await store.load(CONTEXT_KEY, Context)
-        took = await store.load(SECONDS_KEY, ContextSeconds)
-        seconds = took.seconds if took else 0
-        sent_to = meter.ledger.sent_to
-        return _SolverResult(result, meter.accounts(), image, context, seconds, sent_to)
+            choice = await selector.select(job.issue, request.edits, request.tests)
+        return await space.outcome(choice)
+
+    async def revise(
+        self,
+        job: Job,
+        task: RevisionTask,
+        store: Store,
+        *,
+        in_flight: InFlightWork,
+        on_progress: OnProgress,
+    ) -> Revision:
+        """One editing machine's answer to a review or a conflict."""
+        async with self._open(job, store, in_flight, on_progress, self._models.open) as space:
+            early = job.options.nearby_seconds > 0
+            near = NearbyTests(job.codebase, space.sandbox, store, job.options) if early else None
+            resources = Resources(
+                space.models.solver, space.sandbox, job.codebase, store, job.options
+            )
+            return await revise(task, resources, own_tests=near)
 
     async def verify(
         self, job: Job, request: VerificationRequest, store: Store, *, on_progress: OnProgress
     ) -> Verification:
-        """The reproduction test on both sides, as often as `request` says. Saved once it is done.
-
-        Raises:
-            SandboxError, GitFailed: see there.
-        """
+        """Run the reproduction test without and with the change, `request.times` times each."""
         if done := await store.load(request.key, Verification):
             return done
         async with self.open_sandbox(job, on_progress) as (_, sandbox):
@@ -159,77 +178,58 @@ class PipelineRunner:
         await store.save(request.key, found)
         return found
 
-    async def revise(
+    async def _run_solver(
         self,
         job: Job,
-        task: RevisionTask,
         store: Store,
-        *,
         in_flight: InFlightWork,
         on_progress: OnProgress,
-    ) -> Revision:
-        """What one editing machine makes of a review. Raises as `solve`."""
-        meter = await Meter.open(store, job.options.dollars, job.shared_budget)
-        async with (
-            self.open_sandbox(job, on_progress) as (_, sandbox),
-            self._models.open(ModelContext(meter, in_flight, job.options, store)) as models,
-        ):
-            early = job.options.nearby_seconds > 0
-            near = NearbyTests(job.codebase, sandbox, store, job.options) if early else None
-            return await revise(
-                task,
-                model=models.solver,
-                sandbox=sandbox,
-                codebase=job.codebase,
-                options=job.options,
-                store=store,
-                own_tests=near,
-            )
+        call: Callable[[Solver], Awaitable[T]],
+    ) -> Outcome[T | NoFix]:
+        """What `call` gets from a solver of the job."""
 
-    async def select(
-        self,
-        job: Job,
-        request: SelectionRequest,
-        store: Store,
-        *,
-        in_flight: InFlightWork,
-        on_progress: OnProgress,
-    ) -> SelectionOutcome | Outcome:
-        """The choice among edits from anywhere, or why nothing can be run here. Raises as `solve`.
+        async def report(stage: str, detail: str) -> None:
+            bind_contextvars(stage=stage)
+            on_progress(_as_sentence(detail))
 
-        Where no solver is set, what needs none is done.
-        """
-
-        async def progress(detail: str) -> None:
-            on_progress(detail[:1].upper() + detail[1:] + ".")
-
-        meter = await Meter.open(store, job.options.dollars, job.shared_budget)
         if unsolvable := find_unsolvable(job.codebase):
-            return Outcome(unsolvable, meter.accounts())
+            return Outcome(unsolvable, ())
+        async with self._open(job, store, in_flight, on_progress, self._models.open) as space:
+            solver = Solver(
+                models=space.models,
+                sandbox=space.sandbox,
+                codebase=job.codebase,
+                store=space.store,
+                options=job.options,
+                progress=report,
+            )
+            result = await call(solver)
+        return await space.outcome(result)
+
+    @asynccontextmanager
+    async def _open(
+        self,
+        job: Job,
+        store: Store,
+        in_flight: InFlightWork,
+        on_progress: OnProgress,
+        open_models: Callable[[ModelContext], AbstractAsyncContextManager[M]],
+    ) -> AsyncGenerator[_Workspace[M]]:
+        """The job's meter, its sandbox and its models; all are closed after the block."""
+        meter = await Meter.open(store, job.options.dollars, job.shared_budget)
+        context = ModelContext(meter, in_flight, job.options, store)
         async with (
             self.open_sandbox(job, on_progress) as (image, sandbox),
-            self._models.open_for_selection(ModelContext(meter, in_flight, job.options, store)) as (
-                model,
-                reward,
-            ),
+            open_models(context) as models,
         ):
-            selector = Selector(
-                model=model,
-                reward=reward,
-                sandbox=sandbox,
-                codebase=job.codebase,
-                store=job.with_environment_store(store, image),
-                options=job.options,
-                progress=progress,
-            )
-            choice = await selector.select(job.issue, request.edits, request.tests)
-        return SelectionOutcome(choice, meter.accounts(), image)
+            shared = job.with_environment_store(store, image)
+            yield _Workspace(meter, image, sandbox, models, shared)
 
     @asynccontextmanager
     async def open_sandbox(
         self, job: Job, on_progress: OnProgress
     ) -> AsyncGenerator[tuple[str, Sandbox]]:
-        """The job's environment image, and a sandbox in it. Raises SandboxError."""
+        """Prepare the job's environment image and open a sandbox in it."""
         on_progress("Preparing the environment.")
         request = EnvironmentRequest(
             await job.codebase.build_tree(),
@@ -245,16 +245,22 @@ class PipelineRunner:
             yield image, sandbox
 
     async def clean_up(self, active: list[str]) -> int:
-        """Remove the containers of runs that are not active; how many there were.
+        """Remove the containers of runs that are not `active`; returns how many it removed.
 
-        Images go too, the least recently used first, until the rest fits into the settings' size.
+        Also removes the least recently used images until the rest fits into the settings' limit.
 
         Raises:
             TryLater: Docker does not answer.
         """
         try:
-            removed = await self.engine.reap(live_runs=active, older_than=_MIN_AGE_SECONDS)
+            removed = await self.engine.reap(
+                live_runs=active, older_than=_MIN_CONTAINER_AGE_SECONDS
+            )
             await self.engine.collect(max_bytes=self._images_mb * 1_000_000)
         except SandboxUnavailable as error:
-            raise TryLater(Failure.SANDBOX_UNAVAILABLE, _MIN_AGE_SECONDS) from error
+            raise TryLater(Failure.SANDBOX_UNAVAILABLE, _MIN_CONTAINER_AGE_SECONDS) from error
         return removed
+
+
+def _as_sentence(detail: str) -> str:
+    return f"{detail[:1].upper()}{detail[1:]}."

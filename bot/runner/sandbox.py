@@ -1,4 +1,4 @@
-"""The sandbox engine that the settings ask for."""
+"""Builds the sandbox engine of the settings."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from sandbox.kubernetes.pod import PodOptions
 from sandbox.limits import Limits
 
 FIX_OWNER, SELECT_OWNER = "capuchin fix", "capuchin select"
-"""Whose the containers of commands on a local repository are: no worker knows their runs, and so
-none may reap them."""
+"""Owners of the containers of commands on a local repository. Workers do not know these runs, and
+so must not reap their containers."""
 NAMESPACE: Final = "capuchin-sandboxes"
 """The pods' namespace, to which `deploy/kubernetes` attaches rights, quota and network policy."""
 AUTO: Final = "auto"
@@ -28,25 +28,25 @@ _DEBIAN_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
 
 
 def system_ca_bundle() -> Path | None:
-    """The CA bundle that this machine itself trusts, where it has one file for it."""
+    """The CA bundle that this machine trusts; None when it is not one file."""
     ours = ssl.get_default_verify_paths().cafile
     return next((p for p in (Path(ours or _DEBIAN_BUNDLE), _DEBIAN_BUNDLE) if p.is_file()), None)
 
 
 def docker_address(settings: Settings) -> DockerAddress:
-    """Where the settings say that Docker is."""
+    """The address of Docker in the settings."""
     return DockerAddress(settings.docker_url, tls=settings.docker_tls_dir)
 
 
 def build_engine(settings: Settings, *, owner: str = "") -> Engine:
     """The sandbox engine of the settings; connects to nothing yet.
 
-    `owner` marks its containers; without one they are the workers', who reap those of runs that
-    are not active.
+    `owner` marks its containers. Without one they belong to the workers, which reap the containers
+    of runs that are not active.
 
     Raises:
-        SettingsError: an address, secret or network is none that repositories may see, or pods
-            have no registry.
+        SettingsError: a build setting is one that repositories must not see, or Kubernetes has no
+            registry.
     """
     owner = owner or f"{settings.github_url} {settings.github_app_id}"
     builder = build_docker_engine(settings, owner)
@@ -74,7 +74,11 @@ def pod_options(settings: Settings) -> PodOptions:
 
 
 def build_docker_engine(settings: Settings, owner: str) -> DockerEngine:
-    """The part of the engine that is Docker; raises as `build_engine`."""
+    """The Docker engine, which also builds the images for Kubernetes.
+
+    Raises:
+        SettingsError: a build setting is one that repositories must not see.
+    """
     try:
         build = BuildOptions(
             ca_bundle=settings.build_ca_bundle or system_ca_bundle(),

@@ -1,4 +1,4 @@
-"""A pull request that edits the settings file is told its mistakes, each at its line."""
+"""A check run on pull requests that edit the settings file, with each mistake at its line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAME: Final = CHECK_NAME
 
 
 async def check_config(request: ConfigCheckRequest, github: GitHubApp) -> None:
-    """Write the check run, if the pull request edits the file. Done again it changes nothing.
+    """Write the check run, if the pull request edits the file. Calling it again changes nothing.
 
     Raises:
         TryLater: GitHub does not answer.
@@ -29,7 +29,7 @@ async def check_config(request: ConfigCheckRequest, github: GitHubApp) -> None:
                 await _write_check(request, repo)
         except GitHubUnavailable:
             raise
-        except GitHubError:  # gone meanwhile, or we may not write checks there: nobody to tell
+        except GitHubError:  # the repository is gone, or we may not write checks there
             return
 
 

@@ -1,54 +1,120 @@
-"""Where a run stands once it may begin: what its modes other than a fix are carried out with."""
+"""What the steps of one run work with."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cached_property
 
-from bot.admission.check import Admission
 from bot.git.mirrors import Checkout, Mirrors
 from bot.git.remote import Remote
+from bot.github.models import IssueFacts, RepositoryFacts
 from bot.github.repository import Repository
+from bot.repo_config.model import RepoConfig
 from bot.runner.runner import PipelineRunner
 from bot.runner.types import Job
-from bot.runs.finish import RunFinisher
-from bot.runs.job import build_job
-from bot.runs.status_comment import StatusComment
+from bot.runs.status_comment import StatusComment, finish_status
+from bot.settings import Settings
+from bot.storage.checkpoints import RedisStore
+from bot.storage.day_budget import DayBudget
 from bot.storage.lease import Lease
-from bot.types import Run, RunStatus, replace
+from bot.storage.progress import ProgressStore
+from bot.types import Run
 from pipeline.codebase.commit import Codebase
 from pipeline.types import Issue
 
 
 @dataclass(frozen=True)
 class RunContext:
-    """A run that is admitted, its comment begun, its base commit fetched."""
+    """A run that may work, and everything that its steps need.
 
-    repo: Repository
-    run: Run
+    Each step renews the lease before an effect, and finds what an earlier try of it did.
+    """
+
     lease: Lease
-    admission: Admission
-    checkout: Checkout
-    remote: Remote
+    repo: Repository
+    facts: RepositoryFacts
+    config: RepoConfig
+    settings: Settings
     mirrors: Mirrors
     runner: PipelineRunner
-    status: StatusComment
-    finisher: RunFinisher
 
-    async def fetch(self, commit: str) -> Checkout:
-        """The same mirror with another commit in it. Raises as `Mirrors.checkout`."""
+    @property
+    def run(self) -> Run:
+        """The record as last saved."""
+        return self.lease.run
+
+    @property
+    def store(self) -> RedisStore:
+        """The run's checkpoints."""
+        return self.lease.checkpoints
+
+    @property
+    def remote(self) -> Remote:
+        """The repository, for git."""
+        return Remote.on_github(self.settings.github_url, self.facts.full_name, self.repo.get_token)
+
+    @property
+    def base_branch(self) -> str:
+        """The branch that the run's pull request goes into."""
+        return self.facts.default_branch
+
+    async def fetch(self, commit: str = "") -> Checkout:
+        """Fetch a commit, or the head of the base branch, with all its files.
+
+        Raises:
+            RepositoryGone, RepositoryEmpty, GitHubUnavailable, GitFailed: see `Mirrors.checkout`.
+        """
         return await self.mirrors.checkout(
-            self.remote, self.admission.facts.full_name, self.checkout.branch, base=commit
+            self.remote, self.facts.full_name, self.base_branch, base=commit
         )
 
-    async def build_job(self, issue: Issue) -> Job:
-        """What the workshop needs, at the run's base commit."""
-        code = await Codebase.open(self.checkout.git_dir, self.checkout.base)
-        settings = self.finisher.settings
-        return await build_job(
-            self.lease, settings, self.admission.config, codebase=code, issue=issue
+    async def build_job(self, codebase: Codebase, issue: Issue) -> Job:
+        """The job for `issue` in `codebase`, under the repository's options and budgets."""
+        config = self.config
+        return Job(
+            run_id=self.run.id,
+            issue=issue,
+            codebase=codebase,
+            options=config.options(),
+            setup=config.setup,
+            shared_budget=await DayBudget.open(self.lease, self.settings, config.budget.day),
+            dockerfile=config.dockerfile,
+            python=config.python,
+            environment_store=self.lease.open_environment,
         )
 
-    async def finish(self, status: RunStatus, text: str, **fields: object) -> Run:
-        """The run as it ends with the last word on its issue."""
-        run = replace(self.lease.run, status=status, **fields)
-        return await self.finisher.finish(self.repo, self.lease, run, text)
+
+@dataclass(frozen=True)
+class IssueRun(RunContext):
+    """A run on an issue, which `check_admission` let begin."""
+
+    issue: IssueFacts
+
+    @cached_property
+    def status(self) -> StatusComment:
+        """The run's comment on the issue."""
+        return StatusComment(self.repo, self.lease, every=self.settings.timings.status_seconds)
+
+    @property
+    def checkout(self) -> Checkout:
+        """The run's base commit, which `begin_run` fetched and saved."""
+        assert self.run.base_commit, "begin_run comes first"
+        git_dir = self.mirrors.path_of(self.remote, self.facts.full_name)
+        return Checkout(git_dir, self.run.base_commit, self.base_branch)
+
+    async def open_codebase(self) -> Codebase:
+        """The files of the base commit."""
+        return await Codebase.open(self.checkout.git_dir, self.checkout.base)
+
+    @asynccontextmanager
+    async def show_progress(self) -> AsyncGenerator[ProgressStore]:
+        """The run's store; during the block, the status comment shows what passes through it."""
+        store = ProgressStore(self.store, self.status.update)
+        async with self.status.show_updates(self.run):
+            yield store
+
+    async def finish(self, run: Run, text: str) -> Run:
+        """End the run as `run` says, with `text` as the last state of its status comment."""
+        return await finish_status(self.repo, self.lease, run, text, self.settings)

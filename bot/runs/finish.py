@@ -1,6 +1,6 @@
-"""How a run ends that comes to no answer: failed, stopped or refused; told, and nothing half made.
+"""Ends a run without a result: failed, stopped or refused. Reports it and deletes its branch.
 
-A pull request that is open by then is an answer, whatever came after it.
+A run whose pull request is open by then has a result, and ends as a success.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from bot.github.models import PullRequestFacts
 from bot.github.repository import Repository
 from bot.publish.publish import delete_unused_branch
 from bot.runs.register_pull import register_pull
-from bot.runs.status_comment import StatusComment, remove_run_label
-from bot.runs.status_comment import finish_status as finish_status
+from bot.runs.status_comment import StatusComment, finish_status, remove_run_label
 from bot.settings import Settings
 from bot.storage.lease import Lease
 from bot.triggers.labels import LabelSet
@@ -32,43 +31,38 @@ RenderComment = Callable[[Run], str]
 
 @dataclass(frozen=True)
 class RunFinisher:
-    """Every effect asks for the lease, and finds what an earlier try did."""
+    """Reports ends on the issue. Calling a method again finds what an earlier call did.
+
+    Raises:
+        TryLater: GitHub does not answer. LeaseLost: another worker has the run.
+    """
 
     settings: Settings
     github: GitHubApp
 
     async def report_failure(self, run: Run, lease: Lease) -> Run:
-        """Tell the maintainer of `run.failure`, as far as GitHub lets us.
-
-        Raises:
-            TryLater: GitHub does not answer. LeaseLost: another worker goes on.
-        """
+        """Report `run.failure` on the issue, as far as GitHub permits."""
         run = replace(run, status=RunStatus.FAILED)
         return await self._report_end(
             run, lease, lambda r: comments.render_failed(r, r.failure or Failure.INTERNAL, r.detail)
         )
 
     async def report_waiting(self, lease: Lease, reason: Failure) -> None:
-        """Say on the issue what a run waits for that had begun; GitHub's own silence cannot be.
-
-        Raises:
-            LeaseLost: another worker goes on.
-        """
+        """Write into the status comment what the run waits for, if that is not GitHub itself."""
         run = lease.run
         if run.comment_id is None or reason in (Failure.GITHUB_UNAVAILABLE, Failure.INTERNAL):
             return
-        run = await _with_spending(run, lease)
+        run = await with_spending(run, lease)
         with suppress(GitHubError):
             async with self.github.open_repository(run.repo) as repo:
                 status = StatusComment(repo, lease, every=self.settings.timings.status_seconds)
                 await status.write(run, comments.render_waiting(run, reason))
 
     async def report_stop(self, run: Run, lease: Lease) -> Run:
-        """Tell who set `run.stop` that it is over and what it cost. Raises as `report_failure`.
+        """Report that `run.stop` ended the run, and what the run cost.
 
-        A run that nobody was told of ends without a word, unless it is a label that keeps us
-        away. Until the pull request is open a stop takes back what was pushed; after that it comes
-        too late, and is told so.
+        A run that was not announced ends silently, unless the opt-out label stopped it. A stop
+        before the pull request is open deletes the branch; a later one is reported as too late.
         """
         run = replace(run, status=RunStatus.STOPPED)
         if not is_announced(run) and run.stop is not None and run.stop.why is StopReason.DISABLED:
@@ -77,18 +71,14 @@ class RunFinisher:
         return await self._report_end(run, lease, comments.render_stopped)
 
     async def report_refusal(self, run: Run, lease: Lease, refused: RunRefused) -> Run:
-        """Raises as `report_failure`."""
+        """Report why the run may not work, unless a refusal was posted already."""
         run = replace(run, status=refused.status)
         if not refused.comment:
             return run
         return await self._report_end(run, lease, lambda _: refused.comment)
 
     async def is_still_valid(self, run: Run, stop: Stop) -> bool:
-        """Whether the issue is still as the hint says: webhooks come late and out of order.
-
-        Raises:
-            TryLater: GitHub does not answer; until it does the run had better spend nothing.
-        """
+        """Whether the reason for the stop still holds: webhooks come late and out of order."""
         try:
             async with self.github.open_repository(run.repo) as repo:
                 issue = await repo.issues.get(run.issue)
@@ -100,19 +90,16 @@ class RunFinisher:
             return True
         if stop.why is StopReason.DISABLED:
             return issue.has_label(LabelSet(self.settings.label).opt_out)
-        if stop.why is StopReason.UNLABELED:  # also of a closed issue: people are told why
+        if stop.why is StopReason.UNLABELED:  # for a closed issue too: the report names the reason
             return run.label != "" and not issue.has_label(run.label)
         return issue.state != "open"
 
     async def finish(self, repo: Repository, lease: Lease, run: Run, text: str) -> Run:
-        """The last word on the issue; see `bot.runs.status_comment.finish_status`."""
-        settings = self.settings
-        return await finish_status(
-            repo, lease, run, text, label=settings.label, every=settings.timings.status_seconds
-        )
+        """Write the final status comment; returns `run` with it. See `finish_status`."""
+        return await finish_status(repo, lease, run, text, self.settings)
 
     async def _report_end(self, run: Run, lease: Lease, render: RenderComment) -> Run:
-        run = await _with_spending(run, lease)
+        run = await with_spending(run, lease)
         try:
             async with self.github.open_repository(run.repo) as repo:
                 pull = await _find_pull(run, repo)
@@ -129,7 +116,7 @@ class RunFinisher:
             return run
 
     async def _remove_label(self, run: Run, repo: Repository, lease: Lease) -> None:
-        """It asks for what was just stopped, also when the issue is opened again."""
+        """Otherwise the label would start the run again when the issue is reopened."""
         if run.stop is not None and run.stop.why in (StopReason.COMMAND, StopReason.CLOSED):
             await remove_run_label(repo, lease, run, label=self.settings.label)
 
@@ -153,11 +140,12 @@ class RunFinisher:
         )
         try:
             return await self.finish(repo, lease, run, text)
-        except NotFound:  # the issue is gone, and the pull request is there all the same
+        except NotFound:  # the issue is gone, but the pull request is open
             return run
 
 
-async def _with_spending(run: Run, lease: Lease) -> Run:
+async def with_spending(run: Run, lease: Lease) -> Run:
+    """`run` with the dollars that its ledger shows by now."""
     spent = await lease.checkpoints.load(LEDGER_KEY, Ledger)
     return replace(run, dollars=spent.dollars if spent else run.dollars)
 

@@ -1,24 +1,23 @@
-"""`/capuchin judge #12 #34`: a verdict on pull requests of others, as a comment; nothing is pushed.
+"""`/capuchin judge #12 #34`: compares pull requests of others in a comment; pushes nothing.
 
-What a pull request holds is data: it is fetched, applied in the sandbox and run there, no more.
+The contents of a pull request are untrusted data; only the sandbox applies and runs them.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from bot.comments import status
+from bot.comments.status import render_not_judged
 from bot.comments.verdict import render_pull_verdict
 from bot.errors import RepositoryGone
 from bot.github.models import PullRequestFacts
-from bot.runner.types import Outcome, SelectionRequest
-from bot.runs.context import RunContext
-from bot.storage.progress import ProgressStore
+from bot.runner.types import SelectionRequest
+from bot.runs.context import IssueRun
 from bot.types import Run, RunStatus, replace
 from pipeline.codebase.git import GitFailed
 from pipeline.edits.external import ExternalEdit, ImportedEdits, diff_commits
 from pipeline.select import IMPORTED_KEY
-from pipeline.types import Issue
+from pipeline.types import Issue, NoFix
 
 NONE: Final = "There is no pull request of this number here."
 CLOSED: Final = "It is closed."
@@ -28,29 +27,33 @@ GONE: Final = "Its commits are no longer there."
 BROKEN: Final = "git could not read it."
 
 
-async def judge_pulls(ctx: RunContext, issue: Issue) -> Run:
-    """The run as it ended, its verdict told. Raises as `SolveIssue`."""
-    run, lease = ctx.run, ctx.lease
-    store = ProgressStore(lease.checkpoints, ctx.status.update)
-    async with ctx.status.show_updates(run):
+async def judge_pulls(ctx: IssueRun, issue: Issue) -> Run:
+    """Compare the pull requests; returns the run's final record, already reported.
+
+    Raises:
+        ModelError, SandboxError, GitHubError, GitFailed, LeaseLost.
+    """
+    lease = ctx.lease
+    async with ctx.show_progress() as store:
         edits: list[ExternalEdit] = []
         if await store.load(IMPORTED_KEY, ImportedEdits) is None:
             store.report("Fetching the pull requests.")
-            edits = [await _load_edit(ctx, number) for number in run.pulls]
+            edits = [await _load_edit(ctx, number) for number in ctx.run.pulls]
         await ctx.fetch(ctx.checkout.base)  # a mirror that was made anew lacks it
-        job = await ctx.build_job(issue)
+        job = await ctx.build_job(await ctx.open_codebase(), issue)
         chosen = await ctx.runner.select(
             job, SelectionRequest(edits), store, in_flight=lease.in_flight, on_progress=store.report
         )
-    run = replace(lease.run, dollars=chosen.dollars)
-    await lease.save(run)
-    if isinstance(chosen, Outcome):
-        return await ctx.finish(RunStatus.JUDGED, status.render_not_judged(run))
-    return await ctx.finish(RunStatus.JUDGED, render_pull_verdict(run, chosen))
+    await lease.save(replace(ctx.run, dollars=chosen.dollars))
+    judged = replace(ctx.run, status=RunStatus.JUDGED)
+    if isinstance(chosen.result, NoFix):
+        return await ctx.finish(judged, render_not_judged(judged))
+    verdict = chosen.with_result(chosen.result)
+    return await ctx.finish(judged, render_pull_verdict(judged, verdict))
 
 
-async def _load_edit(ctx: RunContext, number: int) -> ExternalEdit:
-    """What a pull request changes since it left the default branch, or why that is not known."""
+async def _load_edit(ctx: IssueRun, number: int) -> ExternalEdit:
+    """The changes of a pull request since it left the default branch, or why they are unknown."""
     facts = await ctx.repo.pulls.get(number)
     if facts is None:
         return ExternalEdit(f"#{number}", b"", NONE)
@@ -65,7 +68,7 @@ async def _load_edit(ctx: RunContext, number: int) -> ExternalEdit:
         return ExternalEdit(name, b"", BROKEN)
 
 
-async def _fetch_edit(ctx: RunContext, facts: PullRequestFacts, name: str) -> ExternalEdit:
+async def _fetch_edit(ctx: IssueRun, facts: PullRequestFacts, name: str) -> ExternalEdit:
     forked = await ctx.repo.pulls.find_fork_point(ctx.checkout.base, facts.head_sha)
     if forked is None:
         return ExternalEdit(name, b"", UNRELATED)

@@ -1,4 +1,4 @@
-"""Tells people their place in the queue."""
+"""Writes a run's place in the queue into its status comment."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from bot.types import QueuePosition, Run, replace
 
 
 def build_announcer(github: GitHubApp, settings: Settings) -> Announce:
-    """Announces at GitHub, to those whose run will be worked on; others hear of theirs then."""
+    """A function that announces queue positions of runs that may begin.
+
+    A run that may not begin is refused on its turn, so its position is not announced.
+    """
 
     async def announce(lease: Lease, wait: QueuePosition) -> Run:
         run = replace(lease.run, page_url=run_page_url(settings, lease.run.id))
@@ -27,7 +30,7 @@ def build_announcer(github: GitHubApp, settings: Settings) -> Announce:
                     await check_admission(repo, run, lease, settings)
                     status = StatusComment(repo, lease, every=settings.timings.status_seconds)
                     comment = await status.write(run, comments.render_queued(run, wait))
-        except (RunRefused, RunFailed, GitHubError):  # the run itself tells
+        except (RunRefused, RunFailed, GitHubError):  # the run itself reports it
             return lease.run
         return replace(run, comment_id=comment)
 

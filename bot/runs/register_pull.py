@@ -1,4 +1,4 @@
-"""From a pull request that has just been opened to one that is looked after."""
+"""Registers a pull request for follow-up, right after it was opened."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from bot.github.models import PullRequestFacts
 from bot.publish.publish import Publication
 from bot.storage.lease import Lease
 from bot.storage.pulls import PullRecord
-from bot.types import Mode
+from bot.types import Mode, replace
 
 CHECK_BACK_SECONDS: Final = 3600.0
-"""The first run is created at once; this is for when it is lost."""
+"""When to look again if the first follow-up run, which is created at once, gets lost."""
 PREPARED_KEY: Final = "pull-record"
-"""The checkpoint that holds what is to be kept of a pull request that is about to be opened."""
+"""The checkpoint with the record of the pull request that is about to be opened."""
 
 
 async def prepare_record(lease: Lease, publication: Publication, *, base: str) -> None:
-    """Note what will have to be known of the pull request, whoever finds it open."""
+    """Save what a later worker must know if it finds the pull request open."""
     run = lease.run
     test = publication.selection.evidence.reproduction
     record = PullRecord(
@@ -38,12 +38,12 @@ async def prepare_record(lease: Lease, publication: Publication, *, base: str) -
 
 
 async def register_pull(lease: Lease, pull: PullRequestFacts) -> None:
-    """Record the pull request and have its evidence gathered. Done again, it changes nothing.
+    """Record the pull request and create its first follow-up run. Calling it again changes nothing.
 
-    Nothing is done of one that was not prepared.
+    Does nothing for a pull request that `prepare_record` did not prepare.
 
     Raises:
-        LeaseLost: another worker goes on.
+        LeaseLost: another worker has the run.
     """
     run = lease.run
     prepared = await lease.checkpoints.load(PREPARED_KEY, PullRecord)
@@ -57,7 +57,7 @@ async def register_pull(lease: Lease, pull: PullRequestFacts) -> None:
             "head": run.head_commit,
             "ready_when_green": prepared.ready_when_green and pull.draft,
         }
-        record = prepared.model_copy(update=opened)
+        record = replace(prepared, **opened)
         await lease.storage.pulls.put(record, due_in=CHECK_BACK_SECONDS)
     await lease.storage.runs.create(
         run.repo,

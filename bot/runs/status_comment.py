@@ -1,4 +1,4 @@
-"""The one comment on the issue that says how a run stands, edited in place."""
+"""The one comment on the issue that shows the state of a run, edited in place."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from bot.comments import status as comments
 from bot.errors import LeaseLost
 from bot.github.errors import Forbidden, GitHubError
 from bot.github.repository import Repository
+from bot.settings import Settings
 from bot.storage.lease import Lease
 from bot.storage.progress import Progress
 from bot.triggers.labels import LabelSet
@@ -23,14 +24,17 @@ _SUCCESSFUL = (
     RunStatus.SWAPPED,
 )
 _MAX_CLOCK_SKEW = timedelta(hours=1)
-"""By how much GitHub's clock and ours may differ, at most."""
+"""The largest difference between GitHub's clock and ours."""
 
 
 class StatusComment:
-    """The comment of one run. Find-or-create: a second worker goes on with the first one's.
+    """The comment of one run. Find-or-create: a second worker continues with the first one's.
 
-    Edits are `every` seconds apart, whichever worker makes them; what was said last wins. A comment
-    that a person deleted is let be until the run's end, whose word is a new comment.
+    Edits of all workers together are `every` seconds apart; the latest text wins. When a person
+    deletes the comment, the run writes no other until its end.
+
+    Raises:
+        LeaseLost, GitHubUnavailable. NotFound: the issue is gone.
     """
 
     def __init__(self, repo: Repository, lease: Lease, *, every: float) -> None:
@@ -41,11 +45,7 @@ class StatusComment:
         self._news = asyncio.Event()
 
     async def write(self, run: Run, text: str) -> int | None:
-        """Make the comment say `text`; its id, or None where comments are not allowed.
-
-        Raises:
-            LeaseLost, GitHubUnavailable, NotFound: the issue is gone.
-        """
+        """Write `text` into the comment; returns its id, None where comments are not allowed."""
         if run.comment_id is None:
             return await self._find_or_create(run, text)
         async with self._throttle():
@@ -54,7 +54,7 @@ class StatusComment:
         return run.comment_id
 
     async def write_final(self, run: Run, text: str) -> int | None:
-        """Write the last word, in a new comment if the first was deleted. As `write` otherwise."""
+        """As `write`, but in a new comment if the first was deleted."""
         if run.comment_id is not None:
             async with self._throttle():
                 with suppress(Forbidden):
@@ -63,13 +63,13 @@ class StatusComment:
         return await self._find_or_create(run, text)
 
     def update(self, progress: Progress) -> None:
-        """Show `progress` soon; overtaken by a later `update`."""
+        """Show `progress` soon, unless a later `update` replaces it."""
         self._latest = progress
         self._news.set()
 
     @asynccontextmanager
     async def show_updates(self, run: Run) -> AsyncGenerator[None, None]:
-        """While the block runs, what was last said appears, at most once in `every` seconds."""
+        """During the block, write the latest update, at most once in `every` seconds."""
         task = asyncio.create_task(self._write_updates(run))
         try:
             yield
@@ -103,45 +103,49 @@ class StatusComment:
                     if there and run.comment_id is not None:
                         text = comments.render_progress(run, progress)
                         there = await self._repo.issues.edit_comment(run.comment_id, text)
-            except LeaseLost:  # the run itself will learn of it
+            except LeaseLost:  # the run itself notices, too
                 return
-            except GitHubError:  # news can wait; the outcome is written with care
+            except GitHubError:  # the next update follows; the final comment is retried
                 pass
 
     @asynccontextmanager
     async def _throttle(self) -> AsyncGenerator[None, None]:
-        """Around a write: at least `every` seconds after the last, whoever made that one."""
+        """Begin the write at least `every` seconds after the last one of any worker."""
         turns, run_id = self._lease.storage.turns, self._lease.run.id
         await turns.wait_for_edit(run_id, self._every)
         await self._lease.require()
         try:
             yield
         finally:
-            await turns.mark_edited(run_id, self._every)  # counted from when GitHub had it
+            await turns.mark_edited(run_id, self._every)  # GitHub has the text
 
 
 async def finish_status(
-    repo: Repository, lease: Lease, run: Run, text: str, *, label: str, every: float
+    repo: Repository, lease: Lease, run: Run, text: str, settings: Settings
 ) -> Run:
-    """The last word on the issue, then what `clean_up_issue` does. `run` with its comment.
+    """Write the final status comment, then clean up the issue; returns `run` with its comment.
 
     Raises:
         LeaseLost, GitHubUnavailable. NotFound: the issue is gone.
     """
-    comment = await StatusComment(repo, lease, every=every).write_final(run, text)
+    status = StatusComment(repo, lease, every=settings.timings.status_seconds)
+    comment = await status.write_final(run, text)
     run = replace(run, comment_id=comment, end_reported=True, end_status=run.status)
     await lease.save(replace(run, status=RunStatus.RUNNING))
-    return await clean_up_issue(repo, lease, run, label=label)
+    return await clean_up_issue(repo, lease, run, label=settings.label)
 
 
 async def clean_up_issue(repo: Repository, lease: Lease, run: Run, *, label: str) -> Run:
-    """The reaction and the label of an issue whose run has said its last word; `run` itself.
+    """Set the final reaction and remove the label that started the run; returns `run`.
 
-    The label that the run answers is taken off; `label` is ours without a suffix. It goes last:
-    until then a crash leaves the issue marked as unfinished. Raises as `finish_status`.
+    `label` is our label without a suffix. It is removed last: until then a crash leaves the issue
+    marked as unfinished.
+
+    Raises:
+        LeaseLost, GitHubUnavailable. NotFound: the issue is gone.
     """
     won = run.status in _SUCCESSFUL
-    # What a locked issue forbids is left out; the record says how the run ended.
+    # A locked issue forbids these; the record shows how the run ended.
     await lease.require()
     with suppress(Forbidden):
         await repo.issues.react(run.issue, "rocket" if won else "confused")
@@ -161,9 +165,10 @@ async def _is_label_newer_than_stop(repo: Repository, run: Run, label: str) -> b
 
 
 async def remove_run_label(repo: Repository, lease: Lease, run: Run, *, label: str) -> None:
-    """Take off the label that the run answers, unless a stop ended it and the label is younger.
+    """Remove the label that started the run, unless it was added again after a stop.
 
-    Raises as `finish_status`.
+    Raises:
+        LeaseLost, GitHubUnavailable. NotFound: the issue is gone.
     """
     answered = LabelSet(label).label_to_remove(run)
     if answered and await _is_label_newer_than_stop(repo, run, answered):

@@ -1,41 +1,42 @@
-"""`/capuchin use 2`: another edit of a run takes the place of the one in its pull request.
+"""`/capuchin use 2`: replaces the edit in a pull request by another edit of the same run.
 
-Two commits on top of what is there, one that takes the old edit back and one that holds the new:
-reviews keep their place, nothing is forced, and a branch with somebody else's commit is let be.
+Adds two commits, one that reverts the old edit and one with the new: reviews keep their place and
+nothing is force-pushed. A branch with somebody else's commit stays as it is.
 Every effect is find-or-create, as in `bot.publish.publish`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import dataclasses
+from dataclasses import dataclass
+from typing import Final
 
 from bot.comments import candidates as replies
 from bot.comments import pull_request
-from bot.errors import PushRejected, UnfitDiff
+from bot.errors import PushRejected, SwapRefused, UnfitDiff
 from bot.git.commits import copy_commit, create_commit, push
 from bot.github.models import PullRequestFacts
-from bot.publish.prepare import FixResult, prepare_publication
+from bot.publish.prepare import prepare_publication
 from bot.publish.publish import Publication
-from bot.runs.context import RunContext
+from bot.runner.types import Outcome
+from bot.runs.context import IssueRun
 from bot.storage.branch_history import BranchHistory, BranchState, rank_candidates
 from bot.storage.checkpoints import RedisStore
 from bot.storage.keys import BRANCH_HISTORY_KEY, ISSUE_KEY
-from bot.storage.progress import ProgressStore
 from bot.storage.pulls import PullRecord
-from bot.types import Mode, Run, RunStatus
+from bot.types import Mode, Run, RunStatus, replace
 from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
 from pipeline.solve import OUTCOME_KEY, SolveResult
 from pipeline.types import Issue, Selection
 from pipeline.workflows.substitute import substitute_candidate
 
-
-class SwapRefused(Exception):
-    """It cannot be done; `str(error)` is the sentence for the maintainer."""
+VERIFIED_KEY: Final = "used"
+"""The checkpoint that holds the edit with its evidence."""
 
 
 @dataclass(frozen=True)
 class SourceRun:
-    """The run whose pull request is changed."""
+    """The run that opened the pull request, and what it left behind."""
 
     run: Run
     store: RedisStore
@@ -44,20 +45,28 @@ class SourceRun:
     history: BranchHistory
 
 
-async def use_candidate(ctx: RunContext) -> Run:
-    """The run as it ended, its maintainer told. Raises as `SolveIssue`."""
+async def use_candidate(ctx: IssueRun) -> Run:
+    """Replace the edit; returns the run's final record, already reported.
+
+    Raises:
+        SandboxError, GitHubError, GitFailed, LeaseLost.
+    """
     try:
         source = await _load_source(ctx)
         text = await _swap(ctx, source)
     except SwapRefused as refused:
-        return await ctx.finish(
-            RunStatus.REFUSED, replies.render_no_swap(ctx.lease.run, str(refused))
-        )
-    fields = {"pull_request": source.pull.number, "pull_request_url": source.pull.html_url}
-    return await ctx.finish(RunStatus.SWAPPED, text, **fields)
+        ended = replace(ctx.run, status=RunStatus.REFUSED)
+        return await ctx.finish(ended, replies.render_no_swap(ended, str(refused)))
+    swapped = replace(
+        ctx.run,
+        status=RunStatus.SWAPPED,
+        pull_request=source.pull.number,
+        pull_request_url=source.pull.html_url,
+    )
+    return await ctx.finish(swapped, text)
 
 
-async def _load_source(ctx: RunContext) -> SourceRun:
+async def _load_source(ctx: IssueRun) -> SourceRun:
     lease, run = ctx.lease, ctx.run
     source = await lease.storage.runs.get_readable(run.published_run)
     if source is None or source.pull_request is None:
@@ -75,7 +84,7 @@ async def _load_source(ctx: RunContext) -> SourceRun:
     return SourceRun(source, store, solved.result, pull, contents)
 
 
-async def _swap(ctx: RunContext, source: SourceRun) -> str:
+async def _swap(ctx: IssueRun, source: SourceRun) -> str:
     run, number = ctx.run, source.pull.number
     state = source.history.state_at(source.pull.head_sha)
     if state is None:
@@ -100,21 +109,17 @@ async def _swap(ctx: RunContext, source: SourceRun) -> str:
 
 
 async def _prepare_publication(
-    ctx: RunContext, source: SourceRun, selection: Selection
+    ctx: IssueRun, source: SourceRun, selection: Selection
 ) -> Publication:
-    """What is published, in the form that the repository wants."""
-    ledger = await source.store.load(LEDGER_KEY, Ledger)
-    issue = await source.store.load(ISSUE_KEY, Issue) or _empty_issue(ctx)
-    accounts, sent_to = (ledger.accounts, ledger.sent_to) if ledger else ((), ())
-    found = FixResult(issue, selection, accounts, sent_to)
-    publication = await prepare_publication(
-        found, ctx.repo, ctx.checkout, ctx.lease, ctx.admission, ctx.finisher.settings
-    )
-    return replace(publication, run=source.run)
+    """The publication of the source run with `selection` as its edit."""
+    ledger = await source.store.load(LEDGER_KEY, Ledger) or Ledger()
+    fix = Outcome(selection, ledger.accounts, sent_to=ledger.sent_to)
+    publication = await prepare_publication(fix, await _load_issue(ctx, source), ctx)
+    return dataclasses.replace(publication, run=source.run)
 
 
-async def _head_refusal_reason(ctx: RunContext, source: SourceRun) -> str:
-    """Why the head of the branch is none that an edit of ours could be exchanged on."""
+async def _head_refusal_reason(ctx: IssueRun, source: SourceRun) -> str:
+    """Why the edit cannot be replaced on the current head of the branch."""
     number = source.pull.number
     record = await _load_record(ctx, number)
     if record is not None and record.is_ours(source.pull.head_sha):
@@ -122,19 +127,19 @@ async def _head_refusal_reason(ctx: RunContext, source: SourceRun) -> str:
     return replies.foreign_push(number)
 
 
-async def _load_record(ctx: RunContext, number: int) -> PullRecord | None:
+async def _load_record(ctx: IssueRun, number: int) -> PullRecord | None:
     return await ctx.lease.storage.pulls.get(ctx.run.repo, number)
 
 
-async def _update_record(ctx: RunContext, number: int, **fields: object) -> None:
-    """For whoever looks after the pull request: what is pushed is ours, no person's."""
+async def _update_record(ctx: IssueRun, number: int, **fields: object) -> None:
+    """Record in the pull request's follow-up record which pushes are ours."""
     await ctx.lease.require()
-    seconds = ctx.finisher.settings.timings.follow_up_seconds
+    seconds = ctx.settings.timings.follow_up_seconds
     await ctx.lease.storage.pulls.change(ctx.run.repo, number, fields, due_in=seconds)
 
 
-async def _schedule_follow_up(ctx: RunContext, number: int) -> None:
-    """Have the evidence gathered on the new head."""
+async def _schedule_follow_up(ctx: IssueRun, number: int) -> None:
+    """Start a run that verifies the evidence on the new head."""
     run = ctx.run
     await ctx.lease.require()
     await ctx.lease.storage.runs.create(
@@ -146,44 +151,44 @@ async def _schedule_follow_up(ctx: RunContext, number: int) -> None:
     )
 
 
-def _empty_issue(ctx: RunContext) -> Issue:
-    return Issue(repository=ctx.run.repo.full_name, title="", body="")
+async def _load_issue(ctx: IssueRun, source: SourceRun) -> Issue:
+    """The issue as the source run read it; empty once its record has expired."""
+    saved = await source.store.load(ISSUE_KEY, Issue)
+    return saved or Issue(repository=ctx.run.repo.full_name, title="", body="")
 
 
-async def _verify_candidate(ctx: RunContext, source: SourceRun) -> Selection:
-    """The edit with what is known of it, after the reproduction test and the suite ran with it."""
-    run, lease = ctx.run, ctx.lease
-    at = rank_candidates(source.selection)[run.candidate - 1]
-    store = ProgressStore(lease.checkpoints, ctx.status.update)
-    saved = await store.load("used", SolveResult)
+async def _verify_candidate(ctx: IssueRun, source: SourceRun) -> Selection:
+    """The edit with its evidence, after the reproduction test and the suite ran with it."""
+    saved = await ctx.store.load(VERIFIED_KEY, SolveResult)
     if saved and isinstance(saved.result, Selection):
         return saved.result
-    issue = await source.store.load(ISSUE_KEY, Issue)
-    if run.candidate == 1:
-        selection = source.selection
-    else:
-        job = await ctx.build_job(issue or _empty_issue(ctx))
-        async with (
-            ctx.status.show_updates(run),
-            ctx.runner.open_sandbox(job, store.report) as (_, sandbox),
-        ):
-            store.report("Running the tests with that edit.")
-            selection = await substitute_candidate(
-                source.selection,
-                at,
-                by=run.asked_by,
-                issue=job.issue,
-                codebase=job.codebase,
-                sandbox=sandbox,
-                store=store,
-                options=job.options,
-            )
-    await store.save("used", SolveResult(result=selection))
+    first = ctx.run.candidate == 1
+    selection = source.selection if first else await _run_tests(ctx, source)
+    await ctx.store.save(VERIFIED_KEY, SolveResult(result=selection))
     return selection
 
 
+async def _run_tests(ctx: IssueRun, source: SourceRun) -> Selection:
+    job = await ctx.build_job(await ctx.open_codebase(), await _load_issue(ctx, source))
+    async with (
+        ctx.show_progress() as store,
+        ctx.runner.open_sandbox(job, store.report) as (_, sandbox),
+    ):
+        store.report("Running the tests with that edit.")
+        return await substitute_candidate(
+            source.selection,
+            rank_candidates(source.selection)[ctx.run.candidate - 1],
+            by=ctx.run.asked_by,
+            issue=job.issue,
+            codebase=job.codebase,
+            sandbox=sandbox,
+            store=store,
+            options=job.options,
+        )
+
+
 async def _push(
-    ctx: RunContext, source: SourceRun, state: BranchState, publication: Publication
+    ctx: IssueRun, source: SourceRun, state: BranchState, publication: Publication
 ) -> str:
     run, lease = ctx.run, ctx.lease
     try:
@@ -205,8 +210,8 @@ async def _push(
     return head
 
 
-async def _create_commits(ctx: RunContext, state: BranchState, publication: Publication) -> str:
-    """The old edit taken back, then the new one. Dated by the run: each try makes the same two."""
+async def _create_commits(ctx: IssueRun, state: BranchState, publication: Publication) -> str:
+    """Revert the old edit, then commit the new. Dated by the run: each try makes the same two."""
     run, base, selection = ctx.run, ctx.checkout.base, publication.selection
     await ctx.fetch(state.head)
     author, at = ctx.repo.identity, run.created_at

@@ -12,8 +12,10 @@ from urllib.parse import urlsplit
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from starlette.requests import ClientDisconnect
+from structlog.contextvars import bound_contextvars
 
 from bot import events
+from bot.errors import BotError
 from bot.events import Ignored, InvalidSignature, MalformedPayload
 from bot.queue.nudges import Nudges
 from bot.queue.start import request_run
@@ -38,7 +40,7 @@ logger = logging.getLogger(__name__)
 REDIS_SECONDS: Final = 2.0  # GitHub waits ten for an answer
 
 
-class BodyTooLarge(Exception):
+class BodyTooLarge(BotError):
     """The body is larger than any that GitHub sends."""
 
 
@@ -61,7 +63,7 @@ class Intake:
         self._names = BotNames.of(settings)
 
     async def accept(self, request: AnyRequest) -> Response:
-        """Record what the event asks for, and tell a worker."""
+        """Record the request of the event and nudge a worker."""
         try:
             if beside := companion_update(request):
                 await self._queue_update(beside)
@@ -142,9 +144,10 @@ class Intake:
         except MalformedPayload as error:
             return _error_response(400, str(error))
         wanted = decide(event, self._names)
-        return (
-            Response(status_code=204) if isinstance(wanted, Ignored) else await self.accept(wanted)
-        )
+        if isinstance(wanted, Ignored):
+            return Response(status_code=204)
+        with bound_contextvars(delivery=wanted.delivery, repository=wanted.repo.full_name):
+            return await self.accept(wanted)
 
     def _check_host(self, host: str) -> None:
         """An Enterprise Server says its name; github.com says none."""
@@ -172,7 +175,7 @@ def create_app(settings: Settings) -> FastAPI:
     """The web application.
 
     Raises:
-        SettingsError: there is no webhook secret, or Redis' address is none.
+        SettingsError: the webhook secret is missing, or the address of Redis is invalid.
     """
     intake = Intake(settings)
 
@@ -186,7 +189,7 @@ def create_app(settings: Settings) -> FastAPI:
     async def health() -> dict[str, str]:
         return {"status": "ok"}
 
-    # A redirect to the path without its slash goes to whatever host the request names.
+    # A redirect to the path without its slash goes to the host that the request names.
     app = FastAPI(title="Capuchin", lifespan=lifespan, openapi_url=None, redirect_slashes=False)
     app.add_api_route("/webhook", intake.webhook, methods=["POST"], response_model=None)
     app.add_api_route("/healthz", health)

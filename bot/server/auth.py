@@ -1,4 +1,4 @@
-"""Who may look: whoever knows the operator's token, or for one run whoever has its address."""
+"""Access to the pages: by the operator's token, or for one run by the key in its address."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class DashboardRoutes:
         return HTMLResponse(self._pages.render_runs(found), headers=self._pages.headers)
 
     async def show_run(self, request: Request, run_id: str) -> Response:
-        """One run, for whoever has its address from the issue, and for the operator."""
+        """One run, for everyone who has its address from the issue, and for the operator."""
         if not may_see_run(self._settings, request, run_id):
             return self._denial()
         missing = PlainTextResponse("There is no such run (any more).", 404)

@@ -1,21 +1,18 @@
-"""Numbers for Prometheus. They name no repository, person or issue, so that all may read them.
-
-https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
-"""
+"""Metrics for Prometheus. They name no repository, person or issue: anyone may read them."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from bot.storage.history import Totals
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 ACTIVE: Final = ("queued", "running", "waiting")
-
-Labels = Mapping[str, str]
-Samples = Iterable[tuple[Labels, float]]
 
 
 def render_metrics(totals: Totals | None, deliveries: Mapping[int, int]) -> str:
@@ -23,64 +20,56 @@ def render_metrics(totals: Totals | None, deliveries: Mapping[int, int]) -> str:
 
     `deliveries` counts webhooks by the HTTP status that this process answered them with.
     """
-    parts = [
-        _render_metric("redis_up", "gauge", "Whether Redis answers.", [({}, totals is not None)]),
-        _render_metric(
-            "webhooks_total",
-            "counter",
+    registry = CollectorRegistry()
+    registry.register(_BotCollector(totals, deliveries))
+    text = generate_latest(registry).decode()
+    return text.replace(".0\n", "\n")  # whole numbers stay whole, as scripts that read them expect
+
+
+class _BotCollector(Collector):
+    """The metrics of one scrape."""
+
+    def __init__(self, totals: Totals | None, deliveries: Mapping[int, int]) -> None:
+        self._totals = totals
+        self._deliveries = deliveries
+
+    def collect(self) -> Iterator[Metric]:
+        yield _gauge("redis_up", "Whether Redis answers.", float(self._totals is not None))
+        webhooks = CounterMetricFamily(
+            "capuchin_webhooks",
             "Webhooks that this process answered, by HTTP status.",
-            [({"status": str(status)}, count) for status, count in sorted(deliveries.items())],
-        ),
-    ]
-    if totals is not None:
-        parts += _render_runs(totals)
-    return "".join(parts)
+            labels=["status"],
+        )
+        for status, count in sorted(self._deliveries.items()):
+            webhooks.add_metric([str(status)], count)
+        yield webhooks
+        if self._totals is not None:
+            yield from _collect_runs(self._totals)
 
 
-def _render_runs(totals: Totals) -> list[str]:
-    active: Counter[str] = totals.active
-    return [
-        _render_metric(
-            "runs",
-            "gauge",
-            "Runs that are not finished.",
-            [({"state": state}, active[state]) for state in ACTIVE],
-        ),
-        _render_metric(
-            "queue_oldest_seconds",
-            "gauge",
-            "How long the run that waits longest for a worker has done so.",
-            [({}, totals.oldest)],
-        ),
-        _render_metric(
-            "runs_ended_total",
-            "counter",
-            "Runs that are finished, by how they ended.",
-            [({"end": end}, count) for end, count in sorted(totals.ended.items())],
-        ),
-        _render_metric(
-            "run_seconds_total",
-            "counter",
-            "How long runs took that came to an answer.",
-            [({}, totals.seconds)],
-        ),
-        _render_metric(
-            "dollars_total",
-            "counter",
-            "What finished runs spent at models, at list prices.",
-            [({}, totals.dollars)],
-        ),
-    ]
+def _collect_runs(totals: Totals) -> Iterator[Metric]:
+    active = GaugeMetricFamily("capuchin_runs", "Runs that are not finished.", labels=["state"])
+    for state in ACTIVE:
+        active.add_metric([state], totals.active[state])
+    yield active
+    yield _gauge(
+        "queue_oldest_seconds",
+        "For how long the oldest queued run has waited for a worker.",
+        totals.oldest,
+    )
+    ended = CounterMetricFamily("capuchin_runs_ended", "Finished runs, by outcome.", labels=["end"])
+    for end, count in sorted(totals.ended.items()):
+        ended.add_metric([end], count)
+    yield ended
+    yield _counter("run_seconds", "Duration of all runs that gave an answer.", totals.seconds)
+    yield _counter(
+        "dollars", "Cost of model calls of finished runs, at list prices.", totals.dollars
+    )
 
 
-def _render_metric(name: str, kind: str, help_text: str, samples: Samples) -> str:
-    lines = [f"# HELP capuchin_{name} {help_text}", f"# TYPE capuchin_{name} {kind}"]
-    for labels, value in samples:
-        inside = ",".join(f'{label}="{_escape(text)}"' for label, text in labels.items())
-        lines.append(f"capuchin_{name}{{{inside}}} {value:.10g}" if inside
-                     else f"capuchin_{name} {value:.10g}")  # fmt: skip
-    return "\n".join(lines) + "\n"
+def _gauge(name: str, help_text: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"capuchin_{name}", help_text, value=value)
 
 
-def _escape(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+def _counter(name: str, help_text: str, value: float) -> Metric:
+    return CounterMetricFamily(f"capuchin_{name}", help_text, value=value)

@@ -45,7 +45,7 @@ class Pages:
             "cache-control": "no-store",
             "x-content-type-options": "nosniff",
             "x-robots-tag": "noindex",
-            # The address opens the page: it is not told to the sites that are linked to.
+            # The address opens the page: linked sites must not see it.
             "referrer-policy": "no-referrer",
         }
 

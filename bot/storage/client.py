@@ -26,7 +26,7 @@ UNREACHABLE: Final = (
 """Redis is away, starts, or moves to another host. It passes by itself."""
 
 REDIS_ERRORS: Final = (redis.exceptions.RedisError, OSError)
-"""Whatever a command to Redis raises."""
+"""Every error that a command to Redis raises."""
 
 _REFUSAL_PREFIXES: Final = ("OOM ", "MISCONF ", "NOREPLICAS ")
 """How the errors begin with which Redis refuses writes for now: its memory or its disk is full, or

@@ -19,7 +19,7 @@ from bot.types import RepoRef, now
 from pipeline.budget import CostBounds, Grant
 from pipeline.errors import BudgetSpent, Ceiling
 
-# Each key is a hash: `spent`, and a field for each slip: `amount|until`. A settled slip keeps its
+# Each key is a hash: `spent`, and a field for each grant: `amount|until`. A settled grant keeps its
 # field with the amount 0 until then, so that settling it a second time counts nothing.
 RESERVE: Final = """
 local time = redis.call('TIME')
@@ -50,12 +50,12 @@ return {0, string.format('%.9f', granted), 0}
 """
 SETTLE: Final = """
 for _, key in ipairs(KEYS) do
-  local slip = redis.call('HGET', key, ARGV[1])
-  local amount, untill = string.match(slip or '', '^(.-)|(.*)$')
-  if not slip or tonumber(amount) ~= 0 then
+  local grant = redis.call('HGET', key, ARGV[1])
+  local amount, untill = string.match(grant or '', '^(.-)|(.*)$')
+  if not grant or tonumber(amount) ~= 0 then
     redis.call('HINCRBYFLOAT', key, 'spent', ARGV[2])
     redis.call('EXPIRE', key, ARGV[3])
-    if slip then redis.call('HSET', key, ARGV[1], '0|' .. untill) end
+    if grant then redis.call('HSET', key, ARGV[1], '0|' .. untill) end
   end
 end
 """
@@ -130,7 +130,7 @@ class DayBudget:
     async def reserve(self, bounds: CostBounds) -> Grant:
         """See `pipeline.budget.SharedBudget`."""
         day = self._today()
-        # The worker's fence is not needed: a number is used once, and an open drops older slips.
+        # The worker's fence is not needed: a number is used once, and `open` drops older grants.
         name = f"{self._run_id}:{next(self._numbers)}"
         ceilings = [f"{limit.dollars:.9f}" for limit in self._limits]
         args = [f"{bounds.least:.9f}", f"{bounds.most:.9f}", str(int(bounds.seconds) + 1)]

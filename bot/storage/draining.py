@@ -1,4 +1,4 @@
-"""Which steps of a run are under way, so that a worker told to stop lets them end."""
+"""Which steps of a run are under way, so that a worker that stops lets them end."""
 
 from __future__ import annotations
 

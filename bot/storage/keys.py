@@ -12,7 +12,7 @@
 | `run:{id}:stop` | who wants it to stop and why, JSON | 30 days |
 | `run:{id}:lease` | `worker#fence` of who works on it now | the lease |
 | `run:{id}:fence` | how often the lease was taken | 30 days |
-| `run:{id}:told` | what was last told of its progress, JSON | 30 days |
+| `run:{id}:told` | the latest progress report, JSON | 30 days |
 | `run:{id}:edited` | its status comment has just been edited | 5 seconds |
 | `run:{id}:progress` | how many checkpoints were written | 30 days |
 | `run:{id}:ck:{key}` | one checkpoint, zlib of JSON | 7 days; its answer 30 |
@@ -20,15 +20,15 @@
 | `runs:seconds` | how long the last of them took, the latest first | |
 | `runs:totals` | how many ended in which way, and what they spent | |
 | `runs:of:{owner}/{repo}` | sorted set of its runs' ends, JSON; score: when | 365 days |
-| `sweep:queue` | the turn of one worker to tell those who wait their place | the interval |
+| `sweep:queue` | the turn of one worker to announce queue positions | the interval |
 | `requests` | sorted set of the ids of open requests; score: when to try next | |
-| `order:{id}` | a command of a comment, JSON | 3 days |
+| `order:{id}` | a queued request with its tries, JSON | 3 days |
 | `quota:{of}:{day}` | set of the ids of the runs that count against it | 2 days |
 | `pulls:{owner}/{repo}` | hash of our open pull requests: number to record, JSON | |
 | `pulls:due` | sorted set of them; score: when to look after each at the latest | |
 | `sweep:cursor:{owner}/{repo}` | since when its issues were looked at, and an ETag | 30 days |
 | `sweep:labelled` | the turn of one worker to look for missed webhooks | the interval |
-| `refused:{owner}/{repo}:{login}` | what of a person's was last refused | 1 day |
+| `refused:{owner}/{repo}:{login}` | the request of a person that was last refused | 1 day |
 | `budget:{YYYY-MM-DD}:{owner}/{repo}` | spent and set aside by a repository | 3 days |
 | `budget:{YYYY-MM-DD}` | the same for all repositories together | 3 days |
 | `queue` | arq's queue of nudges | |
@@ -135,7 +135,7 @@ class Keys:
         return f"{self.run(run_id)}:edited"
 
     def environment(self, image: str, key: str) -> str:
-        """What runs with the same environment image, whose name tells its code, share."""
+        """What runs with the same environment image share; the image's name identifies its code."""
         return f"{self.prefix}environment:{image}:{key}"
 
     def checkpoint(self, run_id: str, key: str) -> str:

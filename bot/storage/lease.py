@@ -76,7 +76,7 @@ MAX_DURATIONS: Final = 20
 
 
 class Lease:
-    """Proof that this worker has the run. Whatever has an effect outside takes it as argument."""
+    """Proof that this worker has the run. Every function with an outside effect takes it."""
 
     def __init__(
         self, storage: Storage, run: Run, *, worker: str, fence: int, seconds: float

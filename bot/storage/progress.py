@@ -13,7 +13,7 @@ from redis.asyncio import Redis
 
 from bot.storage.client import UNREACHABLE, plain_client
 from bot.storage.keys import RECORD_SECONDS, Keys
-from bot.types import Frozen, now
+from bot.types import Frozen, now, replace
 from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
 from pipeline.store import Store
 
@@ -67,7 +67,7 @@ class ProgressReports:
 
 
 class ProgressStore:
-    """A store that counts what goes through it, found or saved, and tells of every change."""
+    """A store that counts what goes through it, found or saved, and reports every change."""
 
     def __init__(self, store: Store, on_change: Callable[[Progress], None]) -> None:
         self._store = store
@@ -76,7 +76,7 @@ class ProgressStore:
         self._progress = Progress()
 
     def report(self, doing: str) -> None:
-        """Tell what is being done now."""
+        """Report what the run does now."""
         self._change(doing=doing)
 
     async def load(self, key: str, kind: type[M]) -> M | None:
@@ -100,5 +100,5 @@ class ProgressStore:
                 self._change(**{name: len(self._seen[name])})
 
     def _change(self, **fields: object) -> None:
-        self._progress = self._progress.model_copy(update={**fields, "at": now()})
+        self._progress = replace(self._progress, **fields, at=now())
         self._on_change(self._progress)

@@ -12,12 +12,12 @@ from bot.git.commit_style import CommitStyle
 from bot.storage.client import run_script
 from bot.storage.keys import Keys
 from bot.triggers.requests import PullUpdate
-from bot.types import Frozen, RepoRef
+from bot.types import Frozen, RepoRef, replace
 from pipeline.types import Issue
 
 
 class PullRecord(Frozen):
-    """One pull request of ours. Plain data, written by whoever has the lease of a run on it."""
+    """One pull request of ours. Only the holder of the lease of a run on it writes it."""
 
     repo: RepoRef
     pull: int
@@ -35,7 +35,7 @@ class PullRecord(Frozen):
     head: str
     """Full SHA that we last pushed to the branch; another one there is a person's."""
     pending_head: str = ""
-    """Full SHA that a worker was about to push when it was last heard of."""
+    """Full SHA that a worker was about to push; empty when the push is done."""
     test_path: str
     """The reproduction test's."""
     command: tuple[str, ...]
@@ -74,7 +74,7 @@ MAX_DUE: Final = 20
 class PullRecords:
     """All records under one Redis prefix. Every method raises redis-py's errors.
 
-    `put` and `drop` are for whoever has just renewed the lease of a run on the pull request.
+    Renew the lease of a run on the pull request before `put` and `drop`.
     """
 
     def __init__(self, redis: Redis, keys: Keys) -> None:
@@ -126,7 +126,7 @@ class PullRecords:
             record = None if found is None else _parse_record(found)
             if found is None or record is None:
                 return None
-            changed = record.model_copy(update=dict(fields))
+            changed = replace(record, **fields)
             args = [str(pull), found, changed.model_dump_json()]
             if await run_script(self._redis, REPLACE, [key], args):
                 break

@@ -1,7 +1,7 @@
-"""Commands on their way from a comment to whoever carries them out; none is lost or done twice.
+"""The queue of requests between webhooks and workers; none is lost or done twice.
 
-Whoever takes one has it to themselves for a minute. If they die with it, it comes up again; so
-carrying one out must find what an earlier try has done.
+A worker that takes a request owns it for a minute. If the worker dies, the request is taken again,
+so each effect of a request must find what an earlier try has done.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ logger = logging.getLogger(__name__)
 
 
 class QueuedRequest(Frozen):
-    """A command, or a run wanted by a label that came during another; what has become of it."""
+    """A request of a comment, a label or an event, with its state in the queue."""
 
     request: CommandRequest | RunRequest | ConfigCheckRequest | PullUpdate
     at: datetime = Field(default_factory=now)
     """When it reached us, by our clock."""
     tries: int = 0
-    """How often somebody could not carry it out, by no fault of its own."""
+    """How often it failed through a bug."""
     is_waiting: bool = False
-    """Its author was told that it waits for the run that the issue has."""
+    """Its author has read that it waits for the current run of the issue."""
 
 
 class Requests:
-    """All commands under one Redis prefix. Every method raises redis-py's errors."""
+    """All requests under one Redis prefix. Every method raises redis-py's errors."""
 
     def __init__(self, redis: Redis, keys: Keys) -> None:
         self._redis = redis
@@ -67,14 +67,14 @@ class Requests:
     async def put(
         self, request: CommandRequest | RunRequest | ConfigCheckRequest | PullUpdate
     ) -> bool:
-        """Keep a command until it is carried out; False when it has been put in before."""
+        """Keep a request until it is completed; False when it was put in before."""
         item = QueuedRequest(request=request)
         keys = [self._keys.request(request.id), self._keys.requests]
         args = [request.id, item.model_dump_json(), DELIVERY_SECONDS]
         return bool(await run_script(self._redis, PUT, keys, args))
 
     async def take(self) -> QueuedRequest | None:
-        """The one whose turn it is, to oneself for `CLAIM_SECONDS`; None when there is none."""
+        """The next request, owned for `CLAIM_SECONDS`; None when no request is due."""
         args = [self._keys.request(""), int(CLAIM_SECONDS * 1000)]
         found = await run_script(self._redis, TAKE, [self._keys.requests], args)
         if found is None:
@@ -89,16 +89,16 @@ class Requests:
             return None
 
     async def complete(self, item: QueuedRequest) -> None:
-        """Carried out. It is remembered for as long as GitHub may deliver it again."""
+        """Remove it from the queue. Its id is kept while GitHub may deliver it again."""
         await self._redis.zrem(self._keys.requests, item.request.id)
 
     async def postpone(self, item: QueuedRequest, seconds: float) -> None:
-        """Keep `item` as it is now, and let it come up again in `seconds`."""
+        """Keep `item` as it is now; it is due again in `seconds`."""
         request_id = item.request.id
         keys = [self._keys.request(request_id), self._keys.requests]
         args = [request_id, item.model_dump_json(), DELIVERY_SECONDS, int(seconds * 1000)]
         await run_script(self._redis, POSTPONE, keys, args)
 
     async def count(self) -> int:
-        """How many are not carried out."""
+        """How many requests are not completed."""
         return int(await self._redis.zcard(self._keys.requests))

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 VERSION_KEY: Final = "version"
 """The checkpoint that holds the `IssueVersion` that was asked about."""
 CONFIRM_WITHIN: Final = timedelta(days=7)
-"""For how long whoever asks again is taken to have read what the bot asked back."""
+"""Asking again within this time confirms what the bot asked back."""
 
 
 class StartOutcome(StrEnum):
@@ -64,10 +64,10 @@ class Runs:
     ) -> StartResult:
         """Begin a run of an issue, unless the issue has one or `delivery` was answered before.
 
-        `version` is the issue as whoever asks has read it; `fields` are others of the record.
+        `version` is the issue as the person who asked has read it; `fields` are other fields.
         With `join` the run that the issue has is the answer for good; without, `delivery` may ask
-        again. What was `put_on` is answered once, whatever brings the news of it. Whoever asks
-        again after being asked back has confirmed.
+        again. A `label_event` is answered once, even if both a webhook and the sweep report it.
+        Asking again after the bot asked back confirms the run.
 
         One atomic step: after a crash at any point either everything of it is there or nothing.
         """
@@ -126,7 +126,7 @@ class Runs:
         )
 
     async def mark_handled(self, request: RunRequest, run_id: str) -> None:
-        """Remember that the label is dealt with, whatever brings the news of it again."""
+        """Remember that the label is dealt with, for each later webhook and sweep."""
         await self._redis.set(self._keys.delivery(request.delivery), run_id, ex=DELIVERY_SECONDS)
         label_event, key = (
             LabelEvent.from_request(request),
@@ -154,7 +154,7 @@ class Runs:
         return any(until is not None and label_event.at <= int(until) for until in found)
 
     async def request_stop(self, repo: RepoRef, issue: int, stop: Stop) -> str | None:
-        """Have the issue's active run stopped, whoever works on it; its id, None without one."""
+        """Ask the worker of the issue's active run to stop it; its id, None without one."""
         keys = self._keys
         found = await run_script(
             self._redis,

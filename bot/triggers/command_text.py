@@ -25,7 +25,7 @@ _ANYWAY: Final = frozenset({"anyway", "--anyway", "--force", "force"})
 
 
 class Command(Frozen):
-    """What somebody told us to do. All of it is untrusted text."""
+    """A command that a person wrote. All of it is untrusted text."""
 
     verb: str
     """Lower case; empty when nothing followed our name."""
@@ -36,7 +36,7 @@ class Command(Frozen):
 
     @property
     def anyway(self) -> bool:
-        """Whoever says so knows that somebody else seems to work on the issue."""
+        """The author knows that somebody else seems to work on the issue."""
         return any(word.lower() in _ANYWAY for word in self.words)
 
     @property

@@ -239,7 +239,7 @@ def _decide_default_branch(event: DefaultBranchPushed, names: BotNames) -> AnyRe
 
 
 def companion_update(request: AnyRequest) -> PullUpdate | None:
-    """What an event asks for beside `request`: our own pull requests follow their issues and heads."""
+    """The second request of an event: our own pull requests follow their issues and heads."""
     match request:
         case ConfigCheckRequest():
             return PullUpdate(

@@ -1,4 +1,4 @@
-"""A label that was put on an issue: answered once, whatever brings the news of it."""
+"""A label that was put on an issue: answered once, even if webhook and sweep both report it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ NO_LABEL_EVENT: Final = ("",) * 5
 
 
 class LabelEvent(NamedTuple):
-    """A label on an issue, or "" for an assignment, as a webhook or the sweep tells of it.
+    """A label on an issue, or "" for an assignment, as a webhook or the sweep reports it.
 
     Two webhooks are two of them, unless they have the same delivery. The sweep knows no delivery:
-    what it finds is the same as what was told of up to that second, and the other way round.
+    what it finds is the same as what was reported up to that second, and the other way round.
     """
 
     label: str

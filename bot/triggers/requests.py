@@ -17,11 +17,11 @@ class Delay(StrEnum):
     DEBOUNCED = "quiet"
     """When people have had a moment to write more."""
     RATE_LIMITED = "seldom"
-    """Not more often than the operator says, whatever comes."""
+    """Not more often than the operator allows."""
 
 
 class RunRequest(Frozen):
-    """A run, wanted by a label or an assignment."""
+    """A run that a label or an assignment asks for."""
 
     repo: RepoRef
     issue: int
@@ -35,7 +35,7 @@ class RunRequest(Frozen):
 
     @property
     def id(self) -> str:
-        """The same whatever tells of the label, and however often."""
+        """The same for every report of the label."""
         if self.at is None:
             return f"start-{self.delivery}"
         where = f"{self.repo.full_name}-{self.issue}-{self.label}".lower()
@@ -62,7 +62,7 @@ class StopRequest(Frozen):
 
 
 class CommandRequest(Frozen):
-    """A command in a comment. Who may give it, GitHub is asked by whoever carries it out."""
+    """A command in a comment. The worker that runs it asks GitHub whether the author may."""
 
     repo: RepoRef
     issue: int
@@ -77,7 +77,7 @@ class CommandRequest(Frozen):
 
     @property
     def id(self) -> str:
-        """The same however often the comment is delivered, and whatever brings it."""
+        """The same for every delivery of the comment and for the sweep."""
         kind = "review-comment" if self.location is CommentLocation.REVIEW else "comment"
         return f"{kind}-{self.comment}"
 
@@ -96,7 +96,7 @@ class ConfigCheckRequest(Frozen):
 
     @property
     def id(self) -> str:
-        """The same for every delivery that tells of this head; another for each time it is asked
+        """The same for every delivery about this head; another for each time it is asked
         for anew."""
         named = f"config-{self.repo.full_name.lower()}-{self.pull}-{self.head}"
         return f"{named}-again-{self.delivery}" if self.again else named
@@ -113,7 +113,7 @@ class PullUpdate(Frozen):
     branches: tuple[str, ...] = ()
     delay: Delay = Delay.IMMEDIATE
     again: bool = False
-    """The evidence is to be gathered again, whatever there is."""
+    """The evidence is to be gathered again, even if it is up to date."""
     by: str = ""
     delivery: str
 

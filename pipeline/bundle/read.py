@@ -93,6 +93,18 @@ def _parse_manifest(path: Path, data: bytes) -> dict[str, Any]:
     except ValueError:
         raise BadBundle(f"{path} is no bundle: it has no {MANIFEST} that can be read.") from None
     known = cast("dict[str, Any]", manifest) if isinstance(manifest, dict) else {}
-    if known.get("format") != FORMAT:
-        raise BadBundle(f"{path} is a bundle of a format that this Capuchin does not know.")
+    found = known.get("format")
+    if type(found) is not int:
+        raise BadBundle(f"{path} is not a bundle: its {MANIFEST} names no format.")
+    if found != FORMAT:
+        raise BadBundle(
+            f"{path} is a bundle of format {found}, and this Capuchin reads only format {FORMAT}: "
+            f"{_advice(found)}."
+        )
     return known
+
+
+def _advice(found: int) -> str:
+    if found > FORMAT:
+        return "use a newer Capuchin"
+    return "use the Capuchin that wrote it, whose version stands in its manifest"

@@ -14,7 +14,7 @@ from pipeline.models.base import ModelProfile, ModelRequest, Price, Reply
 from pipeline.options import SelectionMethod
 from pipeline.selection.judge import Judge
 from pipeline.selection.verdict import Judgement, SelectionQuestion, Verdict
-from pipeline.types import Issue
+from pipeline.types import Issue, replace
 from sandbox.base import Execution
 from sandbox.program import Program
 
@@ -110,7 +110,7 @@ async def replay(documents: Mapping[str, bytes], method: SelectionMethod | None)
     question, way = await _load_question(store)
     chosen_way = method or way
     recorded = await store.load(f"verdict/{chosen_way}", Verdict)
-    options = question.options.model_copy(update={"selection": chosen_way})
+    options = replace(question.options, selection=chosen_way)
     same = recorded is not None
     judge = Judge(
         _UnavailableModel() if question.model and same else None,

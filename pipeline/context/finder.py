@@ -23,7 +23,7 @@ from pipeline.machine import drive
 from pipeline.models.base import Model
 from pipeline.options import Options
 from pipeline.store import Store
-from pipeline.types import Context, Findings, Frozen, Issue, ShownFile, SourceFile
+from pipeline.types import Context, Findings, Frozen, Issue, ShownFile, SourceFile, replace
 
 CONTEXT_KEY = "context/files"
 SECONDS_KEY = "context/seconds"
@@ -141,7 +141,7 @@ class ContextFinder:
         verdict = found.by_path.get(room.path)
         texts = (issue.title, issue.body, *issue.discussion, verdict.summary if verdict else "")
         lines = verdict.lines if verdict else ()
-        file = (await sources.read(room.path)).model_copy(update={"tokens": tokens})
+        file = replace(await sources.read(room.path), tokens=tokens)
         return await fit_file(file, room.tokens, about="\n".join(texts), lines=lines)
 
     async def _rank(

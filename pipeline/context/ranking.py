@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import Field
 
-from pipeline.machine import Machine, ReplyKind, State
+from pipeline.machine import Machine
 from pipeline.models.base import Model
 from pipeline.replies import Malformed, only_tag
+from pipeline.state import ReplyKind, State
 from pipeline.types import Issue
 from prompts import render
 

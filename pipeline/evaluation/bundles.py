@@ -15,7 +15,7 @@ from pipeline.generation.editing import EditingState
 from pipeline.options import SelectionMethod
 from pipeline.selection.verdict import Verdict
 from pipeline.selection.voting import earlier_revisions, vote
-from pipeline.types import Candidate, Context, Issue, Patch, VoteTable
+from pipeline.types import Candidate, Context, Issue, Patch, VoteTable, replace
 
 _BUNDLE = "run.tar.zst"
 _ISSUE = "issue.json"
@@ -151,4 +151,4 @@ async def _replay_votes(
             candidates=tuple(candidates), tests=(), base=(), runs=tuple(() for _ in candidates)
         )
     flaky = next((verdict.flaky for verdict in verdicts.values()), ())
-    return table.model_copy(update={"flaky": flaky})
+    return replace(table, flaky=flaky)

@@ -1,9 +1,19 @@
-"""Fits the weights of `pipeline.selection.scoring.confidence`.
+"""Fits the weights of `pipeline.selection.scoring.confidence`, offline.
 
     python -m pipeline.evaluation.fitting INSTANCES PREDICTIONS LABELS OUT.json
 
-Needs numpy, of the development group. Candidates are drawn from random ensembles of all members,
-so that nothing is fitted to one ensemble; whatever is scored is fitted on other repositories.
+Two steps, each a convex regression with a ridge penalty and a sign for each weight:
+
+1. *Rank*: a conditional logit (McFadden 1974) scores the candidates of one ensemble, so that the
+   right candidates score above the wrong ones of the same issue.
+2. *Probability*: a logistic regression gives the chance that the candidate ranked first is right.
+
+The candidates come from random ensembles of the systems in the data ("members"), so that the
+weights suit no particular ensemble. The second step sees ranks that were fitted without the
+repository in question.
+
+Needs NumPy and SciPy, which are development dependencies: the product reads the weights from
+`confidence.json` and imports neither.
 """
 
 from __future__ import annotations
@@ -15,9 +25,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from pipeline.evaluation.calibration import reliability_curve
 from pipeline.evaluation.cases import CanonicalEdits, EnsembleCase, case_of, member_records
@@ -35,6 +42,13 @@ from pipeline.selection.scoring.confidence import (
 )
 from pipeline.selection.scoring.features import TextEvidence
 
+try:
+    import numpy as np
+    from numpy.typing import NDArray
+    from scipy.optimize import Bounds, minimize
+except ModuleNotFoundError as missing:
+    sys.exit(f"Fitting needs {missing.name}, a development dependency. Install it: `uv sync`.")
+
 _NEGATIVE = frozenset(
     {
         *("added", "added_beyond", "removed", "removed_beyond", "regions", "files", "new_file"),
@@ -48,12 +62,9 @@ _UNSIGNED = frozenset({"irrelevant_files", "bias", "candidates"})
 
 
 Vector = NDArray[np.floating[Any]]
-Slopes = Callable[[Vector], tuple[Vector, Vector]]
-"""The gradient, of n, and the Hessian, of n x n, at a point."""
-_STEPS = 50
-_TOLERANCE = 1e-7
-_ROUNDING = 1e-10
-
+Loss = Callable[[Vector], tuple[float, Vector]]
+"""The value and the gradient, of n, at a point of n weights."""
+_GRADIENT_TOLERANCE = 1e-7
 
 SIZES = (2, 3, 5, 5, 10, 10, 20, 20)
 """How many members each random ensemble has. Twice over for ranks, once for probabilities."""
@@ -146,17 +157,16 @@ def fit_rank(
     which = np.repeat(np.arange(len(mixed)), sizes)
     target: Vector = np.concatenate([np.array(s.right, float) / sum(s.right) for s in mixed])
 
-    def slopes(weights: Vector) -> tuple[Vector, Vector]:
+    def loss(weights: Vector) -> tuple[float, Vector]:
         score: Vector = rows @ weights
         top = np.maximum.reduceat(score, starts)[which]
         power = np.exp(score - top)
-        chance = power / np.add.reduceat(power, starts)[which]
-        slope: Vector = rows.T @ (chance - target) / len(mixed) + 2 * penalty * weights
-        middle = np.add.reduceat(rows * chance[:, None], starts, axis=0)
-        bend: Vector = (rows.T @ (rows * chance[:, None]) - middle.T @ middle) / len(mixed)
-        return slope, bend + 2 * penalty * np.eye(len(names))
+        total = np.add.reduceat(power, starts)[which]
+        value = -float(target @ (score - top - np.log(total))) / len(mixed)
+        slope: Vector = rows.T @ (power / total - target) / len(mixed)
+        return value + penalty * float(weights @ weights), slope + 2 * penalty * weights
 
-    return _by_name(names, minimise(slopes, [weight_sign(n) for n in names]) / scale)
+    return _by_name(names, minimise(loss, [weight_sign(n) for n in names]) / scale)
 
 
 def fit_probability(
@@ -170,13 +180,59 @@ def fit_probability(
     penalty = np.full(len(names), PROBABILITY_PENALTY)
     penalty[list(names).index("bias")] = 0
 
-    def slopes(weights: Vector) -> tuple[Vector, Vector]:
-        chance = 1 / (1 + np.exp(-(table @ weights)))
-        slope = table.T @ (chance - target) / len(target) + 2 * penalty * weights
-        bend = table.T @ (table * (chance * (1 - chance))[:, None]) / len(target)
-        return slope, bend + np.diag(2 * penalty + 1e-9)
+    def loss(weights: Vector) -> tuple[float, Vector]:
+        score: Vector = table @ weights
+        value = float(np.logaddexp(0, score).sum() - target @ score) / len(target)
+        chance = 1 / (1 + np.exp(-score))
+        slope: Vector = table.T @ (chance - target) / len(target) + 2 * penalty * weights
+        return value + float(penalty @ weights**2), slope
 
-    return _by_name(names, minimise(slopes, [weight_sign(n) for n in names]) / scale)
+    return _by_name(names, minimise(loss, [weight_sign(n) for n in names]) / scale)
+
+
+def weight_sign(name: str) -> int:
+    """-1: the weight must not be positive; 1: not negative; 0: it may be either.
+
+    `chosen_` before a name makes no difference. Raises KeyError for a name of which nothing is
+    known.
+    """
+    name = name.removeprefix("chosen_")
+    if name in _NEGATIVE:
+        return -1
+    if name in _POSITIVE or name.startswith(_SIMILARITY_PREFIXES):
+        return 1
+    if name in _UNSIGNED or name.startswith("record"):
+        return 0
+    raise KeyError(name)
+
+
+def minimise(loss: Loss, signs: Sequence[int]) -> Vector:
+    """The n weights with the least `loss`, a convex function; `signs` as of `weight_sign`.
+
+    Raises:
+        ArithmeticError: the search did not converge.
+    """
+    bounds = Bounds(
+        [0.0 if sign > 0 else -np.inf for sign in signs],
+        [0.0 if sign < 0 else np.inf for sign in signs],
+    )
+    start = np.zeros(len(signs))
+    found = minimize(
+        loss,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        # Stop only where the gradient vanishes, so that the weights are exact to six digits.
+        options={"ftol": 0.0, "gtol": 1e-10, "maxiter": 20_000, "maxfun": 40_000, "maxcor": 60},
+    )
+    weights: Vector = found.x
+    slope = loss(weights)[1]
+    # At a bound the gradient may be large; a step against it must lead out of the bounds.
+    left = weights - np.clip(weights - slope, bounds.lb, bounds.ub)
+    if np.abs(left).max(initial=0.0) > _GRADIENT_TOLERANCE:
+        raise ArithmeticError(f"the fit did not converge: {found.message}")
+    return weights
 
 
 def _by_name(names: Sequence[str], weights: Vector) -> dict[str, float]:
@@ -263,62 +319,3 @@ def main() -> int:
 
 if __name__ == "__main__":
     sys.exit(main())
-
-
-def minimise(slopes: Slopes, signs: Sequence[int]) -> Vector:
-    """Where the function is least, each weight of its sign: 1 not negative, -1 not positive, 0 any.
-
-    The Hessian must be positive definite. Raises ArithmeticError when 50 steps do not suffice.
-    """
-    data_note = np.array(signs)
-    weights: Vector = np.zeros(len(data_note))
-    for _ in range(_STEPS):
-        slope, bend = slopes(weights)
-        moved = minimise_quadratic(bend, bend @ weights - slope, data_note)
-        near = np.abs(moved - weights).max(initial=0.0) < _TOLERANCE
-        weights = moved
-        if near:
-            return weights
-    raise ArithmeticError(f"no minimum within {_STEPS} steps")
-
-
-def minimise_quadratic(bend: Vector, pull: Vector, signs: Vector) -> Vector:
-    """The least `w.bend.w / 2 - pull.w` by signs: active sets (Lawson and Hanson 1974, ch. 23)."""
-    weights: Vector = np.zeros(len(pull))
-    inside = signs == 0
-    while True:
-        goal = _solve_within(bend, pull, inside)
-        while (wrong := inside & (signs * goal < 0)).any():
-            here, there = weights[wrong], goal[wrong]
-            weights = weights + float((here / (here - there)).min()) * (goal - weights)
-            inside &= (signs == 0) | (signs * weights > _ROUNDING)
-            weights = np.where(inside, weights, 0.0)
-            goal = _solve_within(bend, pull, inside)
-        weights = goal
-        gain = np.where(inside, 0.0, signs * (pull - bend @ weights))
-        if gain.max(initial=0.0) < _ROUNDING:
-            return weights
-        inside[int(gain.argmax())] = True
-
-
-def _solve_within(bend: Vector, pull: Vector, inside: NDArray[np.bool_]) -> Vector:
-    chosen = np.flatnonzero(inside)
-    goal: Vector = np.zeros(len(pull))
-    goal[chosen] = np.linalg.solve(bend[np.ix_(chosen, chosen)], pull[chosen])
-    return goal
-
-
-def weight_sign(name: str) -> int:
-    """-1: the weight must not be positive; 1: not negative; 0: it may be either.
-
-    `chosen_` before a name makes no difference. Raises KeyError for a name of which nothing is
-    known.
-    """
-    name = name.removeprefix("chosen_")
-    if name in _NEGATIVE:
-        return -1
-    if name in _POSITIVE or name.startswith(_SIMILARITY_PREFIXES):
-        return 1
-    if name in _UNSIGNED or name.startswith("record"):
-        return 0
-    raise KeyError(name)

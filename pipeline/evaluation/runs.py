@@ -24,6 +24,7 @@ from pipeline.selection.normalise.canonical import normalise
 from pipeline.selection.scoring.clusters import best, medoid
 from pipeline.selection.scoring.confidence import choose, confidence, weights_for
 from pipeline.selection.scoring.standings import Standings, build_standings
+from pipeline.types import replace
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ def evaluate_runs(
     methods = {**METHODS, **(REWARD_METHODS if asked else {}), **_methods_from_verdicts(cases)}
     report = _report(cases, methods, resolved)
     stages = _stages(cases, methods, references)
-    return Evaluation(report.model_copy(update={"stages": stages}), _choices(cases, methods))
+    return Evaluation(replace(report, stages=stages), _choices(cases, methods))
 
 
 def _check_samples_exist(run: FinishedRun, resolved: SampleLabels) -> None:
@@ -205,7 +206,7 @@ def _report(
         "serial": coverage_by_revisions(revised),
         "serial_voted": voting_by_revisions(revised),
     }
-    return report.model_copy(update=serial)
+    return replace(report, **serial)
 
 
 def _sample_score(case: RunCase, sample: int) -> float:

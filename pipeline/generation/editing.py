@@ -7,18 +7,18 @@ from typing import Protocol
 
 from pydantic import Field
 
-from pipeline.codebase.commit import Codebase
 from pipeline.codebase.syntax import find_syntax_errors
 from pipeline.concurrency import gather_all, gather_two
 from pipeline.edits.read import ParsedEdit, read_edit
 from pipeline.generation.diversity import Direction, to_template_values
-from pipeline.machine import Machine, ReplyKind, State
-from pipeline.models.base import Message, Model
-from pipeline.options import Options
+from pipeline.machine import Machine
+from pipeline.models.base import Message
 from pipeline.replies import Malformed, Tag, only_tag
+from pipeline.resources import Resources
+from pipeline.state import ReplyKind, State
 from pipeline.types import Candidate, Context, Issue, Patch, SuiteReport, TestScript
 from prompts import render
-from sandbox.base import Execution, Sandbox
+from sandbox.base import Execution
 from sandbox.program import python_script
 
 INDEPENDENT = Direction()
@@ -70,10 +70,7 @@ class EditingMachine(Machine[EditingState]):
 
     def __init__(
         self,
-        model: Model,
-        sandbox: Sandbox,
-        codebase: Codebase,
-        options: Options,
+        resources: Resources,
         *,
         issue: Issue,
         context: Context,
@@ -82,14 +79,15 @@ class EditingMachine(Machine[EditingState]):
         own_tests: OwnTests | None = None,
         direction: Direction = INDEPENDENT,
     ) -> None:
+        options = resources.options
         super().__init__(
-            model,
+            resources.model,
             call=f"editing/{sample}",
             attempts=options.attempts,
             temperature=options.temperature,
         )
-        self._sandbox = sandbox
-        self._codebase = codebase
+        self._sandbox = resources.sandbox
+        self._codebase = resources.codebase
         self._options = options
         self._issue = issue
         self._context = context

@@ -11,13 +11,14 @@ from pipeline.codebase.conventions import Conventions, Runner
 from pipeline.concurrency import gather_all
 from pipeline.edits.patches import create_patch
 from pipeline.edits.paths import refusal
-from pipeline.machine import Machine, Phase, ReplyKind, State
-from pipeline.models.base import Model
+from pipeline.machine import Machine
 from pipeline.options import Options
 from pipeline.replies import Malformed, tags
-from pipeline.types import Frozen, Issue, Patch, Reproduction, SourceFile, TestScript
+from pipeline.resources import Resources
+from pipeline.state import Phase, ReplyKind, State
+from pipeline.types import Frozen, Issue, Patch, Reproduction, SourceFile, TestScript, replace
 from prompts import render
-from sandbox.base import Execution, Sandbox
+from sandbox.base import Execution
 from sandbox.program import Program
 
 _HEAD = '''"""Runs the script that reproduces the issue: it exits with 0 when the issue is fixed."""
@@ -86,10 +87,7 @@ class ReproductionMachine(Machine[ReproductionState]):
 
     def __init__(
         self,
-        model: Model,
-        sandbox: Sandbox,
-        codebase: Codebase,
-        options: Options,
+        resources: Resources,
         *,
         issue: Issue,
         conventions: Conventions,
@@ -99,10 +97,10 @@ class ReproductionMachine(Machine[ReproductionState]):
         path: str,
     ) -> None:
         """`path` is where the test file goes; see `choose_test_path`."""
-        super().__init__(model, call="reproduction", attempts=options.attempts)
-        self._sandbox = sandbox
-        self._codebase = codebase
-        self._seconds = options.execution_seconds
+        super().__init__(resources.model, call="reproduction", attempts=resources.options.attempts)
+        self._sandbox = resources.sandbox
+        self._codebase = resources.codebase
+        self._seconds = resources.options.execution_seconds
         self._issue = issue
         self._conventions = conventions
         self._patch = patch
@@ -150,7 +148,7 @@ class ReproductionMachine(Machine[ReproductionState]):
         text = state.drafts[-1].text
         data = text.encode("utf-8", "replace")
         diff = (await create_patch(self._codebase, {self._path: data})).diff
-        conventions = self._conventions.model_copy(update={"runner": state.runner})
+        conventions = replace(self._conventions, runner=state.runner)
         command = conventions.command_for(self._path)
         before, after = await gather_all(
             self._sandbox.run(Program(command, diffs=diffs, seconds=self._seconds))
@@ -209,7 +207,7 @@ def choose_test_path(
     added = re.findall(r"^\+\+\+ b/(.*?)\t?$", patch.diff, re.MULTILINE)
     taken = [*codebase.files, *added]
     for folder in dict.fromkeys((conventions.folder, *_USUAL_FOLDERS)):
-        there = conventions.model_copy(update={"folder": folder})
+        there = replace(conventions, folder=folder)
         path = there.fresh_path(issue.title, taken)
         if refusal(path, codebase.files, options.never_touch) is None:
             return path

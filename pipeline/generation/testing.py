@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from pipeline.machine import Machine, ReplyKind, State
+from pipeline.machine import Machine
 from pipeline.models.base import Message, Model
 from pipeline.options import Options
 from pipeline.replies import Malformed, Tag, only_tag
+from pipeline.state import ReplyKind, State
 from pipeline.types import Issue, TestScript
 from prompts import render
 from sandbox.base import Execution, Sandbox
 from sandbox.program import python_script
 
-NOT_FIXED = 2
-"""The exit code by which a script says that the issue is not fixed."""
+NOT_FIXED = 2  # the exit code by which a script says that the issue is not fixed
 
 
 class TestingState(State):
     __test__ = False
-
     scripts: list[str] = Field(default_factory=list[str])
     runs: list[Execution] = Field(default_factory=list[Execution])
     """`runs[i]` is `scripts[i]` on the unedited code."""

@@ -12,6 +12,7 @@ from pipeline.models.destinations import destinations
 from pipeline.models.profiles import PriceTable, look_up
 from pipeline.models.providers.http import NO_KEY, SDK_RETRIES
 from pipeline.models.spec import ModelSpec
+from pipeline.types import replace
 
 if TYPE_CHECKING:
     from pipeline.models.providers.anthropic import AnthropicModel
@@ -71,13 +72,13 @@ def build_model(
         from pipeline.models.providers.anthropic import PUBLIC_URL, AnthropicModel
 
         where = where or PUBLIC_URL
-        profile = profile.model_copy(update={"sent_to": destinations(where)})
+        profile = replace(profile, sent_to=destinations(where))
         return AnthropicModel(profile, api_key=api_key, base_url=where, sdk_retries=sdk_retries)
     from pipeline.models.providers.openai_chat import OpenAIChatModel
 
     if where is None:
         raise ValueError(f"{spec} has no address.")
-    profile = profile.model_copy(update={"sent_to": destinations(where)})
+    profile = replace(profile, sent_to=destinations(where))
     return OpenAIChatModel(
         profile, api_key=api_key or NO_KEY, base_url=where, sdk_retries=sdk_retries
     )
@@ -122,18 +123,17 @@ def profile_of(
     if options.cache_seconds == HOUR:
         # A price that was given without one for an hour is never counted below what it says.
         longer = max(price.cache_write, price.cache_write_hour)
-        price = price.model_copy(update={"cache_write": longer})
+        price = replace(price, cache_write=longer)
     max_output = options.max_output or known.max_output
     thinking = 0
     if known.thinking and options.thinking_tokens and max_output > 2 * MIN_THINKING_TOKENS:
         thinking = min(max(MIN_THINKING_TOKENS, options.thinking_tokens), max_output // 2)
-    return known.model_copy(
-        update={
-            "window": options.window or known.window,
-            "max_output": max_output,
-            "price": price,
-            "cache_seconds": options.cache_seconds,
-            "thinking_tokens": thinking,
-            "sent_to": destinations(spec.base_url) if spec.base_url else (),
-        }
+    return replace(
+        known,
+        window=options.window or known.window,
+        max_output=max_output,
+        price=price,
+        cache_seconds=options.cache_seconds,
+        thinking_tokens=thinking,
+        sent_to=destinations(spec.base_url) if spec.base_url else (),
     )

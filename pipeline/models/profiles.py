@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pipeline.models.base import ModelProfile, Price
 from pipeline.models.spec import ModelSpec
+from pipeline.types import replace
 
 RECORDED_PREFIX = "recorded-"
 """Begins the name of a recording; what follows is the model that it stands for."""
@@ -99,15 +100,14 @@ def read_prices(path: Path) -> PriceTable:
         where = ".".join(str(part) for part in first["loc"])
         raise PricesInvalid(f"{path}: {f'{where}: ' if where else ''}{first['msg']}.") from error
     table = price_table()
-    return table.model_copy(
-        update={
-            "own": tuple(own.models),
-            "own_date": own.date,
-            "models": {**table.models, **own.models},
-            "unknown": own.unknown or table.unknown,
-            "local": own.local or table.local,
-            "paid_hosts": (*table.paid_hosts, *own.paid_hosts),
-        }
+    return replace(
+        table,
+        own=tuple(own.models),
+        own_date=own.date,
+        models={**table.models, **own.models},
+        unknown=own.unknown or table.unknown,
+        local=own.local or table.local,
+        paid_hosts=(*table.paid_hosts, *own.paid_hosts),
     )
 
 

@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from pipeline.regression.guest.record import stable_name
 from pipeline.regression.junit import MOST_TESTS, Outcomes
+from pipeline.types import replace
 from sandbox.base import Ending, Execution
 
 MOST_SECTION = 64 * 1024 * 1024
@@ -124,9 +125,7 @@ class WrapperOutput:
             elif match[1] == "end":
                 self.end = _parse_end(unpack(match[2], 10_000))
         printed = execution.output[: found[0].start()] if found else execution.output
-        self.execution = self._correct_ending(
-            execution.model_copy(update={"output": printed.rstrip("\n")})
-        )
+        self.execution = self._correct_ending(replace(execution, output=printed.rstrip("\n")))
 
     def _correct_ending(self, execution: Execution) -> Execution:
         """As the command ended, not the wrapper around it."""
@@ -137,7 +136,7 @@ class WrapperOutput:
             update = {"exit_code": None, "ending": Ending.TIMEOUT}
         elif self.end.signal is not None:
             update = {"exit_code": None, "ending": Ending.KILLED}
-        return execution.model_copy(update=update)
+        return replace(execution, **update)
 
 
 def unpack(text: str, most: int) -> bytes:

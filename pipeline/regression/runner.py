@@ -19,7 +19,7 @@ from pipeline.regression.console_output import parse_console_output
 from pipeline.regression.junit import Outcomes, parse_junit
 from pipeline.regression.results import RecordedOutcomes, WrapperOutput
 from pipeline.store import SHARED, Store
-from pipeline.types import Frozen, SuiteRun
+from pipeline.types import Frozen, SuiteRun, replace
 from sandbox.base import Execution, Sandbox
 from sandbox.program import NO_ENV, Program, repeat_environment
 
@@ -164,7 +164,7 @@ def _start_delay(recorded: RecordedOutcomes, sent: WrapperOutput) -> float:
 
 def _trim(execution: Execution) -> Execution:
     """With the end of the output alone: the names are kept apart, and checkpoints stay small."""
-    return execution.model_copy(update={"output": execution.output[-_MOST_OUTPUT:]})
+    return replace(execution, output=execution.output[-_MOST_OUTPUT:])
 
 
 def _digest(parts: Iterable[str]) -> str:

@@ -17,7 +17,7 @@ from pipeline.regression.runner import RequestedTests, TestRun, TestRunner
 from pipeline.regression.select_tests import ChosenTests, choose_tests
 from pipeline.regression.touched import TouchedCode, find_touched
 from pipeline.store import Store
-from pipeline.types import SuiteReport, SuiteRun
+from pipeline.types import SuiteReport, SuiteRun, replace
 from sandbox.base import Ending, Sandbox
 
 CONCURRENT_EDITS = 2
@@ -78,7 +78,7 @@ class RegressionSuite:
         report = await compare_runs(
             runner, base, after, diff=diff, names=names, repeats=0 if late else REPEATS
         )
-        return report.model_copy(update={"whole": choice.whole, "chosen": words})
+        return replace(report, whole=choice.whole, chosen=words)
 
     def _choose_tests(
         self, runner: TestRunner, base: TestRun, touched: TouchedCode, distances: dict[str, int]
@@ -162,14 +162,13 @@ def _merge_runs(base: TestRun, more: TestRun) -> TestRun:
     suite = SuiteRun(
         execution=base.suite.execution, passed=tuple(sorted(passed)), failed=tuple(sorted(failed))
     )
-    return base.model_copy(
-        update={
-            "suite": suite,
-            "files": {**base.files, **more.files},
-            "seconds": {**base.seconds, **more.seconds},
-            "ran": ran,
-            "names": base.names + more.names,
-        }
+    return replace(
+        base,
+        suite=suite,
+        files={**base.files, **more.files},
+        seconds={**base.seconds, **more.seconds},
+        ran=ran,
+        names=base.names + more.names,
     )
 
 

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.text import pluralize
-from pipeline.machine import Phase, State, drive_on_budget
 from pipeline.models.base import Model
+from pipeline.on_budget import drive_on_budget
 from pipeline.options import Options, SelectionMethod
 from pipeline.selection.machines.choose import ChoosingMachine, ChoosingState
 from pipeline.selection.machines.discriminate import DiscriminatingMachine, DiscriminatingState
 from pipeline.selection.methods import best_candidates
 from pipeline.selection.scoring.standings import Standings
+from pipeline.state import Phase, State
 from pipeline.store import Store
 from pipeline.types import DecidedBy, Issue, SourceFile, VoteTable
 from sandbox.base import Sandbox

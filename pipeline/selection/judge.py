@@ -33,6 +33,7 @@ from pipeline.types import (
     SuiteReport,
     TestScript,
     VoteTable,
+    replace,
 )
 from sandbox.base import Sandbox
 
@@ -100,7 +101,7 @@ class Judge:
         standings = await self._build_standings(issue, table)
         if reproduced and not any(map(standings.reproduces, range(len(table.candidates)))):
             none = Verdict(method=method, chosen=None, reason="no edit passes its test")
-            none = none.model_copy(update={"standings": standings.entries})
+            none = replace(none, standings=standings.entries)
             return await self._save_verdict(table, none)
         standings, notes = await self._add_rewards(issue, await self._add_suite_results(standings))
         pool = shortlist(method, standings, self._options.finalists)
@@ -143,7 +144,7 @@ class Judge:
             seconds=seconds,
             repeats=options.repeat_tests,
         )
-        return table.model_copy(update={"flaky": flaky})
+        return replace(table, flaky=flaky)
 
     def _no_fix_reason(self, table: VoteTable, *, reproduced: bool) -> NoFixReason | None:
         if not table.candidates:
@@ -201,18 +202,18 @@ class Judge:
                 reason = "edits break tests"
                 continue
             problem = self._reports[standings.table.candidates[candidate].patch.diff].problem
-            so_far = so_far.model_copy(update={"suite": report, "suite_problem": problem})
+            so_far = replace(so_far, suite=report, suite_problem=problem)
             return await self._save_verdict(
                 standings.table, _final_verdict(standings, so_far, candidate, skipped)
             )
         fields = {"reason": reason, "standings": standings.entries}
         return await self._save_verdict(
             standings.table,
-            so_far.model_copy(update={**fields, "notes": (*so_far.notes, *skipped)}),
+            replace(so_far, **fields, notes=(*so_far.notes, *skipped)),
         )
 
     async def _save_verdict(self, table: VoteTable, verdict: Verdict) -> Judgement:
-        verdict = verdict.model_copy(update={"flaky": table.flaky})
+        verdict = replace(verdict, flaky=table.flaky)
         await self._store.save(f"verdict/{verdict.method}", verdict)
         return Judgement(table, verdict)
 
@@ -250,13 +251,12 @@ def _final_verdict(
 ) -> Verdict:
     order = (candidate, *(c for c in so_far.order if c != candidate))
     by = so_far.decided_by if not skipped else decider_without_model(standings, so_far.method)
-    verdict = so_far.model_copy(update={"decided_by": by, "order": order})
-    return verdict.model_copy(
-        update={
-            "chosen": candidate,
-            "sample": standings.table.candidates[candidate].sample,
-            "why": " ".join([*skipped, explain_choice(standings, verdict)]),
-            "confidence": standings.confidence(candidate),
-            "standings": standings.entries,
-        }
+    verdict = replace(so_far, decided_by=by, order=order)
+    return replace(
+        verdict,
+        chosen=candidate,
+        sample=standings.table.candidates[candidate].sample,
+        why=" ".join([*skipped, explain_choice(standings, verdict)]),
+        confidence=standings.confidence(candidate),
+        standings=standings.entries,
     )

@@ -10,7 +10,7 @@ from pipeline.concurrency import gather_bounded
 from pipeline.edits.unified_diff import parse_diff
 from pipeline.selection.normalise.irrelevant_files import is_irrelevant
 from pipeline.store import Store
-from pipeline.types import Candidate, Frozen, Patch, RejectedEdit, TestScript, VoteTable
+from pipeline.types import Candidate, Frozen, Patch, RejectedEdit, TestScript, VoteTable, replace
 from prompts import shorten
 from sandbox.base import Execution, Sandbox
 from sandbox.errors import PatchRejected
@@ -184,7 +184,7 @@ async def _execute(
 
 
 def _trim(run: Execution) -> Execution:
-    return run.model_copy(update={"output": shorten(run.output, _MAX_OUTPUT_CHARACTERS)})
+    return replace(run, output=shorten(run.output, _MAX_OUTPUT_CHARACTERS))
 
 
 def is_good_enough(table: VoteTable, candidate: int) -> bool:

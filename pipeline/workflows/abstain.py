@@ -1,13 +1,23 @@
-"""A no with everything that was learnt on the way, when edits were judged and none is proposed."""
+"""The reasons for an honest no: before anything runs, and after edits were judged."""
 
 from __future__ import annotations
 
 from pipeline import reasons
+from pipeline.codebase.commit import Codebase
 from pipeline.selection.verdict import Judgement
 from pipeline.selection.voting import reproducing_tests, suspect_files
 from pipeline.types import NoFix, NoFixReason
 
 _SHOWN = 10
+
+
+def find_unsolvable(codebase: Codebase) -> NoFix | None:
+    """Why it is useless even to prepare an environment; None if it may be useful."""
+    if not codebase.files:
+        return NoFix(reason="empty repository")
+    if not any(path.endswith(".py") for path in codebase.files):
+        return NoFix(reason="no source files", details=(reasons.NO_PYTHON,))
+    return None
 
 
 def abstain_below(judged: Judgement, least: float) -> NoFix:

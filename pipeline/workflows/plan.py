@@ -5,12 +5,12 @@ from __future__ import annotations
 from pydantic import Field
 
 from pipeline.generation.testing import NOT_FIXED, TestingMachine, TestingState
-from pipeline.machine import drive_on_budget
-from pipeline.models.base import Model, ModelProfile
+from pipeline.models.base import ModelProfile
+from pipeline.on_budget import drive_on_budget
 from pipeline.options import Options
-from pipeline.store import Store
+from pipeline.resources import Resources
 from pipeline.types import Context, Frozen, Issue, TestScript, Usage
-from sandbox.base import Execution, Sandbox
+from sandbox.base import Execution
 
 ESTIMATE_KEY = "estimate"
 TYPICAL_REPLIES = 3
@@ -40,25 +40,21 @@ class Plan(Frozen):
         return self.run is not None and self.run.exit_code == NOT_FIXED
 
 
-async def plan(
-    issue: Issue,
-    context: Context,
-    guess: CostEstimate,
-    *,
-    model: Model,
-    sandbox: Sandbox,
-    store: Store,
-    options: Options,
-) -> Plan:
-    """With one testing machine, saved where the first sample of a real run keeps its own."""
-    machine = TestingMachine(model, sandbox, issue, options, sample=0)
-    state = await drive_on_budget(machine, TestingState, store, "testing/0")
+async def plan(issue: Issue, context: Context, resources: Resources) -> Plan:
+    """One testing machine's script, saved where the first sample of a real run keeps its own.
+
+    Raises:
+        ModelError, SandboxError: see there; call again to go on.
+    """
+    model, options = resources.model, resources.options
+    machine = TestingMachine(model, resources.sandbox, issue, options, sample=0)
+    state = await drive_on_budget(machine, TestingState, resources.store, "testing/0")
     best = state.best()
     return Plan(
         files=tuple(file.path for file in context.files),
         script=best[0] if best else None,
         run=best[1] if best else None,
-        estimate=guess,
+        estimate=estimate_cost(context, model.profile, options),
     )
 
 
@@ -80,6 +76,14 @@ def estimate_cost(context: Context, profile: ModelProfile, options: Options) -> 
     return CostEstimate(
         usage=typical, dollars=profile.price.of(typical), most=profile.price.of(most)
     )
+
+
+def samples_sentence(estimate: CostEstimate, options: Options) -> str:
+    """What is about to be written, and about what it will cost, in words."""
+    wave, samples = options.first_wave, options.samples
+    number = f"{wave} to {samples}" if options.adaptive and samples > wave else f"{samples}"
+    price = f"; all of them cost about ${estimate.dollars:.2f}" if estimate.dollars else ""
+    return f"writing {number} tests and edits{price}"
 
 
 def _samples_usage(opening: int, samples: int, replies: int) -> Usage:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pipeline import reasons
-from pipeline.codebase.commit import Codebase
 from pipeline.codebase.conventions import Conventions, detect_conventions
 from pipeline.errors import BudgetSpent
 from pipeline.generation.reproduction import (
@@ -14,11 +13,9 @@ from pipeline.generation.reproduction import (
     render_plain_test,
 )
 from pipeline.machine import drive
-from pipeline.models.base import Model
-from pipeline.options import Options
+from pipeline.resources import Resources
 from pipeline.selection.verdict import Judgement
 from pipeline.selection.voting import is_good_enough, reproducing_tests
-from pipeline.store import Store
 from pipeline.types import (
     Context,
     Evidence,
@@ -30,42 +27,34 @@ from pipeline.types import (
     VoteTable,
 )
 from pipeline.workflows.abstain import abstain
-from sandbox.base import Sandbox
 
 
 class ReproductionStep:
     """Has the reproduction test written and seen red and green."""
 
-    def __init__(
-        self, model: Model, sandbox: Sandbox, codebase: Codebase, store: Store, options: Options
-    ) -> None:
-        self._model = model
-        self._sandbox = sandbox
-        self._codebase = codebase
-        self._store = store
-        self._options = options
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
+        self._codebase = resources.codebase
 
     async def run(self, issue: Issue, context: Context, judged: Judgement) -> Selection | NoFix:
         """The selection with its evidence; a candidate must be chosen.
 
-        Without money for a model's test file, an edit that is good enough gets a plain one.
+        When the budget is spent before a model's test file is ready, an edit that is good enough
+        gets a plain one, if that test shows the issue; else the result is a `NoFix`.
 
         Raises:
-            BudgetSpent: it is not, or that test does not show the issue.
             ModelError, SandboxError: see there.
         """
         table, verdict, candidate = judged.table, judged.verdict, judged.chosen
         if candidate is None or verdict.chosen is None:
             raise ValueError("nothing was chosen")
         conventions = await detect_conventions(self._codebase)
-        path = choose_test_path(issue, candidate.patch, conventions, self._codebase, self._options)
+        options = self._resources.options
+        path = choose_test_path(issue, candidate.patch, conventions, self._codebase, options)
         if path is None:
             return NoFix(reason="reproduction not confirmed", details=(reasons.NO_PLACE,))
         machine = ReproductionMachine(
-            self._model,
-            self._sandbox,
-            self._codebase,
-            self._options,
+            self._resources,
             issue=issue,
             conventions=conventions,
             patch=candidate.patch,
@@ -73,7 +62,11 @@ class ReproductionStep:
             example=await self._read_example(conventions),
             path=path,
         )
-        state, cut_short = await self._write_test(machine, issue, table, verdict.chosen)
+        try:
+            state, cut_short = await self._write_test(machine, issue, table, verdict.chosen)
+        except BudgetSpent as spent:
+            known = (reasons.budget_sentence(spent), *reasons.vote_sentences(table))
+            return NoFix(reason="out of budget", details=known)
         if state.reproduction is None or not (state.confirmed or cut_short):
             problem = state.problem or reasons.NO_TEST_FILE
             return abstain(judged, "reproduction not confirmed", problem)
@@ -109,7 +102,7 @@ class ReproductionStep:
         """The machine's end, or a plain test's with the sentence that says why it is one."""
         try:
             key = f"reproduction/{candidate}"
-            return await drive(machine, ReproductionState, self._store, key), ""
+            return await drive(machine, ReproductionState, self._resources.store, key), ""
         except BudgetSpent as spent:
             if not is_good_enough(table, candidate):
                 raise

@@ -10,20 +10,19 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from pipeline.codebase.commit import Codebase
 from pipeline.concurrency import gather_all, gather_two
 from pipeline.context.tokens import estimate_tokens
 from pipeline.edits.read import read_edit
 from pipeline.errors import Ceiling
 from pipeline.generation.editing import OwnTests
-from pipeline.machine import Machine, Phase, ReplyKind, State, drive_on_budget
-from pipeline.models.base import Model
-from pipeline.options import Options
+from pipeline.machine import Machine
+from pipeline.on_budget import drive_on_budget
 from pipeline.replies import Malformed, Tag, only_tag
-from pipeline.store import Store
+from pipeline.resources import Resources
+from pipeline.state import Phase, ReplyKind, State
 from pipeline.types import Frozen, Issue, Patch, SourceFile, SuiteReport
 from prompts import render
-from sandbox.base import Execution, Sandbox
+from sandbox.base import Execution
 from sandbox.program import Program
 
 REVISION_KEY = "revising"
@@ -91,20 +90,21 @@ class ReviseMachine(Machine[ReviseState]):
 
     def __init__(
         self,
-        model: Model,
-        sandbox: Sandbox,
-        codebase: Codebase,
-        options: Options,
+        resources: Resources,
         *,
         task: RevisionTask,
         files: Sequence[SourceFile],
         own_tests: OwnTests | None,
     ) -> None:
+        options = resources.options
         super().__init__(
-            model, call="revising", attempts=options.attempts, temperature=options.temperature
+            resources.model,
+            call="revising",
+            attempts=options.attempts,
+            temperature=options.temperature,
         )
-        self._sandbox = sandbox
-        self._codebase = codebase
+        self._sandbox = resources.sandbox
+        self._codebase = resources.codebase
         self._options = options
         self._task = task
         self._files = files
@@ -196,24 +196,17 @@ class ReviseMachine(Machine[ReviseState]):
 
 
 async def revise(
-    task: RevisionTask,
-    *,
-    model: Model,
-    sandbox: Sandbox,
-    codebase: Codebase,
-    options: Options,
-    store: Store,
-    own_tests: OwnTests | None = None,
+    task: RevisionTask, resources: Resources, *, own_tests: OwnTests | None = None
 ) -> Revision:
-    """What the machine makes of `task`; `sandbox` holds `codebase`, the head or the newer base.
+    """What the machine makes of `task`; the codebase is the head, or the newer base.
 
-    Raises what the model and the sandbox raise; called again with the same store, it goes on.
+    Raises:
+        ModelError, SandboxError: see there; call again with the same store to go on.
     """
     machine = ReviseMachine(
-        model, sandbox, codebase, options,
-        task=task, files=await _read_files(task, codebase, options), own_tests=own_tests,
-    )  # fmt: skip
-    state = await drive_on_budget(machine, ReviseState, store, REVISION_KEY)
+        resources, task=task, files=await _read_files(task, resources), own_tests=own_tests
+    )
+    state = await drive_on_budget(machine, ReviseState, resources.store, REVISION_KEY)
     if state.phase is not Phase.APPROVED:
         return Revision(patch=None, answer="", spent_ceiling=state.reached)
     red = state.before is None or (not state.before.passed and state.before.exit_code is not None)
@@ -246,8 +239,8 @@ def split_replies(answer: str, count: int) -> tuple[str, ...]:
     return tuple(texts[1:])
 
 
-async def _read_files(task: RevisionTask, codebase: Codebase, options: Options) -> list[SourceFile]:
-    left = options.context_tokens
+async def _read_files(task: RevisionTask, resources: Resources) -> list[SourceFile]:
+    codebase, left = resources.codebase, resources.options.context_tokens
     shown: list[SourceFile] = []
     for path in dict.fromkeys((*task.files, task.test)):
         text = await codebase.read_text(path) if path in codebase.files else None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass
 
 from pipeline import reasons
-from pipeline.codebase.commit import Codebase
 from pipeline.concurrency import gather_all
 from pipeline.generation.diversity import (
     Approaches,
@@ -20,15 +20,14 @@ from pipeline.generation.diversity import (
 from pipeline.generation.editing import EditingMachine, EditingState
 from pipeline.generation.stopping import is_enough, waves
 from pipeline.generation.testing import TestingMachine, TestingState
-from pipeline.machine import Phase, drive_on_budget
-from pipeline.models.base import Model, ModelUnavailable
+from pipeline.models.base import ModelUnavailable
 from pipeline.models.wrappers.cache_warmup import CacheWarmup
-from pipeline.options import Options
+from pipeline.on_budget import drive_on_budget
 from pipeline.regression.nearby import NearbyTests
+from pipeline.resources import Resources
 from pipeline.selection.voting import vote
-from pipeline.store import Store
+from pipeline.state import Phase
 from pipeline.types import Candidate, Context, Issue, NoFix
-from sandbox.base import Sandbox
 from sandbox.errors import SandboxUnavailable
 
 
@@ -55,17 +54,18 @@ class Sample:
 class Sampler:
     """Runs the testing and editing machines. Each is saved under `testing/i` and `editing/i`."""
 
-    def __init__(
-        self, model: Model, sandbox: Sandbox, codebase: Codebase, store: Store, options: Options
-    ) -> None:
-        self._model = model
-        self._editor = CacheWarmup(model)
-        self._sandbox = sandbox
-        self._codebase = codebase
-        self._store = store
-        self._options = options
-        early = options.nearby_seconds > 0
-        self._own_tests = NearbyTests(codebase, sandbox, store, options) if early else None
+    def __init__(self, resources: Resources) -> None:
+        self._model = resources.model
+        self._editing = dataclasses.replace(resources, model=CacheWarmup(resources.model))
+        self._sandbox = resources.sandbox
+        self._store = resources.store
+        self._options = resources.options
+        early = resources.options.nearby_seconds > 0
+        self._own_tests = (
+            NearbyTests(resources.codebase, self._sandbox, self._store, self._options)
+            if early
+            else None
+        )
 
     async def sample(self, issue: Issue, context: Context) -> list[Candidate] | NoFix:
         """One candidate for each sample that came to an edit, in sample order; at least one.
@@ -136,10 +136,7 @@ class Sampler:
         if seed is None:
             return sample
         machine = EditingMachine(
-            self._editor,
-            self._sandbox,
-            self._codebase,
-            self._options,
+            self._editing,
             issue=issue,
             context=context,
             seed=seed,

@@ -10,7 +10,7 @@ from pipeline.regression.suite import RegressionSuite
 from pipeline.selection.scoring.standings import build_standings
 from pipeline.selection.voting import suspect_files
 from pipeline.store import Store
-from pipeline.types import Candidate, Evidence, Issue, Reproduction, Selection, SuiteReport
+from pipeline.types import Candidate, Evidence, Issue, Reproduction, Selection, SuiteReport, replace
 from sandbox.base import Ending, Execution, Sandbox
 from sandbox.errors import PatchRejected
 from sandbox.program import Program
@@ -51,22 +51,20 @@ async def substitute_candidate(
     )
     if report:
         known = known.with_results(broken={at: report.broken})
-    evidence = proof.model_copy(
-        update={
-            "reproduction": test,
-            "suite": report,
-            "suite_problem": "" if report else suite.problem,
-            "change": _describe_change(proof, candidate, by, test, report),
-            "why": f"{by} chose this one; I had put it in place {proof.order.index(at) + 1}.",
-        }
+    evidence = replace(
+        proof,
+        reproduction=test,
+        suite=report,
+        suite_problem="" if report else suite.problem,
+        change=_describe_change(proof, candidate, by, test, report),
+        why=f"{by} chose this one; I had put it in place {proof.order.index(at) + 1}.",
     )
-    return chosen.model_copy(
-        update={
-            "candidate": candidate,
-            "decided_by": "person",
-            "confidence": known.confidence(at),
-            "evidence": evidence,
-        }
+    return replace(
+        chosen,
+        candidate=candidate,
+        decided_by="person",
+        confidence=known.confidence(at),
+        evidence=evidence,
     )
 
 
@@ -80,7 +78,7 @@ async def _run_test(
         )
     except PatchRejected as rejected:  # the edit has a file of its own in that place
         after = Execution(exit_code=1, output=str(rejected), seconds=0, ending=Ending.EXIT)
-    return test.model_copy(update={"after": after})
+    return replace(test, after=after)
 
 
 def _describe_change(
@@ -90,7 +88,7 @@ def _describe_change(
     test: Reproduction,
     report: SuiteReport | None,
 ) -> str:
-    alone = proof.votes.model_copy(update={"candidates": (candidate,)})
+    alone = replace(proof.votes, candidates=(candidate,))
     files = (
         ", ".join(f"`{path}`" for path in suspect_files(alone)[:_FILES])
         or "tests and documents only"

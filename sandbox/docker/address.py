@@ -1,4 +1,4 @@
-"""Where the Docker daemon is, and the way there: a local socket, TLS, or ssh."""
+"""Where the Docker daemon is, and how to connect: by a local socket, TLS or ssh."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from sandbox.docker.ssh_tunnel import SshTunnel
 from sandbox.errors import SandboxUnavailable
 
 TLS_FILES: Final = ("ca.pem", "cert.pem", "key.pem")
-"""As Docker's own client wants them in DOCKER_CERT_PATH."""
+"""As Docker's own client expects them in DOCKER_CERT_PATH."""
 
 
 class DockerAddress:
-    """Makes clients of one daemon. Making one does nothing; `connect` may be called anew."""
+    """Makes clients of one daemon. The constructor does nothing; `connect` may be repeated."""
 
     def __init__(
         self, url: str = "", *, tls: Path | None = None, ssh_config: Path | None = None
     ) -> None:
         """`url` is `unix://`, `tcp://` or `ssh://`; empty is the local socket.
 
-        `tls` is a folder with `TLS_FILES`; with it `tcp://` is encrypted and both sides show
-        certificates (https://docs.docker.com/engine/security/protect-access/).
-        `ssh_config` takes the place of the user's own configuration of ssh.
+        `tls` is a folder with `TLS_FILES`: it makes `tcp://` encrypted, with certificates on both
+        sides (https://docs.docker.com/engine/security/protect-access/).
+        `ssh_config` replaces the user's own configuration of ssh.
         """
         self.url = url
         self._tls = tls
@@ -40,7 +40,7 @@ class DockerAddress:
         """Blocking.
 
         Raises:
-            SandboxUnavailable: nothing answers there, or not to us.
+            SandboxUnavailable: no daemon answers, or it refuses us.
         """
         if self.url.startswith("ssh://"):
             return connect(f"unix://{self._open_tunnel()}", timeout=timeout, shown_url=self.url)
@@ -48,7 +48,7 @@ class DockerAddress:
 
     @property
     def is_lost(self) -> bool:
-        """Whether the way there has broken down; a new client finds a new one."""
+        """Whether the ssh tunnel has broken down; `connect` opens a new one."""
         with self._guard:
             return self._tunnel is not None and not self._tunnel.is_open()
 

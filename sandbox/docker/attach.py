@@ -17,7 +17,7 @@ import docker
 from sandbox.execution.stream import DeadlinePassed
 
 POLL_SECONDS: Final = 0.2
-"""How long it may take until an abort from another thread is seen."""
+"""How long it may take until a stop from another thread is noticed."""
 CHUNK: Final = 64 * 1024
 
 
@@ -30,7 +30,7 @@ class AttachedStream:
     def __init__(self, client: docker.APIClient, container: str) -> None:
         params = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
         self._holder = cast(Any, client.attach_socket(container, params=params))
-        # Over a unix or plain TCP socket the SDK hands out a raw reader around the real one.
+        # For a unix or plain TCP socket the SDK returns a raw reader around the real socket.
         self._socket: socket.socket = getattr(self._holder, "_sock", self._holder)
         self._frame_bytes_left = 0
         self._kind = 0
@@ -45,7 +45,7 @@ class AttachedStream:
         traceback: TracebackType | None,
     ) -> None:
         response: Any = getattr(self._holder, "_response", None)
-        # The response owns the connection; closed after the reader it would complain.
+        # The response owns the connection: closed after the reader, it would warn.
         if response is not None:
             response.close()
         self._holder.close()
@@ -58,7 +58,7 @@ class AttachedStream:
         """The next piece of output with its stream; None when the container has ended.
 
         Raises:
-            Late: `deadline` (of `time.monotonic`) has passed, or `stopped` says so.
+            DeadlinePassed: `deadline` (of `time.monotonic`) has passed, or `stopped()` is true.
         """
         if not self._frame_bytes_left:
             header = self._receive_exactly(8, deadline, stopped)
@@ -92,11 +92,11 @@ class AttachedStream:
                 ready, _, _ = select.select([self._socket], [], [], wait)
                 if not ready:
                     continue
-            # Over TLS a part of a record may be there, and the rest be late.
+            # Over TLS a part of a record may have arrived, and the rest may take longer.
             self._socket.settimeout(wait)
             with contextlib.suppress(TimeoutError):
                 return self._socket.recv(size)
 
     def _is_decrypted(self) -> bool:
-        """Whether bytes wait in this process already, where `select` does not see them."""
+        """Whether decrypted bytes wait in this process, where `select` does not see them."""
         return isinstance(self._socket, ssl.SSLSocket) and self._socket.pending() > 0

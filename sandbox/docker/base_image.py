@@ -1,6 +1,6 @@
 """The base image of every sandbox: Debian, Python 3.11, git and our process 1.
 
-`python -m sandbox.docker.base_image` makes sure that it is there.
+`python -m sandbox.docker.base_image` builds it if it is missing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from sandbox.layout import LABEL_KIND
 
 REGISTRY_IMAGE = "python:3.11-slim-bookworm"
 REGISTRY_SECONDS = 15
-"""Longest silence of a registry; a pull that makes progress is not cut off."""
+"""How long a registry may be silent; a pull that makes progress may take longer."""
 BUILD_SECONDS = 600
 BASE_LABELS: Mapping[str, str] = {LABEL_KIND: "base"}
 SUPERVISOR_MODULES = (
@@ -45,7 +45,7 @@ SUPERVISOR_MODULES = (
     "serve.py",
     "watch.py",
 )
-"""The modules of a lane's process 1."""
+"""The modules of process 1 of a warm container."""
 BUILD_PROGRAMS = (
     "Dockerfile",
     "block_metadata.py",
@@ -64,9 +64,9 @@ def ensure_base_image(
     network: str = "bridge",
     on_progress: Callable[[str], None] = lambda _: None,
 ) -> str:
-    """The reference of the base image, which is pulled or built first if it is not there.
+    """The reference of the base image, which is built first if it is missing. Blocking.
 
-    `root` is the image it is built on, if not ours; `network` the Docker network. Blocking. Several
+    `root` is the image it is built on, if not the usual one; `network` the Docker network. Several
     callers at once, in one process or several, build it once.
 
     Raises:
@@ -86,12 +86,12 @@ def ensure_base_image(
 
 
 def base_reference(root: str = "") -> str:
-    """The name of the base image on `root`, whether it is there or not."""
+    """The name of the base image on `root`, whether it exists or not."""
     return f"capuchin/base:{recipe_digest(root)}"
 
 
 def recipe_digest(root: str = "") -> str:
-    """Changes whenever the image would, but not with what an operator's own `root` holds."""
+    """Changes whenever the image would, except with the content of an operator's own `root`."""
     digest = hashlib.sha256()
     for name, data in recipe_files().items():
         digest.update(name.encode() + b"\0" + data + b"\0")
@@ -132,14 +132,14 @@ def obtain_root(
     on_progress: Callable[[str], None],
     root: str = "",
 ) -> str:
-    """What the base image is built on: `root`, the registry's Python image, else our own Debian."""
+    """The image to build on: `root`, or the registry's Python image, or our own Debian."""
     wanted = root or REGISTRY_IMAGE
     if image_exists(client, wanted) or pull_image(address, on_progress, wanted):
         return wanted
     if root:
         raise SandboxUnavailable(
-            f"The image {root} is not on this Docker host, and its registry does not give it. Load "
-            "it there, or set CAPUCHIN_SANDBOX_BASE to another."
+            f"The image {root} is not on this Docker host and could not be pulled. Load it "
+            "there, or set CAPUCHIN_SANDBOX_BASE to another."
         )
     packages = hashlib.sha256(
         repr((debootstrap.SUITE, debootstrap.PACKAGES, debootstrap.EXCLUDED_PATHS)).encode()
@@ -151,7 +151,7 @@ def obtain_root(
 
 
 def pull_image(address: DockerAddress, on_progress: Callable[[str], None], image: str) -> bool:
-    """Whether its registry gave us an image; a silent or missing registry is a quick no."""
+    """Whether the image could be pulled; a silent or missing registry fails quickly."""
     on_progress(f"asking the registry for {image}")
     repository, tag = (image, None) if "@" in image else split_tag(image)
     client = address.connect(timeout=REGISTRY_SECONDS)
@@ -216,7 +216,7 @@ def build_image(
 
 
 class ImageBuildFailed(SandboxUnavailable):
-    """Our own layer could not be put on a root; `log` is the end of what the build printed."""
+    """Our own layer could not be built on a root; `log` is the end of the build's output."""
 
     def __init__(self, error: str, log: str) -> None:
         super().__init__(f"The base image did not build: {error} {log}")
@@ -243,7 +243,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--docker-tls", type=Path, help="folder with ca.pem, cert.pem, key.pem")
     parser.add_argument("--ssh-config", type=Path, help="configuration of ssh for an ssh:// URL")
     parser.add_argument("--root", default="", help="CAPUCHIN_SANDBOX_BASE: the image it stands on")
-    parser.add_argument("--check", action="store_true", help="only tell by the exit code: 0, there")
+    parser.add_argument(
+        "--check", action="store_true", help="build nothing; exit with 0 if the image exists"
+    )
     options = parser.parse_args(argv)
     address = DockerAddress(
         options.docker_url or "", tls=options.docker_tls, ssh_config=options.ssh_config

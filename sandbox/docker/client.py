@@ -1,4 +1,4 @@
-"""The connection to the Docker daemon, our labels there, and its errors in our words."""
+"""The client of the Docker daemon, our labels there, and the translation of its errors."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from docker.tls import TLSConfig
 from sandbox.errors import SandboxUnavailable
 
 LABEL_MAKER: Final = "capuchin.maker"
-"""On every image but the base: the installation that made it, and that alone may collect it."""
+"""On every image except the base: the installation that made it; only that one removes it."""
 LABEL_OWN_DOCKERFILE: Final = "capuchin.own"
-"""On images that stand on a repository's own Dockerfile: not even their Python is ours."""
+"""On images built on a repository's own Dockerfile: not even their Python is ours."""
 
 UNREACHABLE: Final = (
     "Connection refused",
@@ -30,7 +30,7 @@ DEFAULT_SOCKET: Final = "unix:///var/run/docker.sock"
 
 
 class DockerClient(docker.APIClient):
-    """Trusts the authority it was given; `requests` would put REQUESTS_CA_BUNDLE above it."""
+    """Trusts the given authority; `requests` would prefer REQUESTS_CA_BUNDLE."""
 
     def merge_environment_settings(
         self, url: Any, proxies: Any, stream: Any, verify: Any, cert: Any
@@ -48,10 +48,10 @@ def connect(
 ) -> docker.APIClient:
     """A client of the daemon at `docker_url`; None is the local socket.
 
-    `shown_url` is the address in messages, where it is another than the one that is used.
+    `shown_url` is the address in messages, if it is not `docker_url`.
 
     Raises:
-        SandboxUnavailable: nothing answers there, or not to us.
+        SandboxUnavailable: no daemon answers, or it refuses us.
     """
     url = docker_url or DEFAULT_SOCKET
     with translate_docker_errors(f"Docker could not be reached at {shown_url or url}"):
@@ -61,18 +61,17 @@ def connect(
 
 
 def check_socket(path: str) -> None:
-    """Fail here if nobody listens: the SDK would leave its sockets open."""
+    """Fail here if no daemon listens: the SDK would leave its sockets open."""
     with socket.socket(socket.AF_UNIX) as probe:
         probe.connect(path)
 
 
 @contextmanager
 def translate_docker_errors(failure: str) -> Generator[None]:
-    """Whatever Docker or the way to it answers badly becomes `SandboxUnavailable`.
+    """Turn errors of Docker and of the connection to it into `SandboxUnavailable`.
 
-    The SDK lets the errors of `requests` through, which are `OSError`s.
-
-    `failure` is a sentence without its stop that says what failed; the cause and the mend are added.
+    The SDK lets the errors of `requests` through, which are `OSError`s. `failure` is a sentence
+    without a full stop that says what failed; the cause and a remedy are added.
     """
     try:
         yield
@@ -84,7 +83,7 @@ def check_daemon(client: docker.APIClient) -> str:
     """The daemon's version, in words.
 
     Raises:
-        SandboxUnavailable: it does not answer, or cannot hold the walls up; says what to do.
+        SandboxUnavailable: it does not answer or cannot isolate; says what to do.
     """
     with translate_docker_errors("Docker does not answer"):
         version: dict[str, Any] = client.version()
@@ -101,7 +100,7 @@ def check_daemon(client: docker.APIClient) -> str:
 
 
 def error_cause(error: Exception) -> str:
-    """One line: what happened and, where it is known, what to do."""
+    """One line: what happened and, if known, what to do."""
     text = " ".join(str(error).split())
     if "Permission denied" in text or isinstance(error, PermissionError):
         return "permission denied. Run as a member of the `docker` group or as root."

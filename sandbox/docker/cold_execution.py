@@ -1,4 +1,4 @@
-"""One execution, from the creation of its container to its removal. Blocking: runs in a thread."""
+"""One execution in a container of its own, from its creation to its removal. Blocking."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ END_SECONDS = 30
 
 
 class ContainerKilled(Exception):
-    """Under gVisor a container was killed, from outside or by what ran in it: it can do that."""
+    """Under gVisor a container was killed from outside, or by the program, which can do that."""
 
 
 class ColdExecution:
@@ -64,7 +64,7 @@ class ColdExecution:
         try:
             return self._run_once()
         except ContainerKilled:
-            # From outside, which will not happen again, or by what runs, which will.
+            # A kill from outside will not happen again; one by the program will.
             self._protocol = self._new_protocol()
             try:
                 return self._run_once()
@@ -117,7 +117,7 @@ class ColdExecution:
         return self._to_execution(wait_for_final_state(self._client, container))
 
     def _to_execution(self, state: dict[str, Any]) -> Execution:
-        """How a container ended that ended by itself; its state counts, never what it printed."""
+        """The end of a container that ended by itself, by its state and never by its output."""
         end = self._protocol.end
         if state.get("OOMKilled") or (end and end["oom"]):
             if self._protocol.ready_at is None:
@@ -130,12 +130,12 @@ class ColdExecution:
                     raise ContainerKilled
                 return self._partial_execution(Ending.KILLED)
             raise SandboxUnavailable(
-                f"The sandbox container ended without a word (exit code {code})."
+                f"The sandbox container ended without a report (exit code {code})."
             )
         if "signal" in end:
             return self._partial_execution(Ending.KILLED)
         if end["exit"] != state.get("ExitCode"):
-            raise SandboxUnavailable("The container and its process 1 tell different exit codes.")
+            raise SandboxUnavailable("The container and its process 1 report different exit codes.")
         return Execution(
             exit_code=end["exit"],
             output=self._protocol.output.text(),
@@ -145,8 +145,8 @@ class ColdExecution:
         )
 
     def _can_kill_container(self) -> bool:
-        """Whether what runs can bring its whole container down: under gVisor it may send signals to
-        process 1, write on its line to us, and exhaust the kernel in the container."""
+        """Whether the program can end its whole container: under gVisor it can send signals to
+        process 1, write to its standard error, and exhaust the container's kernel."""
         return self._runtime.name == GVISOR and self._protocol.ready_at is not None
 
     def _partial_execution(self, ending: Ending) -> Execution:
@@ -166,7 +166,7 @@ def wait_for_final_state(client: docker.APIClient, container: str) -> dict[str, 
 
 
 def remove_container(client: docker.APIClient, container: str) -> None:
-    """Kill and remove; what cannot be removed now is left to the reaper, by its label."""
+    """Kill and remove a container; the reaper removes later what cannot be removed now."""
     try:
         client.remove_container(container, force=True, v=True)
     except NotFound:

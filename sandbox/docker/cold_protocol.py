@@ -1,4 +1,4 @@
-"""What the host and process 1 of a container say to each other while untrusted code runs there."""
+"""The protocol between the host and process 1 of a container that runs one job."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STATUS_BYTES = 256 * 1024
 
 
 class ProtocolError(SandboxUnavailable):
-    """On process 1's line to us is what it would not say."""
+    """Standard error of the container holds what process 1 would not write."""
 
 
 class ColdProtocol:
@@ -36,7 +36,7 @@ class ColdProtocol:
         self.step = 0
         """Which of the job's steps ran last."""
         self.end: dict[str, Any] | None = None
-        """Process 1's last words: `exit` or `signal`, `run_seconds`, `oom`."""
+        """The last report of process 1: `exit` or `signal`, `seconds`, `oom`, what was used."""
         self._client = client
         self._max_output = max_output
         self._nonce = secrets.token_hex(16)
@@ -44,13 +44,13 @@ class ColdProtocol:
         self._status_bytes = 0
 
     def run_job(self, container: str, job: Job, *, seconds: float, stop: threading.Event) -> None:
-        """Start the container, hand over the job and listen until it ends or prints too much.
+        """Start the container, send the job and read until it ends or prints too much.
 
         Raises:
-            Late: the job took longer than `run_seconds`.
+            DeadlinePassed: the job took longer than `seconds`.
             Stopped: `stop` was set.
             PatchRejected, SandboxUnavailable: the checkout could not be made.
-            Garbled: something else than process 1 speaks for it, or it failed.
+            ProtocolError: something other than process 1 wrote to its stream, or it failed.
         """
         with AttachedStream(self._client, container) as attached:
             self._client.start(container)
@@ -76,13 +76,13 @@ class ColdProtocol:
                 raise
 
     def run_seconds(self) -> float:
-        """How long the job has been running, as the host sees it."""
+        """How long the job has been running, measured on the host."""
         return time.monotonic() - self.ready_at if self.ready_at else 0.0
 
     def _receive_status(self, data: bytes) -> None:
         self._status_bytes += len(data)
         if self._status_bytes > STATUS_BYTES:
-            raise ProtocolError("Process 1 of the container said far too much.")
+            raise ProtocolError("Process 1 of the container wrote too much.")
         *lines, self._partial = (self._partial + data).split(b"\n")
         for line in lines:
             self._handle_status(line)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
-from dataclasses import replace
 from typing import Any
 
 import docker
@@ -11,6 +11,7 @@ import docker
 from sandbox.docker.address import DockerAddress
 from sandbox.docker.client import translate_docker_errors
 from sandbox.docker.container import Runtime, choose_runtime, seccomp_profile
+from sandbox.frozen import replace
 from sandbox.limits import Limits
 
 
@@ -29,7 +30,7 @@ class DockerConnection:
         self._connected: docker.APIClient | None = None
 
     def client(self) -> docker.APIClient:
-        """Raises `SandboxUnavailable` if the daemon does not answer or does not know the runtime."""
+        """Raises `SandboxUnavailable` if the daemon does not answer or lacks the runtime."""
         with self._lock:
             if self._connected is not None and self.address.is_lost:
                 self._connected.close()
@@ -39,8 +40,8 @@ class DockerConnection:
             return self._connected
 
     def limit_cpus(self, limits: Limits) -> Limits:
-        """`limits` with no more processors than there are: the daemon would refuse the container."""
-        return limits.model_copy(update={"cpus": min(limits.cpus, self.cpus)})
+        """`limits` with no more processors than the daemon has: it would refuse the container."""
+        return replace(limits, cpus=min(limits.cpus, self.cpus))
 
     def close(self) -> None:
         if self._connected is not None:
@@ -53,5 +54,5 @@ class DockerConnection:
             info: dict[str, Any] = client.info()
         self.cpus = float(info["NCPU"])
         name = choose_runtime(self._requested_runtime, info["Runtimes"])
-        self.runtime = replace(self.runtime, name=name)
+        self.runtime = dataclasses.replace(self.runtime, name=name)
         return client

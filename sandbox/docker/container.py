@@ -1,4 +1,4 @@
-"""The walls of every container: no network, no privilege, no disk, and a limit on all the rest."""
+"""The isolation of every container: no network, no privileges, no disk, limits on the rest."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ HIDDEN_PATHS: Final = {
     "MaskedPaths": [*HIDDEN_FOLDERS, *HIDDEN_FILES, "/proc/asound", "/proc/timer_stats"],
     "ReadonlyPaths": list(READ_ONLY),
 }
-"""What a world does not see, a container of one execution does not either."""
+"""A cold container hides what a warm execution does not see either."""
 GVISOR: Final = "runsc"
 THREADS_EACH, THREADS_OF_GVISOR = 4, 256
-"""How many threads of the host gVisor may need for a process in it, and for itself."""
+"""How many threads of the host gVisor needs for one process in it, and for itself."""
 OWN_PROCESSES: Final = 8
-"""Room for process 1 and its helpers on top of what the program under test may start."""
+"""Processes for process 1 and its helpers, in addition to those of the program under test."""
 OWN_MEMORY_MB: Final = 32
-"""Room for a lane's process 1 on top of what the program under test may use."""
+"""Memory for process 1 of a warm container, in addition to that of the program under test."""
 FILE_MARGIN_MB: Final = 1
-"""How far past its disk one file of a build may grow: a file as large as that is told as one."""
+"""How far past the disk limit one file of a build may grow, so that the limit is noticed."""
 SUPERVISOR_CODE: Final = (
     "import sys; sys.path.insert(0, '/opt/capuchin'); "
     "from sandbox.guest.supervisor.serve import main; main()"
@@ -43,7 +43,7 @@ SUPERVISOR_CODE: Final = (
 
 @dataclass(frozen=True)
 class Runtime:
-    """What starts a container, and the system calls it leaves it with."""
+    """What starts a container, and the system calls that the container may make."""
 
     profile: str
     """JSON, as Docker takes it."""
@@ -52,7 +52,7 @@ class Runtime:
 
 
 def choose_runtime(requested: str, known: Mapping[str, Any]) -> str:
-    """The name for Docker, of what was asked for and what the daemon knows; empty: its default.
+    """The name of the runtime for Docker, of those in `known`; empty is the daemon's default.
 
     Raises:
         SandboxUnavailable: the daemon does not know it.
@@ -61,21 +61,21 @@ def choose_runtime(requested: str, known: Mapping[str, Any]) -> str:
         return GVISOR if GVISOR in known else ""
     if requested not in known and requested != "default":
         raise SandboxUnavailable(
-            f"Docker knows no runtime {requested!r}, only {', '.join(sorted(known))}. Register it in "
-            "the daemon's configuration, or set CAPUCHIN_SANDBOX_RUNTIME to another."
+            f"Docker knows no runtime {requested!r}, only {', '.join(sorted(known))}. Register it "
+            "in the daemon's configuration, or set CAPUCHIN_SANDBOX_RUNTIME to another."
         )
     return "" if requested == "default" else requested
 
 
 def seccomp_profile() -> str:
-    """Our system-call filter: Docker's own lets vsock, netlink, io_uring and ptrace through."""
+    """Our seccomp profile: Docker's own allows vsock, netlink, io_uring and ptrace."""
     return (resources.files("sandbox.guest.image") / "seccomp.json").read_text()
 
 
 def warm_profile(profile: str) -> str:
-    """`profile` for a lane, whose process 1 makes namespaces and mounts in them.
+    """`profile` for a warm container, whose process 1 makes namespaces and mounts in them.
 
-    A second filter takes both away again before any untrusted code runs
+    A second filter forbids both again before any untrusted code runs
     (`sandbox.guest.supervisor.seccomp`).
     """
     parsed: dict[str, Any] = json.loads(profile)
@@ -88,8 +88,8 @@ def common_limits(limits: Limits, runtime: Runtime) -> dict[str, Any]:
     """What an execution and a build have in common."""
     processes, ulimits = limits.processes + OWN_PROCESSES, list(ULIMITS)
     if runtime.name == GVISOR:
-        # What Docker counts are the threads of gVisor's kernel, which ends when it gets no more;
-        # programs are counted by that kernel itself, apart from others of their uid.
+        # Docker counts the threads of gVisor's kernel, which ends when it gets no more. That kernel
+        # itself counts the programs, apart from others of their uid.
         ulimits.append(Ulimit(name="nproc", soft=processes, hard=processes))
         processes = processes * THREADS_EACH + THREADS_OF_GVISOR
     return {
@@ -158,7 +158,7 @@ def create_warm_container(
     It removes itself when it ends. Its limits are those of one execution.
     """
     settings = common_limits(limits, replace(runtime, profile=warm_profile(runtime.profile)))
-    # Docker's own AppArmor profile forbids the mounts; where there is none, this says nothing.
+    # Docker's own AppArmor profile forbids the mounts; without AppArmor this has no effect.
     settings["security_opt"].append("apparmor=unconfined")
     memory = (limits.memory_mb + OWN_MEMORY_MB) * 1024 * 1024
     settings |= {"mem_limit": memory, "memswap_limit": memory}
@@ -174,7 +174,7 @@ def create_warm_container(
             **SHARED_MEMORY,
         },
     )
-    # A world gets a /proc of its own only where ours is whole; each hides there what Docker would.
+    # An execution may mount its own /proc only if ours is whole; it hides there what Docker hides.
     host |= {"MaskedPaths": [], "ReadonlyPaths": []}
     made = cast(
         dict[str, Any],
@@ -206,7 +206,7 @@ def create_build_container(
 ) -> str:
     """A container for the steps of a build, on a network and with a disk; its id.
 
-    What it writes in all is looked at now and then (`BuildDisk`); no file gets past `written_mb`.
+    `BuildDisk` checks at intervals what it writes in all; no file gets larger than `written_mb`.
     """
     settings = common_limits(limits, runtime)
     most = (written_mb + FILE_MARGIN_MB) * 1_000_000

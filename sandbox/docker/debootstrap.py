@@ -36,17 +36,17 @@ SEARCH_PATH = os.pathsep.join([os.defpath, "/usr/local/sbin", "/usr/sbin", "/sbi
 NO_BASE_MESSAGE = (
     "No registry answers and the base image cannot be built here: {reason}. Install debootstrap "
     "(`apt-get install debootstrap debian-archive-keyring`) and run this as root or with "
-    "passwordless sudo, or load an image that holds Python 3.11 and git as {root}."
+    "passwordless sudo, or load an image with Python 3.11 and git as {root}."
 )
 
 
 def import_rootfs(
     client: docker.APIClient, tag: str, *, on_progress: Callable[[str], None]
 ) -> None:
-    """Make the image `tag` of a fresh minimal Debian.
+    """Make the image `tag` from a fresh minimal Debian.
 
     Raises:
-        SandboxUnavailable: debootstrap is not there, may not run or failed; says what to do.
+        SandboxUnavailable: debootstrap is missing, not permitted or failed; says what to do.
     """
     root_command = root_command_prefix(tag)
     with scratch_folder("rootfs", Path(BUILD_FOLDER)) as place:

@@ -175,7 +175,7 @@ class DockerEngine:
     async def collect(self, *, max_bytes: int) -> int:
         """Remove environment images until the rest fits into `max_bytes`; how many bytes went.
 
-        The least recently used go first; an image that a container uses stays. 0 removes all others.
+        The least recently used go first; one that a container uses stays. 0 removes all others.
         Base images of other versions go when they have not been used for two weeks.
 
         Raises:

@@ -1,4 +1,4 @@
-"""The images that this installation made: when each was last used, and which have to go."""
+"""The images that this installation made: when each was last used, and which to remove."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ from sandbox.layout import ENVIRONMENT, PROGRAM_ENVIRONMENT
 
 OUR_VARIABLES: Final = ("HOME", "VIRTUAL_ENV")
 
-
 log = logging.getLogger(__name__)
 
 BASES = ("capuchin/base", "capuchin/rootfs")
 BASE_UNUSED_SECONDS = 14 * 24 * 3600
-"""After this long nobody goes back to a version."""
+"""After this time nobody returns to a version."""
 
 
 @dataclass(frozen=True)
 class Image:
-    """One layer of ours on top of its parent."""
+    """One of our images: a layer on top of its parent."""
 
     id: str
     name: str
@@ -35,18 +34,18 @@ class Image:
     size: int
     """Bytes, without the parent's."""
     used: datetime
-    """When it was last asked for."""
+    """When it was last requested."""
 
 
 def touch_image(client: docker.APIClient, image: str) -> None:
-    """Write down that `image` was used just now: Docker keeps the time of the last tagging."""
+    """Record that `image` was used just now: Docker stores the time of the last tagging."""
     repository, _, tag = image.partition(":")
     with translate_docker_errors("Docker could not tag an image"):
         client.tag(image, repository, tag)
 
 
 def collect_images(client: docker.APIClient, *, maker: str, max_bytes: int) -> int:
-    """Remove what was not used for the longest time until the rest fits; how many bytes went.
+    """Remove the least recently used images until the rest fits; how many bytes were freed.
 
     An image that a container uses, or that another is built on, stays.
 
@@ -57,7 +56,7 @@ def collect_images(client: docker.APIClient, *, maker: str, max_bytes: int) -> i
         images = list_images(client, maker)
     total = sum(image.size for image in images)
     freed = 0
-    # Some take no room of their own; with no room for any they go as well.
+    # Some images have no bytes of their own; if nothing may stay, they go as well.
     while total - freed > max_bytes or not max_bytes:
         parents = {image.parent for image in images}
         oldest = min(
@@ -71,7 +70,7 @@ def collect_images(client: docker.APIClient, *, maker: str, max_bytes: int) -> i
         if remove_image(client, oldest):
             freed += oldest.size
         else:
-            # What it stands on cannot go either.
+            # Its parent cannot go either.
             images = [image for image in images if image.id != oldest.parent]
     return freed
 
@@ -83,9 +82,9 @@ def collect_base_images(
     unused_seconds: float,
     repositories: Sequence[str] = BASES,
 ) -> int:
-    """Remove base images of other versions that nobody asked for so long; how many there were.
+    """Remove base images of other versions that have not been used so long; how many.
 
-    They belong to all installations on the host; one that an image or container stands on stays.
+    All installations on the host share them; one that an image or container needs stays.
 
     Raises:
         SandboxUnavailable: Docker does not answer.
@@ -113,14 +112,14 @@ def collect_base_images(
 
 
 def has_children(client: docker.APIClient, image: str) -> bool:
-    """Whether another image, of anybody's, has `image` as its parent."""
+    """Whether any other image has `image` as its parent."""
     listed = cast(list[dict[str, Any]], client.images(all=True))
     return any(entry["ParentId"] == image for entry in listed)
 
 
 def remove_image(client: docker.APIClient, image: Image) -> bool:
     try:
-        # Layers without a name go along.
+        # Docker also removes its layers without a name.
         client.remove_image(image.name)
     except (APIError, ImageNotFound) as error:
         log.info("image %s stays: %s", image.name, error)
@@ -135,7 +134,7 @@ def list_images(client: docker.APIClient, maker: str) -> list[Image]:
 
 
 def inspect_image(client: docker.APIClient, names: Iterable[str] | None) -> Image | None:
-    """None for an image that has no name, or went away in the meantime."""
+    """None for an image that has no name, or is gone in the meantime."""
     name = next((name for name in names or () if name != "<none>:<none>"), None)
     if name is None:
         return None
@@ -163,7 +162,7 @@ def image_size(client: docker.APIClient, image: str) -> int:
 def parse_time(text: str) -> datetime:
     """Docker's time, which has up to nine digits after the second and may have a zone.
 
-    It is the year 1 of an image that was loaded and never tagged.
+    The time of an image that was loaded and never tagged is in the year 1.
     """
     found = re.fullmatch(r"([\d:T-]{19})(?:\.(\d+))?(Z|[+-]\d\d:\d\d)?", text)
     if not found:
@@ -173,9 +172,9 @@ def parse_time(text: str) -> datetime:
 
 
 def read_dockerfile_environment(client: docker.APIClient, image: str) -> dict[str, str] | None:
-    """What programs see there: its ENV, with our interpreter first on its PATH.
+    """The environment of programs in `image`: its ENV, with our interpreter first on PATH.
 
-    None of an image that stands on our own base alone, or is gone.
+    None if the image is not built on a repository's Dockerfile, or is gone.
 
     Raises:
         SandboxUnavailable: Docker does not answer.

@@ -1,4 +1,4 @@
-"""`python -m sandbox.docker.ping`: does Docker answer? If not, one sentence on stderr."""
+"""`python -m sandbox.docker.ping`: does Docker answer? If not, prints one sentence to stderr."""
 
 from __future__ import annotations
 

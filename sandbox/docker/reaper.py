@@ -1,4 +1,4 @@
-"""What dead workers and commands left on a Docker host, found by label and removed. Blocking."""
+"""Removes what dead workers and commands left on a Docker host, found by label. Blocking."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROOTED_LABEL = f"{LABEL_KIND}=rooted"
 def clean_host(
     client: docker.APIClient, *, owner: str, live_runs: Collection[str], keep: str
 ) -> CleanupResult:
-    """Remove all that `owner` made and no live run uses, and base images but `keep`.
+    """Remove all that `owner` made and no live run uses, and all base images except `keep`.
 
     Raises:
         SandboxUnavailable: Docker does not answer.
@@ -43,7 +43,7 @@ def reap_containers(
     older_than: float,
     unowned_seconds: float = UNOWNED_SECONDS,
 ) -> int:
-    """Remove the containers of runs that no longer live; how many there were.
+    """Remove the containers of runs that are not in `live_runs`; how many there were.
 
     Raises:
         SandboxUnavailable: Docker does not answer.
@@ -52,7 +52,7 @@ def reap_containers(
     with translate_docker_errors("Docker could not list containers"):
         found: list[dict[str, Any]] = []
         for labels in ([f"{LABEL_OWNER}={owner}"], [f"{LABEL_MAKER}={owner}", ROOTED_LABEL]):
-            # The second are the daemon's own, of a RUN line of a Dockerfile.
+            # The second are made by the daemon, for the RUN lines of a Dockerfile.
             wanted = {"label": labels}
             found += cast(list[dict[str, Any]], client.containers(all=True, filters=wanted))
     for container in found:
@@ -77,7 +77,7 @@ def remove_dangling_images(client: docker.APIClient, *, maker: str) -> int:
             found = cast(list[dict[str, Any]], client.images(filters=wanted))
         gone = sum(_try_remove_image(client, image["Id"]) for image in found)
         removed += gone
-        if not gone:  # what stood on one that went can go next
+        if not gone:  # their parents can go in the next round
             return removed
 
 

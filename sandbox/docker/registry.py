@@ -1,4 +1,4 @@
-"""Images into a registry, for sandboxes on machines that have not built them. Blocking."""
+"""Pushes images to a registry, for sandboxes on machines that did not build them. Blocking."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from sandbox.errors import SandboxUnavailable
 
 
 def push_image(client: docker.APIClient, image: str, registry: str) -> str:
-    """The name of `image` in `registry`, by digest. What is there already is not sent again.
+    """Push `image` and return its name in `registry`, by digest. Known layers are not sent again.
 
-    Who may push is Docker's own configuration (`docker login`), which the SDK reads.
+    The login is that of Docker's own configuration (`docker login`), which the SDK reads.
 
     Raises:
-        SandboxUnavailable: the registry, or Docker, does not take it.
+        SandboxUnavailable: Docker or the registry refuses it.
     """
     name, _, tag = image.partition(":")
     repository = f"{registry}/{name.replace('/', '-')}"

@@ -19,7 +19,7 @@ REMOTE_SOCKET: Final = "/var/run/docker.sock"
 OPEN_SECONDS: Final = 30
 STEP_SECONDS: Final = 0.05
 OPTIONS: Final = (
-    "BatchMode=yes",  # nobody is there to type a password
+    "BatchMode=yes",  # there is no one to type a password
     "ExitOnForwardFailure=yes",
     "StreamLocalBindUnlink=yes",
     "ServerAliveInterval=15",
@@ -32,15 +32,15 @@ OPTIONS: Final = (
 class SshTunnel:
     """One `ssh` process, started by the constructor and ended by `close`. Blocking.
 
-    One connection serves all that is asked of the daemon: `docker system dial-stdio`, which
-    Docker's own client starts for each request, would log in every time.
+    One connection serves all requests to the daemon: `docker system dial-stdio`, which Docker's
+    own client starts for each request, would log in every time.
     """
 
     def __init__(self, url: str, config: Path | None = None) -> None:
         """`url` is `ssh://[USER@]HOST[:PORT][/PATH/OF/docker.sock]`; `config` a file for `ssh -F`.
 
         Raises:
-            SandboxUnavailable: ssh is missing, or does not get there; says what it said.
+            SandboxUnavailable: ssh is missing or cannot connect; contains its message.
         """
         self._folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}ssh-"))
         self._lock = lock_folder(self._folder)
@@ -77,14 +77,14 @@ class SshTunnel:
                 self.close()
                 raise SandboxUnavailable(
                     f"Docker could not be reached at {url}: ssh {'said' if ended else 'hangs'}: "
-                    f"{message or 'nothing'}. Log in once by hand as the user that Capuchin runs as "
+                    f"{message or 'nothing'}. Log in once by hand as the user that runs Capuchin "
                     f"(`ssh {urlsplit(url).netloc.replace(':', ' -p ')}`): the host's key must be "
-                    "known and no password asked."
+                    "known and no password needed."
                 )
             time.sleep(STEP_SECONDS)
 
     def _is_listening(self) -> bool:
-        """Whether ssh listens; whether Docker does behind it, the first request tells."""
+        """Whether ssh listens; whether Docker answers behind it is seen at the first request."""
         try:
             with socket.socket(socket.AF_UNIX) as probe:
                 probe.connect(str(self.socket))
@@ -99,10 +99,10 @@ class SshTunnel:
 
 
 def ssh_command(url: str, local: Path, config: Path | None) -> list[str]:
-    """What is started.
+    """The command that opens the tunnel.
 
     Raises:
-        SandboxUnavailable: `url` names no host, or carries what ssh would take for an option.
+        SandboxUnavailable: `url` names no host, or contains what ssh would read as an option.
     """
     parts = urlsplit(url)
     host, user, port = parts.hostname or "", parts.username or "", _port(parts)
@@ -119,4 +119,4 @@ def _port(parts: SplitResult) -> int | None:
     try:
         return parts.port
     except ValueError:
-        raise SandboxUnavailable("the port in the address is no number.") from None
+        raise SandboxUnavailable("the port in the address is not a number.") from None

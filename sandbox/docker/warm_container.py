@@ -1,4 +1,4 @@
-"""A lane that is a Docker container. Blocking."""
+"""Starts and ends warm containers on a Docker daemon. Blocking."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sandbox.limits import Limits
 log = logging.getLogger(__name__)
 
 EXIT_SECONDS = 3
-"""How long a container may take to go by itself; then it is killed."""
+"""How long a container may take to end by itself; then it is killed."""
 REMOVE_SECONDS = 30
 
 
@@ -35,7 +35,7 @@ def open_warm_container(
     runtime: Runtime,
     labels: Mapping[str, str],
 ) -> WarmContainer:
-    """Raises `SandboxUnavailable` if Docker does not start it."""
+    """Start a warm container. Raises `SandboxUnavailable` if Docker does not."""
     with translate_docker_errors("The sandbox container failed"):
         try:
             container = create_warm_container(
@@ -60,17 +60,17 @@ def open_warm_container(
                 client.remove_container(container, force=True, v=True)
             if isinstance(error, APIError):
                 raise NoWarmContainer(
-                    f"The container of a lane did not start: {error_cause(error)}"
+                    f"The warm container did not start: {error_cause(error)}"
                 ) from error
             raise SandboxUnavailable(f"The sandbox container did not start: {error}") from error
         return warm
 
 
 def end_container(client: docker.APIClient, container: str, attached: AttachedStream) -> None:
-    """End the container with all that runs in it, and wait until it is gone.
+    """End the container and all that runs in it, and wait until it is gone.
 
-    Without us process 1 ends by itself, and its container is removed: Docker would start another
-    program for a signal.
+    When we close its standard input, process 1 ends and Docker removes the container. That is
+    faster than a signal, for which Docker would start another program.
     """
     attached.__exit__(None, None, None)
     for by_force, seconds in ((False, EXIT_SECONDS), (True, REMOVE_SECONDS)):
@@ -81,8 +81,8 @@ def end_container(client: docker.APIClient, container: str, attached: AttachedSt
         except NotFound:
             return
         except (DockerException, OSError) as error:
-            # It removes itself as well: the second to come is told so.
+            # It removes itself as well: the second removal gets this error.
             if by_force and "already in progress" not in str(error):
-                log.warning("lane %s was not removed: %s", container[:12], error)
+                log.warning("container %s was not removed: %s", container[:12], error)
         else:
             return

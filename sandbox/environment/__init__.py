@@ -1,5 +1,4 @@
-"""Reads a repository and says how its environment is installed.
+"""Derives from a repository's files how its environment is installed.
 
-Plain text in, a recipe out; touches no Docker.
-Start at `recipe.py`.
+Files in, a recipe out; uses no Docker. Start at `recipe.py`.
 """

@@ -1,7 +1,7 @@
-"""What a repository's Dockerfile may say: it is read and checked before any daemon sees it.
+"""Checks a repository's Dockerfile before a daemon sees it.
 
-Refused is what would act outside the build's own container: images of this host, addresses that the
-daemon itself fetches, volumes, mounts, other networks, triggers.
+It refuses what would act outside the build's own container: images of this host, addresses that
+the daemon itself fetches, volumes, mounts, other networks, triggers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 from sandbox.errors import EnvironmentFailed
 
 OWN_BASE: Final = "capuchin/base"
-"""What a Dockerfile calls the image that repositories without one are installed in."""
+"""How a Dockerfile names the image that repositories without a Dockerfile are installed in."""
 ALLOWED_INSTRUCTIONS: Final = frozenset(
     {"ARG", "CMD", "ENTRYPOINT", "ENV", "EXPOSE", "HEALTHCHECK", "MAINTAINER", "SHELL"}
     | {"STOPSIGNAL", "USER", "WORKDIR"}
@@ -43,17 +43,16 @@ class Instruction:
 
 @dataclass(frozen=True)
 class CheckedDockerfile:
-    """A Dockerfile without anything that we refuse, an instruction a line."""
+    """A Dockerfile without refused instructions, one instruction per line."""
 
     instructions: tuple[Instruction, ...]
     images: tuple[str, ...]
-    """What it stands on or copies from, as it names them; `OWN_BASE` among them or not."""
+    """The images that it is built on, as it names them; `OWN_BASE` may be among them."""
 
     def render(self, image_ids: Mapping[str, str], labels: Mapping[str, str]) -> str:
         """The Dockerfile again, on the images of `image_ids`, name to id.
 
-        Every layer has `labels` from the first on, so that one which fails later leaves none that
-        nobody knows.
+        Every layer has `labels` from the first on, so that a failed build leaves no unknown layer.
         """
         label = " ".join(f"{name}={json.dumps(value)}" for name, value in labels.items())
         lines: list[str] = []
@@ -67,7 +66,7 @@ class CheckedDockerfile:
 
 
 def check_dockerfile(text: str) -> CheckedDockerfile:
-    """Raises `EnvironmentFailed` with the line and why it is refused."""
+    """Raises `EnvironmentFailed` with the refused line and the reason."""
     instructions = list(parse_instructions(text))
     instructions = list(expand_arguments(instructions))
     if not any(instruction.name == "FROM" for instruction in instructions):
@@ -88,7 +87,7 @@ def refusal(instruction: Instruction, why: str) -> EnvironmentFailed:
 
 
 def parse_instructions(text: str) -> Iterator[Instruction]:
-    """Its instructions, each folded into one line; comments and empty lines are gone."""
+    """The instructions, each folded into one line, without comments and empty lines."""
     folded = ""
     for line in text.replace("\r\n", "\n").split("\n"):
         if DIRECTIVE.match(line):
@@ -108,7 +107,7 @@ def parse_instructions(text: str) -> Iterator[Instruction]:
 
 
 def expand_arguments(instructions: list[Instruction]) -> Iterator[Instruction]:
-    """The defaults of ARG put into FROM, as Docker does; only those before the first FROM count."""
+    """Put the defaults of ARG into FROM, as Docker does; only those before the first FROM count."""
     known: dict[str, str] = {}
     began = False
     for instruction in instructions:
@@ -126,7 +125,7 @@ def expand_arguments(instructions: list[Instruction]) -> Iterator[Instruction]:
 def instruction_problem(
     instruction: Instruction, stages: list[str], images: list[str]
 ) -> str | None:
-    """Why an instruction is refused; `stages` and `images` grow with what FROM names."""
+    """Why an instruction is refused, or None. Adds what FROM names to `stages` and `images`."""
     name, rest = instruction.name, instruction.rest
     if name == "FROM":
         return from_problem(rest, stages, images)
@@ -157,7 +156,7 @@ def from_problem(rest: str, stages: list[str], images: list[str]) -> str | None:
 
 
 def is_public(image: str) -> bool:
-    """Whether it names an image of a registry on the internet, and none of this host."""
+    """Whether it names an image of a public registry, and not one of this host."""
     head, _, rest = image.partition("/")
     if rest and re.search(r"[.:]|^localhost$", head) and not DOMAIN.fullmatch(head):
         return False

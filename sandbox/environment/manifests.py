@@ -1,4 +1,4 @@
-"""What a repository's own files say about it: tables, sections, names and versions."""
+"""Reads a repository's manifests: tables, sections, names and versions."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from configparser import Error as ConfigError
 from typing import Any, cast
 
 UNKNOWN_VERSION = "99.0.0"
-"""For packages that read their version from git, which the sandbox does not have; high, so that
-whoever needs "at least" is content."""
+"""For packages that read their version from git, which the sandbox lacks; high, to satisfy
+requirements of the form "at least"."""
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """A file that is not TOML says nothing here; pip will say what is wrong with it."""
+    """Empty for a file that is not TOML; pip will report what is wrong with it."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError:
@@ -24,7 +24,7 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def parse_json(text: str) -> dict[str, Any]:
-    """An object; a file that holds none says nothing here."""
+    """The object in a file; empty for a file without one."""
     try:
         value: Any = json.loads(text)
     except (ValueError, RecursionError):
@@ -33,7 +33,7 @@ def parse_json(text: str) -> dict[str, Any]:
 
 
 def parse_ini(text: str) -> ConfigParser:
-    """A file that cannot be read says nothing here."""
+    """Empty for a file that cannot be parsed."""
     parser = ConfigParser(interpolation=None, strict=False)
     try:
         parser.read_string(text)
@@ -43,7 +43,7 @@ def parse_ini(text: str) -> ConfigParser:
 
 
 def table(document: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
-    """The table at `path`, empty where there is none."""
+    """The table at `path`; empty if it does not exist."""
     value: Any = document
     for key in path:
         if not isinstance(value, dict):
@@ -53,14 +53,14 @@ def table(document: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
 
 
 def strings(value: Any) -> list[str]:
-    """The strings of a list; nothing for anything else."""
+    """The strings of a list; empty for any other value."""
     if not isinstance(value, list):
         return []
     return [item for item in cast(list[Any], value) if isinstance(item, str)]
 
 
 def tables(value: Any) -> list[Mapping[str, Any]]:
-    """The tables of a list; nothing for anything else."""
+    """The tables of a list; empty for any other value."""
     if not isinstance(value, list):
         return []
     found = cast(list[Any], value)
@@ -78,7 +78,7 @@ def release_version(metadata: str) -> str:
 
 
 def distribution_name(texts: Mapping[str, str]) -> str | None:
-    """What the package calls itself, where a file says so without being run."""
+    """The package's name, if a file states it without being run."""
     project = project_of(texts)
     stated = table(project, "project").get("name") or table(project, "tool", "poetry").get("name")
     if isinstance(stated, str):
@@ -91,9 +91,9 @@ def distribution_name(texts: Mapping[str, str]) -> str | None:
 
 
 def scm_versions(version: str, name: str | None) -> dict[str, str]:
-    """Environment that tells setuptools_scm, hatch-vcs, pbr, poetry and pdm a version.
+    """Environment variables that give setuptools_scm, hatch-vcs, pbr, poetry and pdm a version.
 
-    Where the package's name is known the first two apply it to no dependency that is built too:
+    If the package's name is known, the first two do not apply it to dependencies built as well:
     https://setuptools-scm.readthedocs.io/en/latest/overrides/
     """
     suffix = "_FOR_" + re.sub(r"[-_.]+", "_", name).upper() if name else ""

@@ -1,7 +1,7 @@
-"""The steps that install a Node repository, found out from its files.
+"""The steps that install a Node repository, derived from its files.
 
-Node itself comes from the package index, in the version that the repository asks for; npm, pnpm and
-yarn install what the lock file says, and run lifecycle scripts, in the build container only.
+Node itself comes from the package index, in the version that the repository asks for. npm, pnpm and
+yarn install what the lock file says and run lifecycle scripts, in the build container only.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any, Final
 from sandbox.environment.manifests import parse_json, table
 
 MAJORS: Final = (22, 24, 20)
-"""Of Node, those that can be had, the usual one first."""
+"""The versions of Node that are available, the usual one first."""
 CHOOSE: Final = "python3 -I /opt/capuchin/choose_node.py"
 PREFIX: Final = "/opt/env/node-tools"
 INSTALL_TOOL: Final = f"npm install --prefix {PREFIX} --no-save"
 MANIFESTS: Final = ("pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "noxfile.py")
-"""A repository with one of these is a Python one, whatever builds its pages."""
+"""A repository with one of these is a Python repository, even if Node builds its pages."""
 LOCKFILES: Final = ("package-lock.json", "npm-shrinkwrap.json")
 EXACT: Final = re.compile(r"(npm|pnpm|yarn)@(\d+(?:\.\d+){0,2}(?:-[\w.]+)?)(?:\+[\w.]+)?")
 
@@ -72,26 +72,27 @@ def package_manager(
 
 
 def pnpm_version(lock: str) -> str:
-    """The pnpm that writes this format of lock files."""
+    """The version of pnpm that writes this format of lock files."""
     match = re.search(r"^lockfileVersion:\s*['\"]?(\d+)", lock, re.MULTILINE)
     return {"5": "7", "6": "8"}.get(match[1] if match else "", "10")
 
 
 def node_step(package: Mapping[str, Any], texts: Mapping[str, str]) -> str:
-    """The line that makes Node be there."""
+    """The shell line that installs Node."""
     version_range, where = next(version_requests(package, texts), ("", ""))
     fits = [major for major in MAJORS if not version_range or is_in_range(version_range, major)]
     exact = re.fullmatch(r"v?(\d+)(\.[\dx*]+)*", version_range)
     if not fits and exact:
-        fits = [int(exact[1])]  # one that only a Dockerfile brings
+        fits = [int(exact[1])]  # only a Dockerfile can bring it
     accepted = ",".join(str(major) for major in fits)
-    return f"{CHOOSE} {shlex.join(['--accepted', accepted, '--asked', version_range, '--where', where])}"
+    options = ["--accepted", accepted, "--asked", version_range, "--where", where]
+    return f"{CHOOSE} {shlex.join(options)}"
 
 
 def version_requests(
     package: Mapping[str, Any], texts: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
-    """Versions of Node that are asked for, with the place that does."""
+    """The requested versions of Node, each with the place that requests it."""
     for name in (".nvmrc", ".node-version"):
         pinned = texts.get(name, "").strip()
         if re.fullmatch(r"v?\d[\w.]*", pinned):
@@ -102,7 +103,7 @@ def version_requests(
 
 
 def is_in_range(version_range: str, major: int) -> bool:
-    """Whether some release of `major` is within a range of npm's; what cannot be read accepts all.
+    """Whether some release of `major` is in a range of npm; one that cannot be parsed accepts all.
 
     https://github.com/npm/node-semver#ranges
     """

@@ -1,4 +1,4 @@
-"""What the operator decides about builds, and what the steps of one see of it."""
+"""What the operator decides about builds, and the environment of their steps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOOLS = "/opt/tools"
 REDACTED = "***"
 SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SHORTEST_SECRET = 8
-"""A shorter one would be found everywhere."""
+"""A shorter one would be found in unrelated files."""
 RESERVED_NAMES = frozenset({"PATH", "HOME", "VIRTUAL_ENV", "CAPUCHIN_SECRET_NAMES"})
 QUIET = {
     "PIP_NO_INPUT": "1",
@@ -44,7 +44,7 @@ QUIET = {
     "YARN_GLOBAL_FOLDER": f"{TOOLS}/cache/berry",
     "YARN_ENABLE_TELEMETRY": "0",
 }
-"""Package managers ask nobody anything, and keep what they fetch where the next layer finds it."""
+"""Package managers ask no questions, and cache downloads where the next layer finds them."""
 
 
 @dataclass(frozen=True)
@@ -57,22 +57,21 @@ class BuildOptions:
     python_mirror: str | None = None
     """Where uv finds interpreters instead of GitHub."""
     secrets: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """Environment of the steps of builds, and of nothing else: what package managers need to be let
-    in to a private index. Told over standard input, it is in no image and no container's settings;
-    the code that is being installed can read it."""
+    """Environment variables for the steps of builds only, such as the login of a private index.
+    They travel over standard input, so that no image and no container's settings hold them. The
+    code that is being installed can read them."""
     network: str = "bridge"
     scope: str = ""
-    """Images are shared only between trees of one scope."""
+    """Images are shared only between trees of one scope. The engine sets it for each build."""
     cpus: float = 1
-    """How many processors the daemon has."""
+    """How many processors the daemon has. The engine sets it."""
     disk_mb: int = 1024
-    """The checkout must fit twice, so that a program under test can write."""
-
+    """The disk of an execution: the checkout must fit twice, so that a program can write."""
     written_mb: int = 12_000
-    """What a build may write to its host's disk."""
+    """How much a build may write to its host's disk."""
 
     def __post_init__(self) -> None:
-        """Raises `ValueError` for what would give a secret away, or a network that is none."""
+        """Raises `ValueError` for what would leak a secret, and for the host's network."""
         for name in ("index_url", "npm_registry", "python_mirror"):
             url = getattr(self, name)
             if url and "@" in urlsplit(url).netloc:
@@ -83,22 +82,22 @@ class BuildOptions:
             raise ValueError("build_network must not be the host's: builds would reach its ports.")
         for name, value in self.secrets.items():
             if not SECRET_NAME.fullmatch(name) or name in RESERVED_NAMES:
-                raise ValueError(f'secrets: "{name}" is no variable that can be set.')
+                raise ValueError(f'secrets: "{name}" is not a variable that can be set.')
             if len(value) < SHORTEST_SECRET:
                 raise ValueError(
                     f'secrets: the value of "{name}" has fewer than {SHORTEST_SECRET} characters.'
                 )
 
     def key(self) -> str:
-        """What of them decides how an image comes out."""
+        """Changes with every option that changes the images of a repository."""
         return repr((self.key_of_tools(), self.scope))
 
     def key_of_tools(self) -> str:
-        """The same of an image that holds nothing of a repository, and is for all of them."""
+        """Changes with every option that changes the images that all repositories share."""
         return repr((self.index_url, self.npm_registry, self.python_mirror))
 
     def environment(self, recipe: Recipe) -> dict[str, str]:
-        """All that the steps of a build see of an environment."""
+        """All environment variables that the steps of a build see."""
         found = {**PROGRAM_ENVIRONMENT, **QUIET, **scm_versions(recipe.version, recipe.name)}
         if self.index_url:
             found |= dict.fromkeys(("PIP_INDEX_URL", "UV_DEFAULT_INDEX"), self.index_url)
@@ -118,7 +117,7 @@ class BuildOptions:
         return found
 
     def redact(self, text: str) -> str:
-        """`text` without the secrets, for reports that others read."""
+        """`text` without the secrets, for reports that other people read."""
         for value in self.secrets.values():
             login = urlsplit(value).netloc.rpartition("@")[0] if "://" in value else ""
             for part in (value, login, login.partition(":")[2]):

@@ -1,7 +1,7 @@
-"""The steps that install a Python repository, found out from its files.
+"""The steps that install a Python repository, derived from its files.
 
-The first that fits: a lock file (uv, poetry, pdm), installed as locked; the package with its extra
-or dependency group for tests; requirement files; what tox or nox would install.
+The first of these that exists: a lock file (uv, poetry, pdm), installed as locked; the package with
+its extra or dependency group for tests; requirement files; what tox or nox would install.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TEST_RUNNER: Final = re.compile(r"^(pytest|nose2?|tox|nox)\b", re.MULTILINE)
 VERSION_SUFFIX: Final = re.compile(r"[-_.]?(?:py)?[23]\.?\d*(?=\.txt$)")
 PYTEST: Final = "pip install pytest"
 INCOMING: Final = "/opt/incoming"
-"""Where a build finds what it is given."""
+"""Where a build finds its input files."""
 HASHED_FILE: Final = "pdm-hashed.txt"
 UNHASHED_FILE: Final = "pdm.txt"
 HASH: Final = re.compile(r"sha(256|384|512):[0-9a-f]+")
@@ -37,7 +37,7 @@ def is_python(names: Sequence[str]) -> bool:
 
 
 def python_steps(names: Sequence[str], texts: Mapping[str, str]) -> Iterator[str]:
-    """Lines for a shell, in order; pytest comes last, unless it is there by then."""
+    """Lines for a shell, in order; pytest comes last."""
     project = project_of(texts)
     locked = list(lock_steps(names, texts, project))
     yield from locked or fallback_steps(names, texts, project)
@@ -47,7 +47,7 @@ def python_steps(names: Sequence[str], texts: Mapping[str, str]) -> Iterator[str
 def lock_steps(
     names: Sequence[str], texts: Mapping[str, str], project: Mapping[str, Any]
 ) -> Iterator[str]:
-    """As locked, with the group and the extra for tests; nothing without a lock file."""
+    """Install as locked, with the group and the extra for tests; empty without a lock file."""
     if not project:
         return
     extra, group = best_test_name(extra_names(project, texts)), best_test_name(group_names(project))
@@ -70,9 +70,9 @@ def lock_steps(
 
 
 def pdm_files(names: Sequence[str], texts: Mapping[str, str]) -> dict[str, str]:
-    """What pdm locked as files of requirements, by name: those with hashes, and the others.
+    """What pdm locked, as requirement files by name: those with hashes, and the others.
 
-    pip, which is there, needs no pdm to install them. Empty where another lock file goes before.
+    pip can install them without pdm. Empty if another lock file takes precedence.
     """
     if "pdm.lock" not in names or {"uv.lock", "poetry.lock"} & set(names):
         return {}
@@ -110,7 +110,7 @@ def pdm_requirements(
 
 
 def install_tool_step(name: str) -> str:
-    """Install a package manager where it is in nobody's way; once, kept with the dependencies."""
+    """Install a package manager in a folder of its own, once for all layers."""
     home = f"{TOOLS}/{name}"
     return (
         f"test -x {home}/bin/{name} || "
@@ -146,7 +146,7 @@ def fallback_steps(
 
 
 def routine_steps(routine: Routine, files: set[str]) -> Iterator[str]:
-    """What tox or nox install, less what is installed already."""
+    """What tox or nox install, without what is installed already."""
     for arguments in routine.installs:
         if arguments[-1].removeprefix("./") not in files:
             yield f"pip install {shlex.join(arguments)}"
@@ -164,7 +164,7 @@ def is_package(project: Mapping[str, Any], names: Sequence[str]) -> bool:
 
 
 def is_package_mode(project: Mapping[str, Any]) -> bool:
-    """False where poetry is told to install dependencies only."""
+    """False if poetry is configured to install dependencies only."""
     return table(project, "tool", "poetry").get("package-mode") is not False
 
 

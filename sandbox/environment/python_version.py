@@ -1,4 +1,4 @@
-"""Which Python a repository asks for, and where it says so; read from its files."""
+"""Which Python a repository asks for, and where; read from its files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MINORS: Final = tuple(range(6, 21))
 """Of Python 3; older ones cannot hold the environment."""
 PATCHES: Final = 40
 DEFAULT_MINOR: Final = 11
-"""The base image's; of several that would do the nearest to it is asked for."""
+"""The base image's; of several accepted versions, the nearest to it is preferred."""
 TOX_PYTHON: Final = re.compile(r"(?<![\w.])(?:py3\.?|3\.)(\d+)(?![\w.])")
 """A factor of a tox environment: `py312`, `py3.12`, `3.12`; `py3.14t` and `pypy3.11` are others."""
 CHOOSE: Final = "python3 -I /opt/capuchin/choose_python.py"
@@ -30,13 +30,13 @@ class PythonRequirement:
     accepted: tuple[int, ...]
     """Those that the repository installs on, the nearest to the usual one first."""
     wanted: tuple[int, ...]
-    """Of them, those that it says it is tested on, the newest first; empty: it does not say."""
+    """Those of them that it says it is tested on, the newest first; may be empty."""
     text: str
-    """What it asks, in its own words: untrusted."""
+    """The requirement as the repository writes it: untrusted."""
     where: str
 
     def to_step(self) -> str:
-        """The line for a shell that makes the environment's Python fit."""
+        """The shell line that installs a fitting Python in the environment."""
         versions = {"--accepted": self.accepted, "--wanted": self.wanted}
         words = [word for name, given in versions.items() for word in (name, join_minors(given))]
         return f"{CHOOSE} {shlex.join([*words, '--asked', self.text, '--where', self.where])}"
@@ -49,9 +49,9 @@ def join_minors(minors: tuple[int, ...]) -> str:
 def find_python_requirement(
     texts: Mapping[str, str], *, configured: str = ""
 ) -> PythonRequirement | None:
-    """None where the files say nothing. `configured` is the maintainer's word and goes before all.
+    """None if the files say nothing. `configured` is set by the maintainers and takes precedence.
 
-    A bound (`requires-python`) must be kept; what it is tested on (`.python-version`, tox's list
+    A bound (`requires-python`) must hold; what it is tested on (`.python-version`, tox's list
     of environments, classifiers) is preferred among the interpreters that are there.
     """
     if configured:
@@ -67,7 +67,7 @@ def find_python_requirement(
 
 
 def version_bounds(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """What must be kept, with the place that says it; only what can be understood."""
+    """The bounds that can be parsed, each with the place that states it."""
     project = project_of(texts)
     poetry = table(project, "tool", "poetry", "dependencies").get("python")
     setup_py = re.search(r"""python_requires\s*=\s*["']([^"'\n]+)["']""", texts.get("setup.py", ""))
@@ -110,7 +110,7 @@ def translate_poetry_bound(value: object) -> str | None:
 
 
 def versions_under_test(texts: Mapping[str, str]) -> Iterator[tuple[tuple[int, ...], str]]:
-    """The minor versions that it is tested on, with the place that says it."""
+    """The minor versions that it is tested on, each list with the place that states it."""
     pinned = re.match(r"\s*(?:cpython-?)?3\.(\d+)", texts.get(".python-version", ""))
     if pinned:
         yield (int(pinned[1]),), ".python-version"

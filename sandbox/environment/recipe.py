@@ -1,4 +1,4 @@
-"""How a repository gets installed: told by its maintainers, or found out from its files."""
+"""How a repository is installed: as its maintainers say, or as its files suggest."""
 
 from __future__ import annotations
 
@@ -32,11 +32,9 @@ DEPENDENCY_FILES = re.compile(
 MAX_FILE_BYTES = 20 * 1024 * 1024
 """Lock files grow large."""
 DOCKERFILE_STEPS = ("python -c 'import pytest' 2>/dev/null || pip install pytest",)
-"""A Dockerfile has installed what the repository needs; what runs our tests may be missing."""
-
-
+"""A Dockerfile has installed what the repository needs; pytest may be missing."""
 TOOL_STEPS = (CHOOSE_NODE, NPM_TOOL, f"test -x {TOOLS}/")
-"""How the lines begin that install a package manager or Node, and nothing of the repository."""
+"""How lines begin that install a package manager or Node, and nothing of the repository."""
 
 
 @dataclass(frozen=True)
@@ -45,16 +43,16 @@ class Recipe:
 
     steps: tuple[str, ...]
     tools: tuple[str, ...] = ()
-    """Lines before them that see nothing of the repository: its interpreter, package managers."""
+    """Earlier lines without access to the repository: interpreter and package managers."""
     version: str = UNKNOWN_VERSION
-    """What a package that asks git for its version is told instead."""
+    """The version for packages that would ask git for it."""
     name: str | None = None
     inputs: str = ""
     """A digest of the files that decide which dependencies are installed."""
     files: tuple[tuple[str, str], ...] = ()
-    """Names and texts that the steps find in the build's folder of what it is given."""
+    """Names and texts of files that the steps find in the build's incoming folder."""
     dockerfile: str | None = None
-    """The text of the Dockerfile that makes the image it is installed in."""
+    """The text of the Dockerfile whose image the repository is installed in."""
 
     @property
     def digest(self) -> str:
@@ -66,14 +64,14 @@ class Recipe:
 def detect_recipe(
     tree: Tree, *, setup: Sequence[str] = (), dockerfile: str = "", python: str = ""
 ) -> Recipe:
-    """How to install `tree`: with `setup` where it is given, else by what its files say.
+    """How to install `tree`: with the lines of `setup` if there are any, else as its files suggest.
 
-    `dockerfile` is the path of one in `tree`: the image it makes is what the steps run in.
-    `python` is the version the maintainers want, `3.N`.
+    `dockerfile` is the path of one in `tree`; the steps run in its image. `python` is the version
+    that the maintainers want, `3.N`.
 
     Raises:
-        EnvironmentFailed: there is nothing in it that we can install, the Dockerfile is not there,
-            or its archive cannot be read.
+        EnvironmentFailed: `tree` holds nothing to install or no such Dockerfile, or its archive
+            cannot be read.
     """
     names, texts = read_manifests(tree, dockerfile)
     if not (is_python(names) or is_node(names)):
@@ -105,7 +103,7 @@ def is_tool_step(line: str) -> bool:
 
 
 def interpreter_steps(names: Sequence[str], texts: Mapping[str, str], python: str) -> Iterator[str]:
-    """The step that makes the environment's Python fit, where one is asked for."""
+    """The step that installs the Python that the repository asks for, if it asks for one."""
     requirement = find_python_requirement(texts, configured=python) if is_python(names) else None
     if requirement:
         yield requirement.to_step()
@@ -121,7 +119,7 @@ def detect_steps(names: Sequence[str], texts: Mapping[str, str]) -> Iterator[str
 
 
 def dockerfile_steps(names: Sequence[str], texts: Mapping[str, str]) -> Iterator[str]:
-    """The checkout itself, whose place the Dockerfile cannot know; what it needs is there."""
+    """Install the checkout itself: the Dockerfile cannot know its path."""
     if is_package(project_of(texts), names):
         yield "pip install --no-deps --editable ."
     if is_python(names):

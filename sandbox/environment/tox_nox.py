@@ -1,4 +1,4 @@
-"""What tox and nox would install and run to test a repository: read from their files, never run."""
+"""What tox and nox install and run to test a repository: read from their files, never run."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Routine:
     extras: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
-    """What it runs, as lines; substitutions of tox are left in them."""
+    """What it runs, as lines, with tox's substitutions unexpanded."""
     environments: tuple[str, ...] = ()
-    """What tox runs when it is told nothing, braces unfolded: `py38`, `py39-django`."""
+    """What tox runs by default, with braces expanded: `py38`, `py39-django`."""
 
 
 NO_ROUTINE = Routine()
@@ -97,7 +97,7 @@ def routine_from_toml(native: Mapping[str, Any]) -> Routine:
 def unconditional_lines(value: str) -> Iterator[str]:
     """The lines that hold in every environment, the root's name taken out.
 
-    Those for certain factors (`py38: x`) and those that need a value of tox (`{env:X}`) are not.
+    Leaves out lines for certain factors (`py38: x`) or with a value of tox (`{env:X}`).
     """
     for line in value.splitlines():
         text = ROOT.sub("./", line.split(" #")[0].strip())

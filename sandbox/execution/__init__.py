@@ -1,5 +1,5 @@
-"""The host side of executions, whatever the backend: sessions, warm containers, scheduling.
+"""The host side of executions, for every backend: sessions, warm containers, scheduling.
 
-Imports plain data of the sandbox; no backend.
+Imports the sandbox's plain data and no backend.
 Start at `session.py`.
 """

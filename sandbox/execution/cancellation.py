@@ -1,4 +1,4 @@
-"""Waiting in the event loop for blocking work in threads, so that nothing is left when we leave."""
+"""Waits in the event loop for blocking work in threads; cancelling it leaves nothing running."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Stoppable(Protocol[Result]):
 
 
 class ExclusiveWork(Stoppable[Result]):
-    """`work`, while nobody else in this process does the same."""
+    """`work`, done while nobody else in this process holds `lock`."""
 
     def __init__(self, work: Stoppable[Result], lock: threading.Lock) -> None:
         self._work = work
@@ -55,7 +55,7 @@ class SharedExecution:
         self._waiting = 0
 
     def is_unusable(self) -> bool:
-        """Whether it is of no use to the next caller: it failed, or is being cancelled."""
+        """Whether the next caller must start another: it failed, or is being cancelled."""
         if not self._task.done():
             return self._task.cancelling() > 0
         return self._task.cancelled() or self._task.exception() is not None
@@ -72,12 +72,12 @@ class SharedExecution:
 
 
 async def run_stoppable(pool: ThreadPoolExecutor, work: Stoppable[T]) -> T:
-    """Run `work` in a thread; on cancellation stop it, and leave only when it has cleaned up."""
+    """Run `work` in a thread; on cancellation stop it and return only when it has cleaned up."""
     return await wait_or_stop(work, pool.submit(work.run))
 
 
 async def wait_or_stop(work: Stoppable[T], thread: Future[T]) -> T:
-    """What `work` answers, which runs or will run in a thread; cancelled as `run_stoppable`."""
+    """The result of `work`, which runs or will run in `thread`; cancelled as `run_stoppable`."""
     running = asyncio.wrap_future(thread)
     try:
         return await asyncio.shield(running)
@@ -91,7 +91,7 @@ async def wait_or_stop(work: Stoppable[T], thread: Future[T]) -> T:
 
 
 async def wait_until_done(future: asyncio.Future[Any]) -> None:
-    """Wait for `future` however often we are cancelled meanwhile; how it ends does not matter."""
+    """Wait for `future`, also when cancelled meanwhile; its result does not matter."""
     while not future.done():
         try:
             await asyncio.wait([future])
@@ -102,4 +102,4 @@ async def wait_until_done(future: asyncio.Future[Any]) -> None:
 
 
 class Stopped(Exception):
-    """The caller went away; the container is gone too."""
+    """The caller no longer waits; the container is gone too."""

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Job:
-    """What process 1 is asked to do: make a checkout, then run programs until one fails."""
+    """What process 1 has to do: make a checkout, then run the steps until one fails."""
 
     steps: Sequence[Sequence[str]]
     checkout: str
     environment: Mapping[str, str]
     tree: str | None = None
-    """Copied to the checkout first."""
+    """The folder that is copied to the checkout first; None leaves the checkout as it is."""
     diffs: Sequence[str] = ()
     files: Mapping[str, str] = field(default_factory=dict[str, str])
     """Absolute path to text, written after the diffs."""

@@ -1,4 +1,4 @@
-"""Can this host hold warm lanes? Found out by running one execution that needs every part."""
+"""Does this host support warm containers? Found out by one execution that needs every part."""
 
 from __future__ import annotations
 
@@ -41,25 +41,27 @@ for line in open("/proc/self/status"):
 try:
     os.stat("/proc/1/fd/0")
 except OSError:
-    print("walls stand")
+    print("isolated")
 """
 
 
 class ExecutionMode:
-    """Which of the two ways executions are held: decided once, by trying."""
+    """Whether executions run in warm containers or in one container each: tried once."""
 
     def __init__(self, mode: ConfiguredMode) -> None:
-        self.cold_reason = "it was asked for" if mode == "cold" else None
-        """Why each execution gets a container of its own; empty for lanes, None if unknown yet."""
+        self.cold_reason = "the settings ask for it" if mode == "cold" else None
+        """Why each execution gets a container of its own; empty: none does; None: not tried."""
         self._configured = mode
         self._lock = threading.Lock()
 
     async def is_warm(self, pool: ThreadPoolExecutor, warm_pool: WarmPool) -> bool:
-        """Raises `SandboxUnavailable` if Docker fails, or if only lanes were allowed."""
+        """Raises `SandboxUnavailable` if Docker fails or the host lacks required support."""
         if self.cold_reason is None:
             await run_stoppable(pool, ExclusiveWork(Probe(self, warm_pool), self._lock))
         if self.cold_reason and self._configured == "warm":
-            raise SandboxUnavailable(f"This host cannot hold warm sandboxes: {self.cold_reason}")
+            raise SandboxUnavailable(
+                f"This host does not support warm sandboxes: {self.cold_reason}"
+            )
         return not self.cold_reason
 
     def __str__(self) -> str:
@@ -71,7 +73,7 @@ class ExecutionMode:
 
 
 class Probe:
-    """Tells `mode` what is missing on this host."""
+    """Sets `mode.cold_reason` to what is missing on this host."""
 
     def __init__(self, mode: ExecutionMode, warm_pool: WarmPool) -> None:
         job = Job(
@@ -90,7 +92,7 @@ class Probe:
     def run(self) -> None:
         """Raises `SandboxUnavailable`, and `Stopped` after `stop`."""
         if self._mode.cold_reason is not None:
-            return  # somebody else was faster
+            return  # another thread was faster
         try:
             self._mode.cold_reason = probe_problem(self._execution.run())
         except (PatchRejected, NoWarmContainer) as error:
@@ -98,7 +100,7 @@ class Probe:
 
 
 def probe_problem(found: Execution) -> str:
-    if found.passed and found.output == "walls stand\n":
+    if found.passed and found.output == "isolated\n":
         return ""
     last = found.output.strip().splitlines()[-1:] or [f"it ended by {found.ending}"]
     return f"The probe failed: {last[0][:200]}"

@@ -1,4 +1,4 @@
-"""Which of the executions that wait for a thread goes next: the one that costs least then."""
+"""Decides which execution runs next when a thread is free: the one that costs least then."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ Work = TypeVar("Work", bound=Stoppable[Execution])
 
 
 class CostScheduler(Generic[Work]):
-    """Each execution takes one turn of a pool that others share, but not always its own."""
+    """Submits one task for each execution to a shared pool; a task runs the cheapest execution."""
 
     def __init__(self, cost: Callable[[Work], int]) -> None:
-        """`cost` is asked, in the thread whose turn it is, what would run cheapest now; of equals
-        the one that has waited longest goes."""
+        """`cost` is called in the pool's thread; of equal costs, the longest waiting goes first."""
         self._cost = cost
         self._guard = threading.Lock()
         self._waiting: list[tuple[Work, Future[Execution]]] = []
 
     async def run(self, pool: ThreadPoolExecutor, work: Work) -> Execution:
-        """Raises as `work.run`; on cancellation `work` is stopped and waited for."""
+        """Raises as `work.run`; on cancellation stops `work` and waits for it."""
         answer: Future[Execution] = Future()
         with self._guard:
             self._waiting.append((work, answer))
@@ -33,7 +32,7 @@ class CostScheduler(Generic[Work]):
 
     def _run_cheapest(self) -> None:
         with self._guard:
-            # Who was cancelled leaves a turn without use.
+            # A cancelled execution leaves a task without work.
             self._waiting = [pair for pair in self._waiting if not pair[1].cancelled()]
             if not self._waiting:
                 return
@@ -44,11 +43,11 @@ class CostScheduler(Generic[Work]):
             return
         try:
             answer.set_result(work.run())
-        except BaseException as error:  # noqa: BLE001 - whoever waits gets it
+        except BaseException as error:  # noqa: BLE001 - raised in the waiting coroutine
             answer.set_exception(error)
 
     def _cancel_if_shut_down(self, slot: Future[None]) -> None:
-        """A pool that is shut down gives no more turns: nobody may wait for one."""
+        """Cancel all waiting executions when the pool is shut down: no thread will run them."""
         if slot.cancelled():
             with self._guard:
                 waiting, self._waiting = self._waiting, []

@@ -1,4 +1,4 @@
-"""One open sandbox: a prepared image, and the executions that are asked of it."""
+"""One open sandbox: a prepared image and the executions in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The byte stream to a container, whatever the backend."""
+"""The byte stream to a container, for every backend."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ class DeadlinePassed(Exception):
 
 
 class Stream(Protocol):
-    """Standard input, output and error of process 1 of a lane, wherever it runs."""
+    """Standard input, output and error of process 1 of a container or pod."""
 
     def send(self, data: bytes, *, seconds: float) -> None:
-        """Raises `OSError` or `ValueError` if it does not get there in `seconds`."""
+        """Raises `OSError` or `ValueError` if `data` is not sent within `seconds`."""
         ...
 
     def read(self, *, deadline: float, stopped: Callable[[], bool]) -> tuple[int, bytes] | None:
-        """The next piece of output and which (`STDOUT`, `STDERR`); None at its end.
+        """The next piece of output and its stream (`STDOUT` or `STDERR`); None at the end.
 
         Raises:
-            Late: `deadline` (of `time.monotonic`) has passed, or `stopped` says so.
-            OSError, ValueError: the way there is broken.
+            DeadlinePassed: `deadline` (of `time.monotonic`) has passed, or `stopped()` is true.
+            OSError, ValueError: the connection is broken.
         """
         ...

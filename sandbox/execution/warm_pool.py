@@ -1,4 +1,7 @@
-"""The lanes of one open sandbox, and an execution on one of them. Blocking: runs in threads."""
+"""The warm containers of one open sandbox, and an execution in one of them.
+
+Blocking: runs in threads.
+"""
 
 from __future__ import annotations
 
@@ -19,20 +22,21 @@ from sandbox.execution.warm_worker import NoWarmContainer, WarmContainer, WarmCo
 from sandbox.limits import Limits
 
 GRACE_SECONDS = 180
-"""How much longer than the program's own limit a lane may take before it counts as dead."""
+"""How much longer than the program's own limit a container may take before it counts as dead."""
 STOP_SECONDS = 5
-"""How long a lane may take to kill what is not wanted any more; then it is killed itself."""
+"""How long a container may take to kill a stopped execution; then it is killed itself."""
 CROSS_DEVICE = "cross-device link"
-"""In the words for EXDEV of C and Node: perhaps the overlay refused to rename a folder of the
-checkout; what failed with them runs again on a copy of it. Who swallows the error is not seen: an
-overlay that moves folders (`redirect_dir`) is refused in a user namespace, and to learn of it from
-outside, every rename of every program would have to wait for us (seccomp's notifications)."""
+"""Part of the messages of C and Node for EXDEV: perhaps the overlay refused to rename a folder of
+the checkout. An execution that fails with it runs again on a full copy. A program that swallows the
+error is not noticed: the kernel refuses an overlay that moves folders (`redirect_dir`) in a user
+namespace, and to observe renames from outside, every rename would have to wait for us (seccomp's
+notifications)."""
 FAILED_ENDING = "failed"
 EARLY_ENDINGS = {Ending.TIMEOUT, Ending.MEMORY, Ending.OUTPUT, Ending.KILLED}
 
 
 class WarmPool:
-    """At most as many containers as executions run at once; opened when first needed."""
+    """As many containers as executions run at once, each opened when it is first needed."""
 
     def __init__(
         self, image: str, *, labels: Mapping[str, str], open_container: Callable[[], WarmContainer]
@@ -44,16 +48,16 @@ class WarmPool:
         self._guard = threading.Lock()
         self._idle: list[WarmContainer] = []
         self._tried_edits: set[tuple[str, ...]] = set()
-        """The edits that some lane was asked to apply."""
+        """The edits that some container has been asked to apply."""
         self.scheduler: CostScheduler[WarmExecution] = CostScheduler(
-            lambda attempt: self._cost(attempt.edit)
+            lambda execution: self._cost(execution.edit)
         )
 
     def take(self, edit: tuple[str, ...]) -> WarmContainer:
-        """A lane for one execution: rather one that has the edit at hand.
+        """A container for one execution, preferably one that has applied `edit` already.
 
         Raises:
-            SandboxUnavailable: there is no new one to be had.
+            SandboxUnavailable: a new one could not be started.
         """
         with self._guard:
             self._tried_edits.add(edit)
@@ -71,24 +75,24 @@ class WarmPool:
             self._idle.append(container)
 
     def _cost(self, edit: tuple[str, ...]) -> int:
-        """0: nothing to make; 1: an edit that no lane has; 2: one that would be made once more."""
+        """0: nothing to apply; 1: an edit that is new; 2: one that would be applied once more."""
         with self._guard:
             if not edit or any(edit in container.edits for container in self._idle):
                 return 0
             return 2 if edit in self._tried_edits else 1
 
     def close(self) -> None:
-        """Those in use are closed by who uses them."""
+        """Close the idle containers; a running execution closes its own."""
         with self._guard:
-            lanes, self._idle = self._idle, []
-        if lanes:
-            with ThreadPoolExecutor(len(lanes)) as pool:
-                for container in lanes:
+            idle, self._idle = self._idle, []
+        if idle:
+            with ThreadPoolExecutor(len(idle)) as pool:
+                for container in idle:
                     pool.submit(container.close)
 
 
 class WarmExecution:
-    """One job on one lane. `stop` may be called from another thread."""
+    """One job in a warm container. `stop` may be called from another thread."""
 
     def __init__(self, warm_pool: WarmPool, job: Job, *, limits: Limits) -> None:
         self.edit = tuple(job.diffs)
@@ -100,7 +104,7 @@ class WarmExecution:
         self._current: tuple[WarmContainer, str] | None = None
 
     def stop(self) -> None:
-        """Make `run` kill the execution and raise `Stopped` at once; the lane lives on."""
+        """Make `run` kill the execution and raise `Stopped` at once; the container stays."""
         with self._guard:
             self._stopped_at = time.monotonic()
             if self._current is None:
@@ -109,7 +113,7 @@ class WarmExecution:
         try:
             container.send({"stop": run})
         except WarmContainerDied:
-            return  # who waits for the lane hears of it too
+            return  # `run` notices it too
 
     def run(self) -> Execution:
         """Raises `PatchRejected`, `SandboxUnavailable`, and `Stopped` after `stop`."""
@@ -123,7 +127,7 @@ class WarmExecution:
         try:
             return self._run_once(copy_all=copy_all)
         except WarmContainerDied:
-            # Nothing of an execution outlives its lane, so that a second one changes nothing.
+            # Nothing of an execution outlives its container: repeating it has no other effect.
             try:
                 return self._run_once(copy_all=copy_all)
             except WarmContainerDied as error:
@@ -178,7 +182,7 @@ class WarmExecution:
 
 
 def to_execution(answer: Mapping[str, Any]) -> Execution:
-    """What a lane's answer says.
+    """The execution that process 1 reports.
 
     Raises:
         PatchRejected, SandboxUnavailable, Stopped: there was no execution.
@@ -202,7 +206,7 @@ def to_execution(answer: Mapping[str, Any]) -> Execution:
 
 
 def edit_name(diffs: Sequence[str]) -> str:
-    """By which a lane knows an edit again; empty for none."""
+    """A name by which a container recognises an edit; empty for no edit."""
     if not any(diff.strip() for diff in diffs):
         return ""
     digest = hashlib.sha256()

@@ -1,4 +1,4 @@
-"""One lane: a warm container or pod whose process 1 runs one execution after another. Blocking."""
+"""A warm container or pod, whose process 1 runs one execution after another. Blocking."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ STDERR_BYTES = 2000
 
 
 class WarmContainerDied(Exception):
-    """The container or the way to it is gone; what it last said, if anything."""
+    """The container or the connection to it is lost; the message is what it printed last."""
 
 
 class NoWarmContainer(SandboxUnavailable):
-    """Docker is well, but what a lane needs is not there; one container an execution may do."""
+    """Docker works but cannot start a warm container; one container for each execution may work."""
 
 
 class WarmContainer:
     """A warm container or pod. One thread runs jobs on it; any may call `stop`."""
 
     def __init__(self, stream: Stream, *, remove: Callable[[], None]) -> None:
-        """`remove` ends it with all that runs in it, and waits until it is gone."""
+        """`remove` kills the container and waits until it is gone."""
         self.edits: set[tuple[str, ...]] = set()
-        """What it was asked to apply before, and so has at hand."""
+        """The edits that it has been asked to apply."""
         self.close = remove
         self._stream = stream
         self._sending = threading.Lock()
@@ -53,7 +53,7 @@ class WarmContainer:
         """The answer to a job.
 
         Raises:
-            LaneDied: none came within `seconds`, or before `stopped` said so.
+            WarmContainerDied: no answer came within `seconds`, or before `stopped()` was true.
         """
         self.send(job)
         deadline = time.monotonic() + seconds
@@ -67,7 +67,7 @@ class WarmContainer:
         while True:
             size = 4 + int.from_bytes(self._received[:4], "big")
             if size > MAX_ANSWER_BYTES:
-                raise WarmContainerDied("It said far too much.")
+                raise WarmContainerDied("Its answer is too long.")
             if len(self._received) >= max(size, 4):
                 message = bytes(self._received[4:size])
                 del self._received[:size]
@@ -92,7 +92,7 @@ class WarmContainer:
 
 
 def limits_message(limits: Limits) -> dict[str, Any]:
-    """What process 1 of a lane has to know before its first job."""
+    """The message that process 1 of a warm container needs before its first job."""
     return {
         "checkout": CHECKOUT,
         "tree": TREE,

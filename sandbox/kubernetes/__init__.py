@@ -1,5 +1,5 @@
-"""Sandboxes as pods of a Kubernetes cluster: the same lanes, the same process 1, another host.
+"""Sandboxes as pods of a Kubernetes cluster. Experimental: settings and behaviour may change.
 
-`engine.py` is the door; `pod.py` is what a lane asks of the cluster, `cluster.py` the only one who
-talks to it, `stream.py` the way to process 1.
+Pods run the same process 1 and the same executions as warm Docker containers. The only importer of
+kubernetes. Start at `engine.py`.
 """

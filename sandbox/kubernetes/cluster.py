@@ -1,6 +1,6 @@
-"""The cluster's API as we use it: pods of one namespace. The one importer of `kubernetes`.
+"""The pods of one namespace of a cluster.
 
-The SDK has no types; what comes in is checked where it is used.
+The SDK has no types; its answers are checked where they are used.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sandbox.kubernetes.pod import CONTAINER_NAME
 from sandbox.kubernetes.stream import PodStream
 
 RUNNING_SECONDS: Final = 300
-"""How long a pod may take to run: a node may have to be started, an image to be pulled."""
+"""How long a pod may take to start: perhaps a node must be started or an image pulled."""
 GONE_SECONDS: Final = 30
 CALL_SECONDS: Final = 30
 PERMANENT_REASONS: Final = {
@@ -27,20 +27,20 @@ PERMANENT_REASONS: Final = {
     "CreateContainerError",
     "RunContainerError",
 }
-"""Reasons to wait that do not pass by themselves."""
+"""Reasons of a waiting pod that do not go away by themselves."""
 PULLING: Final = {"ErrImagePull", "ImagePullBackOff"}
 PULL_SECONDS: Final = 60
-"""How long a pull may fail again and again: registries hiccup."""
+"""How long a pull may keep failing: registries fail for moments."""
 MISSING: Final = (
     "CAPUCHIN_SANDBOX=kubernetes needs the Kubernetes client: install `capuchin[kubernetes]`."
 )
 
 
 class Cluster:
-    """One namespace of one cluster. Making one does nothing; the first call connects."""
+    """One namespace of one cluster. The constructor does nothing; the first call connects."""
 
     def __init__(self, namespace: str, kubeconfig: Path | None = None) -> None:
-        """`kubeconfig` is how to get there; None: as a pod of the cluster itself."""
+        """`kubeconfig` says how to connect; None means as a pod of the cluster itself."""
         self.namespace = namespace
         self._kubeconfig = kubeconfig
         self._guard = threading.Lock()
@@ -51,7 +51,7 @@ class Cluster:
             return str(self._import_client().VersionApi(self._client()).get_code().git_version)
 
     def is_allowed(self, verb: str, resource: str, part: str = "") -> bool:
-        """Whether we are allowed `verb` on `resource` here."""
+        """Whether our account may `verb` `resource` in this namespace."""
         kubernetes = self._import_client()
         attributes = {
             "namespace": self.namespace,
@@ -88,16 +88,11 @@ class Cluster:
                 )
             if pod.status.phase == "Running":
                 return
-            why = pod_reason(pod.status)
             waited = time.monotonic() - started_at
-            limit = PULL_SECONDS if why.partition(":")[0] in PULLING else RUNNING_SECONDS
-            if (
-                pod.status.phase in ("Failed", "Succeeded")
-                or why.partition(":")[0] in PERMANENT_REASONS
-                or waited > limit
-            ):
+            if has_failed_to_start(pod.status, waited):
                 raise SandboxUnavailable(
-                    f"The pod of a sandbox did not start within {waited:.0f} seconds: {why}"
+                    f"The pod of a sandbox did not start within {waited:.0f} seconds: "
+                    f"{pod_reason(pod.status)}"
                 )
             time.sleep(pause)
             pause = min(pause * 1.5, 1)
@@ -106,7 +101,7 @@ class Cluster:
         from kubernetes import stream
 
         kubernetes = self._import_client()
-        # `stream` exchanges the client's own way to ask while it connects: one client for each.
+        # `stream` replaces the request method of its client while it connects: use an own client.
         with translate_cluster_errors("The pod of a sandbox could not be attached to"):
             api = kubernetes.CoreV1Api(kubernetes.ApiClient(self._configuration()))
             return PodStream(
@@ -126,7 +121,7 @@ class Cluster:
             )
 
     def delete_pod(self, name: str, *, wait: bool = True) -> None:
-        """End it with all that runs in it, and wait until it is gone. What is not there is."""
+        """Kill the pod and wait until it is gone. A pod that does not exist is no error."""
         with translate_cluster_errors(
             "The pod of a sandbox could not be deleted", ignored_status=404
         ):
@@ -138,7 +133,7 @@ class Cluster:
             time.sleep(0.05)
 
     def list_pods(self, selector: str) -> list[Any]:
-        """Those whose labels fit, with `metadata`."""
+        """The pods that `selector` matches, with `metadata`."""
         with translate_cluster_errors("The cluster could not list pods"):
             listed = self._core_api().list_namespaced_pod(
                 self.namespace, label_selector=selector, _request_timeout=CALL_SECONDS
@@ -186,14 +181,22 @@ class Cluster:
                 cast(Any, config).load_incluster_config(client_configuration=given)
         except config.ConfigException as error:
             raise SandboxUnavailable(
-                f"There is no way to the cluster: {error} Set CAPUCHIN_KUBECONFIG, or run inside "
+                f"The cluster cannot be reached: {error} Set CAPUCHIN_KUBECONFIG, or run inside "
                 "the cluster with a service account."
             ) from None
         return kubernetes.ApiClient(given)
 
 
+def has_failed_to_start(status: Any, waited: float) -> bool:
+    """Whether it is useless to wait longer for a pod, after `waited` seconds."""
+    reason = pod_reason(status).partition(":")[0]
+    limit = PULL_SECONDS if reason in PULLING else RUNNING_SECONDS
+    ended = status.phase in ("Failed", "Succeeded")
+    return ended or reason in PERMANENT_REASONS or waited > limit
+
+
 def pod_reason(status: Any) -> str:
-    """Why a pod does not run, in the cluster's words."""
+    """Why a pod does not run, as the cluster states it."""
     for container in status.container_statuses or ():
         state = container.state
         for kind in (state.waiting, state.terminated):
@@ -207,9 +210,9 @@ def pod_reason(status: Any) -> str:
 
 @contextmanager
 def translate_cluster_errors(failure: str, *, ignored_status: int | None = None) -> Generator[None]:
-    """Whatever the cluster or the way to it answers badly becomes `SandboxUnavailable`.
+    """Turn errors of the cluster and of the connection to it into `SandboxUnavailable`.
 
-    `ignored_status` is a status that is no error.
+    `ignored_status` is an HTTP status that is not an error.
     """
     from kubernetes.client.exceptions import ApiException
     from urllib3.exceptions import HTTPError

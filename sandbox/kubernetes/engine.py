@@ -35,7 +35,7 @@ REQUIRED_PERMISSIONS: Final = (
     ("get", "pods", "attach"),
     ("create", "pods", "attach"),
 )
-"""What we ask of the cluster; `deploy/kubernetes/rbac.yaml` grants this and no more."""
+"""What we need from the cluster; `deploy/kubernetes/rbac.yaml` grants exactly this."""
 DOCKERFILE_REFUSED: Final = (
     "Where sandboxes are pods, an environment cannot come from a Dockerfile of the repository. "
     "Remove `dockerfile` from capuchin.yml and name what it installs in `setup`."
@@ -44,9 +44,9 @@ T = TypeVar("T")
 
 
 class KubernetesEngine:
-    """Same door as `DockerEngine`. Making one does nothing; the first call connects.
+    """The same methods as `DockerEngine`. The constructor does nothing; the first call connects.
 
-    An execution always runs in a lane: a cluster that cannot hold one is told so by the first.
+    All executions are warm; on a cluster that does not support that, the first one fails.
     """
 
     def __init__(
@@ -59,8 +59,8 @@ class KubernetesEngine:
         parallel: int = 2,
         owner: str = "capuchin",
     ) -> None:
-        """`builder` makes environment images; `registry` (say `registry.example.org/capuchin`) is
-        where they are pushed and where nodes pull them from."""
+        """`builder` builds environment images and pushes them to `registry`, for example
+        `registry.example.org/capuchin`, from where the nodes pull them."""
         self.limits = builder.limits
         self._builder = builder
         self._cluster = cluster
@@ -74,7 +74,7 @@ class KubernetesEngine:
         """The versions of builder and cluster, in words.
 
         Raises:
-            SandboxUnavailable: either does not answer, or we are not allowed what we need.
+            SandboxUnavailable: one of them does not answer, or we lack a permission.
         """
         built_by = await self._builder.check()
         version = await self._run_chore(self._cluster.read_version)
@@ -84,7 +84,7 @@ class KubernetesEngine:
             ):
                 what = f"{resource}/{part}" if part else resource
                 raise SandboxUnavailable(
-                    f"The cluster does not let us {verb} {what} in {self._cluster.namespace}. "
+                    f"The cluster does not allow us to {verb} {what} in {self._cluster.namespace}. "
                     "Apply deploy/kubernetes/rbac.yaml."
                 )
         return f"Kubernetes {version}, warm sandboxes as pods; images are built by {built_by}"
@@ -123,18 +123,18 @@ class KubernetesEngine:
             await wait_until_done(asyncio.ensure_future(self._run_chore(warm_pool.close)))
 
     async def reap(self, *, live_runs: Collection[str], older_than: float = 0) -> int:
-        """Remove our pods, and the builder's containers, of runs that no longer live."""
+        """Remove our pods and the builder's containers of runs that are not in `live_runs`."""
         gone = await self._builder.reap(live_runs=live_runs, older_than=older_than)
         return gone + await self._run_chore(
             lambda: self._reap_pods(frozenset(live_runs), older_than)
         )
 
     async def collect(self, *, max_bytes: int) -> int:
-        """As `DockerEngine.collect`, on the builder; the registry keeps its own house."""
+        """As `DockerEngine.collect`, on the builder; images in the registry stay."""
         return await self._builder.collect(max_bytes=max_bytes)
 
     async def clean(self, *, live_runs: Collection[str]) -> CleanupResult:
-        """As `DockerEngine.clean`, and our pods; the registry keeps its own house."""
+        """As `DockerEngine.clean`, and our pods; images in the registry stay."""
         pods = await self._run_chore(
             lambda: self._reap_pods(frozenset(live_runs), 0, unowned_seconds=0)
         )
@@ -177,7 +177,7 @@ class KubernetesEngine:
 
 
 def open_warm_pod(cluster: Cluster, pod: dict[str, Any], limits: Limits) -> WarmContainer:
-    """Raises `SandboxUnavailable` if the pod does not come to run."""
+    """Raises `SandboxUnavailable` if the pod does not start."""
     name = cluster.create_pod(pod)
     try:
         cluster.wait_until_running(name)

@@ -26,21 +26,21 @@ GRACE_SECONDS: Final = 0
 
 @dataclass(frozen=True)
 class PodOptions:
-    """What the operator of the cluster decides."""
+    """What the operator decides about the pods of sandboxes."""
 
     runtime_class: str = ""
-    """Say `gvisor` or `kata`; empty is the cluster's default."""
+    """For example `gvisor` or `kata`; empty is the cluster's default."""
     longest_seconds: int = 6 * 3600
-    """A pod that lives longer is ended by the cluster, whatever became of us."""
+    """The cluster ends a pod that lives longer, even if we no longer run."""
 
 
 def warm_pod_manifest(
     image: str, *, limits: Limits, labels: Mapping[str, str], options: PodOptions
 ) -> dict[str, Any]:
-    """The manifest of one lane. Its limits are those of one execution.
+    """The manifest of one warm pod. Its limits are those of one execution.
 
-    Its user namespace is its own (`hostUsers: false`), which Kubernetes demands of a pod whose
-    /proc is whole (`procMount: Unmasked`); a world needs that to mount its own
+    It has a user namespace of its own (`hostUsers: false`), which Kubernetes demands of a pod with
+    an unmasked /proc (`procMount: Unmasked`); an execution needs that to mount a /proc of its own
     (https://kubernetes.io/docs/concepts/workloads/pods/user-namespaces/).
     """
     memory = f"{limits.memory_mb + OWN_MEMORY_MB}Mi"
@@ -52,7 +52,7 @@ def warm_pod_manifest(
         "hostUsers": False,
         "hostname": "sandbox",
         "dnsPolicy": "None",
-        # Kubernetes wants one; nothing listens there, and no packet leaves anyway.
+        # Kubernetes requires an address; nothing listens there, and no packet leaves the pod.
         "dnsConfig": {"nameservers": ["127.0.0.1"]},
         "terminationGracePeriodSeconds": GRACE_SECONDS,
         "activeDeadlineSeconds": options.longest_seconds,
@@ -62,7 +62,7 @@ def warm_pod_manifest(
             "runAsGroup": UID,
             "fsGroup": UID,
             "seccompProfile": {"type": "Localhost", "localhostProfile": SECCOMP_PROFILE},
-            # The default profile forbids the mounts of a world.
+            # The default profile forbids the mounts of an execution.
             "appArmorProfile": {"type": "Unconfined"},
         },
         "containers": [
@@ -113,7 +113,7 @@ def warm_pod_manifest(
 
 
 def label_value(text: str) -> str:
-    """`text` as a label may hold it: at most 63 letters, digits and `-_.`."""
+    """A digest of `text` that fits into a label: at most 63 letters, digits and `-_.`."""
     return hashlib.sha256(text.encode()).hexdigest()[:32] if text else ""
 
 

@@ -1,4 +1,4 @@
-"""The system-call filter of a lane in the form that a node's runtime reads from its disk.
+"""The seccomp profile of a warm pod, in the form that a node's runtime reads from its disk.
 
 `python -m sandbox.kubernetes.profile` prints it; `deploy/kubernetes/lane.json` holds it.
 """
@@ -13,7 +13,7 @@ from sandbox.docker.container import seccomp_profile, warm_profile
 
 
 def node_profile() -> str:
-    """JSON after the runtime specification's `LinuxSeccomp`; Docker's form differs a little.
+    """JSON in the form of the runtime specification's `LinuxSeccomp`, which differs from Docker's.
 
     https://github.com/opencontainers/runtime-spec/blob/main/config-linux.md#seccomp
     """

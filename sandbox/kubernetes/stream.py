@@ -10,7 +10,7 @@ from sandbox.docker.attach import POLL_SECONDS
 from sandbox.execution.stream import STDERR, STDOUT, DeadlinePassed
 
 MESSAGE_BYTES: Final = 32 * 1024
-"""Bytes a message: kubelets refuse much larger ones."""
+"""Bytes per message: kubelets refuse much larger ones."""
 
 
 class PodStream:
@@ -44,5 +44,5 @@ class PodStream:
 
     def close(self) -> None:
         self._socket.close()
-        # Where the other side said goodbye first, that alone leaves the connection open.
+        # If the other side closed first, `close` alone leaves the connection open.
         self._socket.sock.shutdown()

@@ -8,7 +8,14 @@ from contextlib import asynccontextmanager
 
 from bot.runner.runner import PipelineRunner
 from bot.runner.sandbox import build_engine
-from bot.runner.types import Job, OnProgress, Outcome, PlanOutcome, VerificationRequest
+from bot.runner.types import (
+    Job,
+    OnProgress,
+    Outcome,
+    PlanOutcome,
+    SolveOutcome,
+    VerificationRequest,
+)
 from bot.settings import Settings
 from bot.storage.draining import InFlightWork
 from pipeline.models.wrappers.metered import Meter
@@ -63,7 +70,7 @@ class FakeRunner(PipelineRunner):
 
     async def solve(
         self, job: Job, store: Store, *, in_flight: InFlightWork, on_progress: OnProgress
-    ) -> Outcome:
+    ) -> SolveOutcome:
         await self._pass_gate(job, store)
         self.jobs.append(job)
         on_progress("Looking through 3 files.")
@@ -75,10 +82,10 @@ class FakeRunner(PipelineRunner):
 
     async def plan(
         self, job: Job, store: Store, *, in_flight: InFlightWork, on_progress: OnProgress
-    ) -> PlanOutcome | Outcome:
+    ) -> PlanOutcome:
         self.jobs.append(job)
         await self._pass_gate(job, store)
-        return PlanOutcome(PLAN, ACCOUNTS)
+        return Outcome(PLAN, ACCOUNTS)
 
     @asynccontextmanager
     async def open_sandbox(
@@ -142,7 +149,7 @@ class GatedRunner(FakeRunner):
 
     async def solve(
         self, job: Job, store: Store, *, in_flight: InFlightWork, on_progress: OnProgress
-    ) -> Outcome:
+    ) -> SolveOutcome:
         await self._pass_gate(job, store)
         assert isinstance(self.answer, Selection | NoFix)
         return Outcome(self.answer, ACCOUNTS)

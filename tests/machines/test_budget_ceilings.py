@@ -12,9 +12,11 @@ from pipeline.models.base import ModelProfile, Price
 from pipeline.models.wrappers.metered import Meter, MeteredModel
 from pipeline.options import Options
 from pipeline.selection.voting import is_good_enough
-from pipeline.solve import EFFECTIVE_KEY, EffectiveSetup, Models, Solver
+from pipeline.solve import Models, Solver
 from pipeline.store import DirStore
 from pipeline.types import NoFix, Selection
+from pipeline.workflows.setup import EFFECTIVE_KEY, EffectiveSetup
+from sandbox.frozen import replace
 from tests.support.data.solver_shop import (
     ABSOLUTE_EDIT,
     APPROVE,
@@ -127,7 +129,7 @@ class Dear(ScriptedModel):
     @property
     def profile(self) -> ModelProfile:
         price = Price(output=100_000)
-        return super().profile.model_copy(update={"price": price, "max_output": 5})
+        return replace(super().profile, price=price, max_output=5)
 
 
 @pytest.mark.parametrize("dollars", [0.5, 2.5, 3.5])

@@ -10,7 +10,6 @@ import pytest
 from bot.recorded.recording import Recording
 from bot.recorded.server import RecordedServer
 from pipeline.generation.editing import EditingState
-from pipeline.machine import Phase
 from pipeline.models.base import Model, ModelMisconfigured, ModelUnavailable
 from pipeline.models.profiles import look_up
 from pipeline.models.providers.openai_chat import OpenAIChatModel
@@ -18,6 +17,7 @@ from pipeline.models.spec import ModelSpec
 from pipeline.models.wrappers.throttled import ThrottledModel
 from pipeline.options import Options
 from pipeline.solve import Models, Solver
+from pipeline.state import Phase
 from pipeline.store import DirStore
 from pipeline.types import NoFix, Selection
 from tests.support.data.solver_shop import (

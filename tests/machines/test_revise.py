@@ -10,6 +10,7 @@ from pipeline.edits.patches import create_patch
 from pipeline.errors import BudgetSpent
 from pipeline.models.base import ModelRefused
 from pipeline.options import Options
+from pipeline.resources import Resources
 from pipeline.store import DirStore
 from pipeline.types import SourceFile
 from pipeline.workflows.revise import Revision, RevisionTask, revise, split_replies
@@ -45,14 +46,8 @@ async def revised(
             **fields,
         }
     )
-    result = await revise(
-        task,
-        model=model,
-        sandbox=shop.sandbox,
-        codebase=shop.codebase,
-        options=Options(attempts=4),
-        store=DirStore(tmp_path / "store"),
-    )
+    store, options = DirStore(tmp_path / "store"), Options(attempts=4)
+    result = await revise(task, Resources(model, shop.sandbox, shop.codebase, store, options))
     return result, model
 
 

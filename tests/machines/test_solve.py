@@ -18,6 +18,7 @@ from pipeline.models.base import (
 from pipeline.store import DirStore, Store
 from pipeline.types import NoFix, Selection
 from pipeline.workflows.plan import ESTIMATE_KEY, CostEstimate
+from sandbox.frozen import replace
 from tests.support.data.solver_shop import (
     ABSOLUTE_EDIT,
     APPROVE,
@@ -393,4 +394,4 @@ async def test_what_the_samples_will_cost_is_said_and_kept(shop: Shop) -> None:
 class PricedModel(ScriptedModel):
     @property
     def profile(self) -> ModelProfile:
-        return super().profile.model_copy(update={"price": Price(cache_write=4, output=15)})
+        return replace(super().profile, price=Price(cache_write=4, output=15))

@@ -33,23 +33,23 @@ RUNSC = shutil.which("runsc")
 # The platform that needs neither KVM nor a recent kernel.
 ARGUMENTS = ["--platform=ptrace", "--network=none"]
 
-SENTRY = "the kernel of gVisor answers this itself, within its own walls, with no filter of ours"
+SENTRY = "the kernel of gVisor answers this itself, isolated by gVisor, without our filter"
 OTHER_KERNEL = {
     "test_only_the_plain_families_of_sockets_open": SENTRY,
     "test_no_dangerous_system_call_gets_through": SENTRY,
     "test_no_new_namespace_of_any_kind": SENTRY,
-    "test_the_32_bit_door_is_shut": SENTRY,
-    "test_it_has_no_right_that_it_could_use_or_get_back": "CapAmb is not told, nor is a filter",
+    "test_32_bit_system_calls_are_refused": SENTRY,
+    "test_it_has_no_right_that_it_could_use_or_get_back": "gVisor shows no CapAmb, no filter",
     "test_devices_cannot_be_made": "a device node leads to a device of gVisor's kernel, if to any",
-    "test_inodes_have_an_end": "its tmpfs knows no limit of inodes, only of memory",
+    "test_inodes_have_an_end": "its tmpfs has no limit of inodes, only of memory",
     "test_a_sparse_file_fools_nobody": "its tmpfs counts blocks as if all were written",
-    "test_the_processes_that_hold_the_walls_cannot_be_reached": "what process 1 has open is open "
-    "to all of its uid: what they say for it ends the execution, told as killed",
-    "test_no_signal_ends_the_processes_that_hold_the_walls": "process 1 is one as all "
-    "others there: with it ends the execution, told as killed",
-    "test_where_process_1_keeps_what_is_not_told": "it shows addresses, not what lies there",
+    "test_the_supervising_processes_cannot_be_reached": "what process 1 has open is open "
+    "to all of its uid: what they write ends the execution, reported as killed",
+    "test_no_signal_ends_the_supervising_processes": "process 1 is like all "
+    "others there: its end ends the execution, reported as killed",
+    "test_the_memory_layout_of_process_1_is_hidden": "it shows addresses, not what lies there",
 }
-"""What cannot hold under gVisor, and why; all else that fails there is a defect."""
+"""What fails under gVisor, and why; any other failure there is a defect."""
 
 LOOK = """
 import glob, hashlib, os, shop
@@ -90,7 +90,7 @@ def gvisor(
         yield None
         return
     if mode == "warm":
-        pytest.skip("gVisor has no overlay for a world: each execution has its own container")
+        pytest.skip("gVisor has no overlay: each execution has its own container")
     if RUNSC is None or not can_run_own_daemon():
         pytest.fail("--gvisor needs runsc, dockerd and root")
     runtimes = {"runsc": {"path": RUNSC, "runtimeArgs": ARGUMENTS}}
@@ -155,7 +155,7 @@ def engine(
 
 @pytest.fixture(scope="session")
 def untouched(engine: DockerEngine, prepared: str) -> str:
-    """What an execution sees before anybody attacked anything."""
+    """What an execution sees before any attack."""
 
     async def look() -> str:
         async with engine.open(prepared, run_id="test-untouched") as sandbox:
@@ -175,12 +175,12 @@ async def sandbox(
     mode: ConfiguredMode,
     untouched: str,
 ) -> AsyncIterator[SandboxSession]:
-    """A sandbox to attack. Afterwards the next execution in it sees a world as new."""
+    """A sandbox to attack. Afterwards the next execution in it must see nothing of the attack."""
     async with engine.open(prepared, run_id=run_id) as opened:
         yield opened
         assert (await opened.run(python_script(LOOK))).output == untouched
-        lanes = containers_of(daemon, run_id)
-        assert bool(lanes) == (mode == "warm")
-        for lane in lanes:
-            await wait_until_idle(daemon, lane)
+        warm_containers = containers_of(daemon, run_id)
+        assert bool(warm_containers) == (mode == "warm")
+        for container in warm_containers:
+            await wait_until_idle(daemon, container)
     assert containers_of(daemon, run_id) == []

@@ -1,4 +1,4 @@
-"""What a wall is, and the places in the source where walls stand."""
+"""What a protection is, and where protections are in the source."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ DOCKERFILE: Final = "sandbox/guest/image/Dockerfile"
 HOST_GIT: Final = "pipeline/codebase/git.py"
 
 Change = tuple[str, str, str]
-"""File, what stands there exactly once or more, what stands there instead."""
+"""File, a text that it contains, and the replacement."""
 
 
 @dataclass(frozen=True)
-class Wall:
-    """One wall, how it is taken down, and who must notice."""
+class Protection:
+    """One protection, how a change of the source removes it, and which tests must notice."""
 
     name: str
     mode: Literal["warm", "cold", ""]
-    """How the executions are held that it protects; empty where that says nothing."""
+    """How the protected executions run; empty for protections on the host."""
     changes: tuple[Change, ...]
     tests: tuple[str, ...]
-    """Below `tests/safety`; those of the other mode are left out."""
+    """Below `tests/safety`, without those of the other mode."""
     layer: str = ""
-    """A line of a Dockerfile that does to the finished image what `changes` would to a new one."""
+    """A Dockerfile line that changes the finished image as `changes` would change a new one."""
 
 
 RIGHTS: Final = ("test_privilege.py::test_it_has_no_right_that_it_could_use_or_get_back",)
@@ -51,9 +51,9 @@ INODES: Final = ("test_resources.py::test_inodes_have_an_end",)
 LEFT: Final = (
     "test_processes.py::test_what_one_execution_leaves_in_the_kernel_is_not_there_for_the_next",
 )
-REACHED: Final = ("test_processes.py::test_the_processes_that_hold_the_walls_cannot_be_reached",)
-MAPS: Final = ("test_processes.py::test_where_process_1_keeps_what_is_not_told",)
-SIGNALLED: Final = ("test_processes.py::test_no_signal_ends_the_processes_that_hold_the_walls",)
+REACHED: Final = ("test_processes.py::test_the_supervising_processes_cannot_be_reached",)
+MAPS: Final = ("test_processes.py::test_the_memory_layout_of_process_1_is_hidden",)
+SIGNALLED: Final = ("test_processes.py::test_no_signal_ends_the_supervising_processes",)
 PROCESSES: Final = ("test_processes.py::test_the_number_of_processes_has_an_end",)
 LOOKS: Final = ("test_host_access.py::test_proc_and_sys_tell_nothing_of_the_host",)
 FILTERS: Final = (
@@ -66,7 +66,7 @@ FAMILIES: Final = ("test_host_access.py::test_only_the_plain_families_of_sockets
 OF_THE_HOST: Final = ("test_host_access.py::test_no_host_path_socket_or_device_is_there",)
 ENVIRONMENT: Final = ("test_host_access.py::test_the_hosts_environment_stays_there",)
 NAMESPACES: Final = ("test_privilege.py::test_no_new_namespace_of_any_kind",)
-OLD_DOOR: Final = ("test_privilege.py::test_the_32_bit_door_is_shut",)
+OLD_SYSTEM_CALLS: Final = ("test_privilege.py::test_32_bit_system_calls_are_refused",)
 DEVICES: Final = ("test_privilege.py::test_devices_cannot_be_made",)
 LINKS: Final = ("test_writes.py::test_links_lead_nowhere",)
 SHARE: Final = ("test_resources.py::test_it_gets_no_more_than_its_share_of_the_processors",)
@@ -109,13 +109,13 @@ NUMBERS: Final = "for number in numbers if number is not None"
 
 
 def allowed(*names: str) -> tuple[Change, ...]:
-    """Let these system calls through the profile of a container."""
+    """Allow these system calls in the profile of a container."""
     more = "".join(f'"{name}", ' for name in names)
     return ((PROFILE, '"accept", "accept4"', f'{more}"accept", "accept4"'),)
 
 
-def allowed_in_a_world(*names: str) -> tuple[Change, ...]:
-    """Let them through both filters of a world."""
+def allowed_in_an_execution(*names: str) -> tuple[Change, ...]:
+    """Allow them in both filters of a warm execution."""
     column = 0 if platform.machine() == "x86_64" else 1
     numbers = tuple(FORBIDDEN[name][column] for name in names)
     return (
@@ -125,6 +125,6 @@ def allowed_in_a_world(*names: str) -> tuple[Change, ...]:
 
 
 def given(**more: str) -> tuple[Change, ...]:
-    """Docker's settings of executions and lanes, with more than they should have."""
+    """Give containers of executions more settings than they should have."""
     words = "".join(f"{name}={value}, " for name, value in more.items())
     return ((CONTAINER, "        read_only=True,\n", f"        read_only=True, {words}\n"),)

@@ -1,6 +1,6 @@
-"""Every wall that a change of the source takes down, and the attacks that must then succeed.
+"""Every protection that a change of the source removes, and the attacks that must then succeed.
 
-Where two walls stand behind each other, a change takes both: each alone would hold.
+Where two protections cover the same attack, a change removes both: each alone would suffice.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from tests.safety.mutation import (
     NO_HANDLER,
     OF_THE_HOST,
     OLD_CALLS,
-    OLD_DOOR,
+    OLD_SYSTEM_CALLS,
     READ_ONLY,
     RIGHTS,
     SERVE,
@@ -46,33 +46,33 @@ from tests.safety.mutation import (
     SIGNALLED,
     STUBBORN,
     WORLD,
-    Wall,
+    Protection,
     allowed,
-    allowed_in_a_world,
+    allowed_in_an_execution,
     given,
 )
 from tests.safety.mutations_of_containers import FIRST
 
-WALLS: Final = (
+PROTECTIONS: Final = (
     *FIRST,
     *(
-        wall
+        protection
         for mode in ("warm", "cold")
-        for wall in (
-            Wall("share of the processors", mode, (CORES,), SHARE),
-            Wall(
+        for protection in (
+            Protection("share of the processors", mode, (CORES,), SHARE),
+            Protection(
                 "Docker socket",
                 mode,
                 given(binds='["/var/run/docker.sock:/run/docker.sock"]'),
                 OF_THE_HOST,
             ),
-            Wall("devices of the host", mode, given(devices='["/dev/kmsg"]'), OF_THE_HOST),
-            Wall("environment of the host", mode, (EVERYTHING,), ENVIRONMENT),
-            Wall("links out of the tree", mode, (READ_ONLY,), LINKS),
+            Protection("devices of the host", mode, given(devices='["/dev/kmsg"]'), OF_THE_HOST),
+            Protection("environment of the host", mode, (EVERYTHING,), ENVIRONMENT),
+            Protection("links out of the tree", mode, (READ_ONLY,), LINKS),
         )
     ),
-    Wall(
-        "network of a lane",
+    Protection(
+        "network of a warm container",
         "warm",
         (
             (CONTAINER, 'network_mode="none"', 'network_mode="bridge"'),
@@ -82,14 +82,14 @@ WALLS: Final = (
         ),
         NETWORK,
     ),
-    Wall(
+    Protection(
         "families of sockets",
         "warm",
         (*allowed("socket"), (FILTER, "= (1, 2, 10)", "= (1, 2, 10, 16, 17, 38, 40)")),
         FAMILIES,
     ),
-    Wall("families of sockets", "cold", allowed("socket"), FAMILIES),
-    Wall(
+    Protection("families of sockets", "cold", allowed("socket"), FAMILIES),
+    Protection(
         "no new privileges",
         "warm",
         (
@@ -100,15 +100,15 @@ WALLS: Final = (
         ),
         RIGHTS,
     ),
-    Wall(
+    Protection(
         "set-user-id programs",
         "cold",
         ((DOCKERFILE, " -exec chmod a-s {} +", ""),),
         ("test_privilege.py::test_a_set_user_id_program_gives_nothing",),
         layer="RUN chmod u+s /bin/su",
     ),
-    Wall(
-        "the 32-bit door",
+    Protection(
+        "32-bit system calls",
         "warm",
         (
             OLD_CALLS,
@@ -118,63 +118,65 @@ WALLS: Final = (
                 "if_true=1) + return_instruction(ALLOW)",
             ),
         ),
-        OLD_DOOR,
+        OLD_SYSTEM_CALLS,
     ),
-    Wall("the 32-bit door", "cold", (OLD_CALLS,), OLD_DOOR),
-    Wall(
+    Protection("32-bit system calls", "cold", (OLD_CALLS,), OLD_SYSTEM_CALLS),
+    Protection(
         "device nodes",
         "cold",
         ((CONTAINER, "user=USER", 'user="0:0"'), (CONTAINER, '["ALL"]', "[]")),
         DEVICES,
     ),
-    Wall(
-        "signals to process 1 of a world",
+    Protection(
+        "signals to process 1 of an execution",
         "warm",
         ((SERVE, NO_HANDLER, ""),),
         SIGNALLED,
     ),
-    Wall(
+    Protection(
         "signals to process 1",
         "cold",
         ((ENTRY, NO_HANDLER, ""),),
         SIGNALLED,
     ),
-    Wall(
+    Protection(
         "masked parts of /proc and /sys",
         "cold",
         ((CONTAINER, "[*HIDDEN_FOLDERS, *HIDDEN_FILES,", "["),),
         LOOKS,
     ),
-    Wall("files of /proc out of sight", "warm", ((WORLD, "in HIDDEN_FILES:", "in ():"),), LOOKS),
-    Wall(
+    Protection(
+        "files of /proc out of sight", "warm", ((WORLD, "in HIDDEN_FILES:", "in ():"),), LOOKS
+    ),
+    Protection(
         "size of the disks",
         "cold",
         ((CONTAINER, "size={limits.disk_mb}m", "size=2048m"),),
         DISKS,
     ),
-    Wall(
+    Protection(
         "inodes of /dev/shm", "cold", ((CONTAINER, "nr_inodes=10000", "nr_inodes=20000"),), INODES
     ),
-    Wall(
+    Protection(
         "limit of output",
         "cold",
         ((DIALOGUE, "while self.output.total <= self._max_output:", "while True:"),),
         FLOOD,
     ),
-    Wall(
+    Protection(
         "wall clock",
         "cold",
         ((DIALOGUE, "self.ready_at + seconds if", "self.ready_at + seconds + 30 if"),),
         STUBBORN,
     ),
-    Wall(
+    Protection(
         "end of a container with its program",
         "cold",
         ((ENTRY, "os.kill(-1, signal.SIGKILL)", "pass"),),
         DAEMONS,
     ),
-    Wall(
-        "line to the host",
+    Protection(
+        "connection to the host",
         "cold",
         (
             (ENTRY, "stderr=subprocess.STDOUT", "stderr=2"),
@@ -182,7 +184,7 @@ WALLS: Final = (
         ),
         FORGED,
     ),
-    Wall(
+    Protection(
         "handles and core dumps",
         "warm",
         (
@@ -196,7 +198,7 @@ WALLS: Final = (
         ),
         HANDLES,
     ),
-    Wall(
+    Protection(
         "handles and core dumps",
         "cold",
         (
@@ -209,12 +211,14 @@ WALLS: Final = (
         ),
         HANDLES,
     ),
-    Wall("io_uring", "warm", allowed_in_a_world("io_uring_setup"), CALLS),
-    Wall("keyring", "warm", allowed_in_a_world("keyctl", "add_key", "request_key"), CALLS),
-    Wall("ptrace", "warm", allowed_in_a_world("ptrace"), CALLS),
-    Wall("bpf", "warm", allowed_in_a_world("bpf"), CALLS),
-    Wall("user namespaces", "warm", allowed_in_a_world("unshare"), NAMESPACES),
-    Wall(
+    Protection("io_uring", "warm", allowed_in_an_execution("io_uring_setup"), CALLS),
+    Protection(
+        "keyring", "warm", allowed_in_an_execution("keyctl", "add_key", "request_key"), CALLS
+    ),
+    Protection("ptrace", "warm", allowed_in_an_execution("ptrace"), CALLS),
+    Protection("bpf", "warm", allowed_in_an_execution("bpf"), CALLS),
+    Protection("user namespaces", "warm", allowed_in_an_execution("unshare"), NAMESPACES),
+    Protection(
         "secrets of the host in a build",
         "warm",
         (
@@ -226,19 +230,19 @@ WALLS: Final = (
         ),
         ("test_build_steps.py::test_a_build_step_finds_no_secret",),
     ),
-    Wall(
+    Protection(
         "metadata address in a build",
         "warm",
         (("sandbox/docker/build/network.py", 'yield f"container:{container}"', "yield network"),),
         ("test_build_steps.py::test_a_build_cannot_reach_the_clouds_metadata",),
     ),
-    Wall(
+    Protection(
         "hooks of a repository on the host",
         "",
         ((HOST_GIT, '    "core.hooksPath=/dev/null",\n', ""),),
         GIT_OF_THE_HOST,
     ),
-    Wall(
+    Protection(
         "git's settings of the host",
         "",
         (
@@ -247,7 +251,7 @@ WALLS: Final = (
         ),
         GIT_OF_THE_HOST,
     ),
-    Wall(
+    Protection(
         "environment of git on the host",
         "",
         ((HOST_GIT, "return {**_ENVIRONMENT,", "return {**os.environ, **_ENVIRONMENT,"),),

@@ -1,4 +1,4 @@
-"""The walls of worlds and of containers in general; `walls.py` has the others."""
+"""The protections of executions and of containers in general; `mutations.py` has the others."""
 
 from __future__ import annotations
 
@@ -26,56 +26,58 @@ from tests.safety.mutation import (
     WORLD,
     WRITES,
     ZIP_BOMB,
-    Wall,
+    Protection,
     allowed,
 )
 
 FIRST: Final = (
-    Wall(
-        "network namespace of a world",
+    Protection(
+        "network namespace",
         "warm",
         ((INSIDE, "    | kernel.CLONE_NEWNET\n", ""), (WORLD, "    enable_loopback()\n", "")),
         LEFT,
     ),
-    Wall("ipc namespace", "warm", ((INSIDE, "    | kernel.CLONE_NEWIPC\n", ""),), LEFT),
-    Wall(
+    Protection("ipc namespace", "warm", ((INSIDE, "    | kernel.CLONE_NEWIPC\n", ""),), LEFT),
+    Protection(
         "second system-call filter",
         "warm",
         ((INSIDE, "    kernel.install_filter(limits.filter)\n", ""),),
         ("test_privilege.py::test_no_new_namespace_of_any_kind", *CALLS),
     ),
-    Wall(
-        "capabilities dropped in a world",
+    Protection(
+        "capabilities dropped in an execution",
         "warm",
         ((INSIDE, "    kernel.drop_capabilities()\n", ""),),
         RIGHTS,
     ),
-    Wall(
+    Protection(
         "handles closed",
         "warm",
         ((INSIDE, "inheritable=target < JOB_INPUT", "inheritable=True"),),
         REACHED,
     ),
-    Wall(
-        "number of processes of a world",
+    Protection(
+        "number of processes of an execution",
         "warm",
         (PIDS, (INSIDE, "limits.processes + 1", "4096")),
         PROCESSES,
     ),
-    Wall(
+    Protection(
         "size of a file",
         "warm",
         ((INSIDE, "        (resource.RLIMIT_FSIZE, limits.file_bytes),\n", ""),),
         ("test_resources.py::test_a_file_has_a_largest_size",),
     ),
-    Wall(
-        "size of a world's disk",
+    Protection(
+        "size of an execution's disk",
         "warm",
         (("sandbox/guest/supervisor/serve.py", "size={settings['disk_mb']}m", "size=2048m"),),
         DISKS,
     ),
-    Wall("inodes of /dev/shm", "warm", ((WORLD, "nr_inodes=10000", "nr_inodes=20000"),), INODES),
-    Wall(
+    Protection(
+        "inodes of /dev/shm", "warm", ((WORLD, "nr_inodes=10000", "nr_inodes=20000"),), INODES
+    ),
+    Protection(
         "private /dev/shm",
         "warm",
         (
@@ -87,58 +89,62 @@ FIRST: Final = (
         ),
         INODES,
     ),
-    Wall(
+    Protection(
         "limit of output",
         "warm",
         ((WATCH, "                return GuestEnding.OUTPUT", "                pass"),),
         ("test_resources.py::test_endless_output_is_cut",),
     ),
-    Wall(
+    Protection(
         "wall clock",
         "warm",
         ((WATCH, "self._started_at + self._limits.seconds", "self._started_at + 30"),),
         ("test_processes.py::test_ignoring_every_signal_buys_no_time",),
     ),
-    Wall(
-        "end of a world with its program",
+    Protection(
+        "end of an execution with its program",
         "warm",
         ((INSIDE, LOOP, ENDLESS),),
         ("test_processes.py::test_daemons_that_hold_the_output_die_with_their_parent",),
     ),
-    Wall(
+    Protection(
         "edits out of sight",
         "warm",
         ((WORLD, '    mount(CAPUCHIN_FOLDER, STATE, "none", MS_BIND)\n', ""),),
         OTHERS,
     ),
-    Wall(
+    Protection(
         "covered folders",
         "warm",
         ((WORLD, "    for path in HIDDEN_FOLDERS:", "    for path in ():"),),
         (*LOOKS, *WRITES),
     ),
-    Wall(
+    Protection(
         "git of an edit sees no repository",
         "warm",
         (("sandbox/guest/supervisor/apply_edit.py", '    "GIT_DIR": "/nonexistent",\n', ""),),
         FILTERS,
     ),
-    Wall("read-only rest", "warm", ((CONTAINER, "read_only=True", "read_only=False"),), WRITES),
-    Wall("read-only rest", "cold", ((CONTAINER, "read_only=True", "read_only=False"),), WRITES),
-    Wall(
+    Protection(
+        "read-only rest", "warm", ((CONTAINER, "read_only=True", "read_only=False"),), WRITES
+    ),
+    Protection(
+        "read-only rest", "cold", ((CONTAINER, "read_only=True", "read_only=False"),), WRITES
+    ),
+    Protection(
         "memory",
         "cold",
         ((CONTAINER, "limits.memory_mb * 1024 * 1024", "limits.memory_mb * 8192 * 1024"),),
         (ZIP_BOMB.format("cold"),),
     ),
-    Wall(
-        "memory of a lane",
+    Protection(
+        "memory of a warm container",
         "warm",
         ((CONTAINER, "(limits.memory_mb + OWN_MEMORY_MB)", "(limits.memory_mb * 8)"),),
         (ZIP_BOMB.format("warm"),),
     ),
-    Wall("number of processes", "cold", (PIDS,), PROCESSES),
-    Wall(
+    Protection("number of processes", "cold", (PIDS,), PROCESSES),
+    Protection(
         "no network",
         "cold",
         (
@@ -147,32 +153,34 @@ FIRST: Final = (
         ),
         ("test_host_access.py::test_no_network_answers",),
     ),
-    Wall(
+    Protection(
         # Root without a capability could not even make the checkout.
         "not root",
         "cold",
         ((CONTAINER, "user=USER", 'user="0:0"'), (CONTAINER, '["ALL"]', "[]")),
         RIGHTS,
     ),
-    Wall("capabilities", "cold", ((CONTAINER, '["ALL"]', "[]"),), RIGHTS),
-    Wall("no new privileges", "cold", ((CONTAINER, '"no-new-privileges:true", ', ""),), RIGHTS),
-    Wall(
-        "process 1 cannot be looked into",
+    Protection("capabilities", "cold", ((CONTAINER, '["ALL"]', "[]"),), RIGHTS),
+    Protection(
+        "no new privileges", "cold", ((CONTAINER, '"no-new-privileges:true", ', ""),), RIGHTS
+    ),
+    Protection(
+        "process 1 cannot be inspected",
         "cold",
         ((ENTRY, "    set_dumpable(on=False)\n", ""),),
         (*REACHED, *MAPS),
     ),
-    Wall(
+    Protection(
         "git sees no repository",
         "cold",
         ((ENTRY, '"GIT_DIR": "/nonexistent", ', ""),),
         FILTERS,
     ),
-    Wall("io_uring", "cold", allowed("io_uring_setup"), CALLS),
-    Wall("keyring", "cold", allowed("keyctl", "add_key", "request_key"), CALLS),
-    Wall("ptrace", "cold", allowed("ptrace"), CALLS),
-    Wall("bpf", "cold", allowed("bpf"), CALLS),
-    Wall(
+    Protection("io_uring", "cold", allowed("io_uring_setup"), CALLS),
+    Protection("keyring", "cold", allowed("keyctl", "add_key", "request_key"), CALLS),
+    Protection("ptrace", "cold", allowed("ptrace"), CALLS),
+    Protection("bpf", "cold", allowed("bpf"), CALLS),
+    Protection(
         "user namespaces",
         "cold",
         allowed("unshare"),

@@ -1,7 +1,7 @@
-"""Takes down one wall after another in a copy of the project: some attack must notice each.
+"""Removes one protection after another in a copy of the project: some attack must notice each.
 
-`python -m tests.safety.run_mutations` prints a table and exits 1 if nobody noticed. The environment
-is prepared once; a wall inside the image is taken down by a layer on it.
+`python -m tests.safety.run_mutations` prints a table and exits 1 if no attack noticed one. The
+environment is prepared once; a layer on its image removes a protection inside the image.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from sandbox.docker.client import connect
 from sandbox.docker.engine import DockerEngine
 from sandbox.docker.options import DockerOptions
 from sandbox.environment.options import BuildOptions
-from tests.safety.mutation import Wall
-from tests.safety.mutations import WALLS
+from tests.safety.mutation import Protection
+from tests.safety.mutations import PROTECTIONS
 from tests.support.docker import prepare_package_image
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -41,37 +41,41 @@ NOTICED: Final = re.compile(
     r"(?:assert|AssertionError|Failed: (?:DID NOT RAISE|process 1 was brought down))",
     re.MULTILINE,
 )
-"""A test whose claim does not hold; a sandbox that does not work at all has noticed nothing."""
+"""A test whose assertion fails; a sandbox that does not work at all proves nothing."""
 REFUSED: Final = re.compile(r"SandboxUnavailable: .*(The probe failed: AssertionError)")
-"""The product's own look, before anything runs, at what a lane gives."""
+"""The product's own probe of warm containers, before anything else runs."""
 
 
-def copy_without(wall: Wall, folder: Path) -> None:
-    """Raises `ValueError` if the wall no longer stands where the table says."""
+def copy_without(protection: Protection, folder: Path) -> None:
+    """Raises `ValueError` if the protection is not where the table says."""
     for name in COPIED:
         ignored = shutil.ignore_patterns("__pycache__", "node_modules")
         shutil.copytree(ROOT / name, folder / name, ignore=ignored, symlinks=True)
     for name in ("pyproject.toml", "README.md"):
         shutil.copy(ROOT / name, folder / name)
-    for name, old, new in wall.changes:
+    for name, old, new in protection.changes:
         text = (folder / name).read_text()
         if old not in text:
-            raise ValueError(f"{wall.name}: {name} has no {old!r}")
+            raise ValueError(f"{protection.name}: {name} has no {old!r}")
         (folder / name).write_text(text.replace(old, new))
 
 
 @contextmanager
-def image_without(client: docker.APIClient, wall: Wall, folder: Path, whole: str) -> Generator[str]:
-    """`whole` with what of the copy in `folder` goes into images; thrown away afterwards."""
+def image_without(
+    client: docker.APIClient, protection: Protection, folder: Path, whole: str
+) -> Generator[str]:
+    """`whole` with the changed files of the copy in `folder`; removed afterwards."""
     places = image_places()
-    changed = sorted({name for name, _, _ in wall.changes if name in places and not wall.layer})
-    if not changed and not wall.layer:
+    changed = sorted(
+        {name for name, _, _ in protection.changes if name in places and not protection.layer}
+    )
+    if not changed and not protection.layer:
         yield whole
         return
     recipe = [f"FROM {whole}", "USER root"]
     recipe += [f"COPY {number} {places[name]}" for number, name in enumerate(changed)]
     recipe.append("RUN python3 -m compileall -qf /opt/capuchin")
-    recipe += [wall.layer] if wall.layer else []
+    recipe += [protection.layer] if protection.layer else []
     context = {"Dockerfile": "\n".join(recipe).encode()}
     context |= {str(number): (folder / name).read_bytes() for number, name in enumerate(changed)}
     tag = f"capuchin/without:{folder.name.lower()}"
@@ -83,7 +87,7 @@ def image_without(client: docker.APIClient, wall: Wall, folder: Path, whole: str
 
 
 def image_places() -> dict[str, str]:
-    """Path in the project to path in an image, of all that is ours there."""
+    """Path in the project to path in an image, for all our files there."""
     found: dict[str, str] = {}
     for name in recipe_files():
         inside = name if name.startswith("sandbox/") else f"sandbox/guest/image/{name}"
@@ -104,14 +108,14 @@ def build(client: docker.APIClient, context: dict[str, bytes], tag: str) -> None
     )
     for line in cast(Iterator[dict[str, Any]], lines):
         if "error" in line:
-            raise ValueError(f"The image without a wall did not build: {line['error']}")
+            raise ValueError(f"The image without a protection did not build: {line['error']}")
 
 
-def who_noticed(wall: Wall, folder: Path, image: str) -> tuple[str, str]:
-    """The name of the test, empty if there is none, and what pytest printed."""
-    tests = [f"tests/safety/{test}" for test in wall.tests]
+def who_noticed(protection: Protection, folder: Path, image: str) -> tuple[str, str]:
+    """The name of the test, empty if no test noticed, and what pytest printed."""
+    tests = [f"tests/safety/{test}" for test in protection.tests]
     done = subprocess.run(
-        [*PYTEST, "--prepared", image, "-k", wall.mode, *tests],
+        [*PYTEST, "--prepared", image, "-k", protection.mode, *tests],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -137,13 +141,13 @@ async def prepare() -> str:
             await engine.close()
 
 
-def check(client: docker.APIClient, wall: Wall, whole: str, *, verbose: bool) -> bool:
+def check(client: docker.APIClient, protection: Protection, whole: str, *, verbose: bool) -> bool:
     with tempfile.TemporaryDirectory(prefix="without-") as name:
         folder = Path(name)
-        copy_without(wall, folder)
-        with image_without(client, wall, folder, whole) as image:
-            test, printed = who_noticed(wall, folder, image)
-    sys.stdout.write(f"{wall.name:<36} {wall.mode or '-':<5} {test or 'NOBODY NOTICED'}\n")
+        copy_without(protection, folder)
+        with image_without(client, protection, folder, whole) as image:
+            test, printed = who_noticed(protection, folder, image)
+    sys.stdout.write(f"{protection.name:<36} {protection.mode or '-':<5} {test or 'NOT NOTICED'}\n")
     if verbose and not test:
         sys.stdout.write(printed[-4000:])
     sys.stdout.flush()
@@ -154,19 +158,25 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m tests.safety.run_mutations", description=__doc__
     )
-    parser.add_argument("--only", default="", help="walls whose name contains this")
-    parser.add_argument("--verbose", action="store_true", help="what pytest said of a missed one")
+    parser.add_argument("--only", default="", help="protections whose name contains this")
+    parser.add_argument(
+        "--verbose", action="store_true", help="print pytest's output for a missed one"
+    )
     options = parser.parse_args(argv)
-    chosen = [wall for wall in WALLS if options.only in wall.name]
+    chosen = [protection for protection in PROTECTIONS if options.only in protection.name]
     if not chosen:
-        parser.error(f"no wall is called {options.only!r}")
+        parser.error(f"no protection is named {options.only!r}")
     whole = asyncio.run(prepare())
     client = connect(None)
     try:
-        noticed = [check(client, wall, whole, verbose=options.verbose) for wall in chosen]
+        noticed = [
+            check(client, protection, whole, verbose=options.verbose) for protection in chosen
+        ]
     finally:
         client.close()
-    sys.stdout.write(f"{sum(noticed)} of {len(chosen)} walls are missed when they are gone\n")
+    sys.stdout.write(
+        f"{sum(noticed)} of {len(chosen)} protections are noticed when they are missing\n"
+    )
     return 0 if all(noticed) else 1
 
 

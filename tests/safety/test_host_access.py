@@ -1,4 +1,4 @@
-"""Code that looks for what is not its own: the host, the network, the machine."""
+"""Code that looks for the host, the network or the machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Code that wants to be somebody else, or to talk to the kernel in ways it should not."""
+"""Code that tries to gain rights, or to make system calls that it must not make."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ print("done")
 
 
 async def test_no_dangerous_system_call_gets_through(sandbox: SandboxSession) -> None:
-    """Without pointers: who is not stopped at the door answers EINVAL or EFAULT."""
+    """Without pointers: a call that the filter does not refuse answers EINVAL or EFAULT."""
     column = ["x86_64", "aarch64"].index(platform.machine())
     calls = {name: both[column] for name, both in FORBIDDEN.items() if both[column] is not None}
     run = await sandbox.run(python_script(ATTEMPT.format(calls=json.dumps(calls))))
@@ -71,7 +71,7 @@ print(libc.mount(b"tmpfs", b"/tmp/m", b"tmpfs", 0, None), libc.umount2(b"/tmp", 
     assert run.output == "-1 -1\n"
 
 
-async def test_walls_cannot_be_taken_down_from_inside(
+async def test_protections_cannot_be_removed_from_inside(
     sandbox: SandboxSession, gvisor: OwnDaemon | None
 ) -> None:
     run = await sandbox.run(
@@ -92,7 +92,7 @@ try: os.nice(-5); print("NICE")
 except OSError: pass
 """)
     )
-    # A nice value means nothing to gVisor's scheduler.
+    # gVisor's scheduler ignores the nice value.
     assert run.output == ("-1\nNICE\n" if gvisor else "-1\n")
 
 
@@ -109,9 +109,9 @@ print(subprocess.run("find / -xdev -perm /6000 -type f 2>/dev/null", shell=True,
     assert run.output.split() == ["10001", "10001"]
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="the old door is of x86")
-async def test_the_32_bit_door_is_shut(sandbox: SandboxSession) -> None:
-    """`int 0x80` numbers system calls otherwise: a filter that forgot it would be no filter."""
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="only x86 has 32-bit system calls")
+async def test_32_bit_system_calls_are_refused(sandbox: SandboxSession) -> None:
+    """`int 0x80` has other numbers of system calls, which a filter must not forget."""
     run = await sandbox.run(
         python_script(r"""
 import ctypes, mmap

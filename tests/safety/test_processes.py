@@ -94,12 +94,12 @@ os._exit(9)
 """
 
 
-async def test_the_processes_that_hold_the_walls_cannot_be_reached(sandbox: SandboxSession) -> None:
+async def test_the_supervising_processes_cannot_be_reached(sandbox: SandboxSession) -> None:
     run = await sandbox.run(python_script(REACH))
     assert (run.exit_code, run.output) == (9, "")
 
 
-async def test_no_signal_ends_the_processes_that_hold_the_walls(sandbox: SandboxSession) -> None:
+async def test_no_signal_ends_the_supervising_processes(sandbox: SandboxSession) -> None:
     try:
         run = await sandbox.run(python_script(SIGNALS))
     except SandboxUnavailable as error:
@@ -107,7 +107,7 @@ async def test_no_signal_ends_the_processes_that_hold_the_walls(sandbox: Sandbox
     assert (run.exit_code, run.output) == (9, "")
 
 
-async def test_where_process_1_keeps_what_is_not_told(sandbox: SandboxSession) -> None:
+async def test_the_memory_layout_of_process_1_is_hidden(sandbox: SandboxSession) -> None:
     run = await sandbox.run(python_script("open('/proc/1/maps').read(1)"))
     assert run.exit_code == 1
     assert "PermissionError" in run.output

@@ -14,6 +14,7 @@ from docker.errors import DockerException
 from sandbox.base import Ending
 from sandbox.docker.engine import DockerEngine, SandboxSession
 from sandbox.execution.probe import ConfiguredMode
+from sandbox.frozen import replace
 from sandbox.program import python_script
 from tests.support.attack_scripts import MEMORY_BOMBS
 from tests.support.docker import wait_until_started
@@ -125,8 +126,8 @@ async def test_it_gets_no_more_than_its_share_of_the_processors(
     monkeypatch: pytest.MonkeyPatch,
     gvisor: OwnDaemon | None,
 ) -> None:
-    """However many processes want them; as the kernel of the host counts it."""
-    monkeypatch.setattr(engine, "limits", engine.limits.model_copy(update={"cpus": 0.5}))
+    """For any number of processes, as the host's kernel counts it."""
+    monkeypatch.setattr(engine, "limits", replace(engine.limits, cpus=0.5))
     spin = """
 import os, time
 for _ in range(3): os.fork()
@@ -134,11 +135,11 @@ while True: pass
 """
 
     def seen(container: str) -> tuple[datetime, float, int]:
-        """When, seconds of processors until then, and periods in which they were rationed."""
-        told = cast(dict[str, Any], daemon.stats(container, stream=False, one_shot=True))
-        usage: dict[str, Any] = told["cpu_stats"]
+        """The time, processor seconds until then, and periods in which they were throttled."""
+        stats = cast(dict[str, Any], daemon.stats(container, stream=False, one_shot=True))
+        usage: dict[str, Any] = stats["cpu_stats"]
         return (
-            datetime.fromisoformat(told["read"]),  # the daemon's: our answer may be late
+            datetime.fromisoformat(stats["read"]),  # the daemon's time: our answer may be late
             usage["cpu_usage"]["total_usage"] / 1e9,
             usage["throttling_data"]["periods"],
         )

@@ -29,7 +29,7 @@ from tests.support.data.directory_trees import tree_of_directory
 __all__ = ["any_engine", "ca_bundle", "daemon", "engine", "mode", "prepared", "run_id", "sandbox"]
 
 OWNER = f"tests-{uuid.uuid4().hex}"
-"""Nobody else on this daemon reaps our containers, nor we theirs."""
+"""No other installation on this daemon removes our containers, nor we theirs."""
 
 PACKAGE = {
     "pyproject.toml": """\
@@ -83,7 +83,7 @@ def ca_bundle() -> Path | None:
 
 @pytest.fixture(scope="session", params=["warm", "cold"])
 def mode(request: pytest.FixtureRequest) -> ConfiguredMode:
-    """Both ways of holding executions keep the same promises."""
+    """Warm and cold executions have the same properties."""
     return request.param
 
 
@@ -156,9 +156,9 @@ def processes_of(daemon: docker.APIClient, container: str) -> int:
 
 
 async def wait_until_idle(daemon: docker.APIClient, container: str) -> None:
-    """Wait until a lane holds no more than its own process 1 and that of the next world.
+    """Wait until a warm container holds only its process 1 and that of the next execution.
 
-    An execution is answered while the kernel still clears its world.
+    An execution is answered while the kernel still frees its resources.
     """
     async with asyncio.timeout(60):
         while processes_of(daemon, container) != 2:

@@ -1,4 +1,4 @@
-"""A registry of images of our own: the real one, as Debian packages it."""
+"""An image registry for tests: the real one, as packaged by Debian."""
 
 from __future__ import annotations
 

@@ -40,13 +40,13 @@ ROLE = Path(__file__).parents[2] / "deploy/kubernetes/rbac.yaml"
 
 
 class LocalCluster:
-    """`with LocalCluster() as cluster`: `kubeconfig(folder)` is how to get there."""
+    """`with LocalCluster() as cluster`: connect with `kubeconfig(folder)`."""
 
     def __init__(self) -> None:
         self.pods: dict[str, dict[str, Any]] = {}
         self.refusals: list[str] = []
         self.fate: dict[str, Any] = {}
-        """Status that every pod has instead of its own, to see how a broken one is told."""
+        """A status that replaces that of every pod, to see how a broken pod is reported."""
         self.rules = role_rules()
         self._containers: dict[str, str] = {}
         self._docker = connect(None)
@@ -290,7 +290,7 @@ def forward_output(
     loop: asyncio.AbstractEventLoop,
     gone: threading.Event,
 ) -> None:
-    """Everything the container prints, to the other end; then the last word."""
+    """Send all that the container prints to the client, then its final status."""
 
     def send(data: bytes) -> None:
         asyncio.run_coroutine_threadsafe(socket.send_bytes(data), loop).result()

@@ -1,4 +1,4 @@
-"""Every test on every edit: each distinct pair runs once, and is told as soon as it has ended."""
+"""Every test on every edit: each distinct pair runs once and is reported as soon as it ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sandbox.errors import PatchRejected
 from sandbox.program import python_script
 
 MAX_PARALLEL = 8
-"""Executions asked for at once; the sandbox runs as many of them as it may."""
+"""Executions requested at once; the sandbox runs as many of them as it is allowed to."""
 EDITS_PER_BATCH = 4
 """Edits whose executions are mixed."""
 Pair = tuple[tuple[str, ...], str]
@@ -20,7 +20,7 @@ Pair = tuple[tuple[str, ...], str]
 
 @dataclass(frozen=True)
 class Cell:
-    """One test on one edit, by their places in what was asked."""
+    """One test on one edit, by their positions in the arguments."""
 
     edit: int
     test: int

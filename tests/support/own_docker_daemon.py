@@ -71,7 +71,7 @@ class OwnDaemon:
         shutil.rmtree(self._sockets, ignore_errors=True)
 
     def start(self) -> None:
-        """Returns when it answers."""
+        """Start it and wait until it answers."""
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(self._command(), stdout=log, stderr=log)
         deadline = time.monotonic() + START_SECONDS
@@ -85,7 +85,7 @@ class OwnDaemon:
                 return
 
     def kill(self) -> None:
-        """As a power cut would, but that its containers' shims live on."""
+        """Kill it as a power cut would, except that its containers' shims live on."""
         process = cast("subprocess.Popen[bytes]", self._process)
         process.kill()
         process.wait()

@@ -1,4 +1,4 @@
-"""Ways to this machine's Docker as if it were another's: behind TLS, and behind a real sshd."""
+"""This machine's Docker as if it were remote: behind TLS, and behind a real sshd."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def docker_behind_tls(folder: Path, docker: str = DOCKER) -> Generator[int]:
 
 
 class DockerProxy:
-    """Hands every connection on to Docker's socket, each in a thread."""
+    """Forwards every connection to Docker's socket, each in a thread."""
 
     def __init__(self, context: ssl.SSLContext, docker: str) -> None:
         self._docker = docker

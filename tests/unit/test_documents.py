@@ -55,3 +55,22 @@ def test_every_verb_the_readme_shows_exists() -> None:
 def test_every_target_the_readme_shows_is_in_the_makefile() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert set(re.findall(r"(?m)(?:^|`)make ([a-z-]+)", README)) <= targets
+
+
+READING_ORDER = {
+    "bot/solve_issue.py": 200,
+    "pipeline/solve.py": 125,
+    "pipeline/machine.py": 125,
+    "pipeline/generation/testing.py": 80,
+    "sandbox/base.py": 60,
+}
+"""The most lines of each file that a newcomer reads first."""
+
+
+def test_the_files_to_read_first_are_short_and_named_in_their_order() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    order = re.search(r"Read in this order.*?(?=\n\n)", text, re.DOTALL)
+    assert order
+    assert re.findall(r"`([\w/]+\.py)`", order[0]) == list(READING_ORDER)
+    for path, most in READING_ORDER.items():
+        assert len((ROOT / path).read_text(encoding="utf-8").splitlines()) <= most, path

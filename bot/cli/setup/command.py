@@ -15,6 +15,7 @@ from pydantic import SecretStr
 from bot.cli import Subparsers, parse_port
 from bot.cli.setup.manifest import MAX_NAME_LENGTH
 from bot.settings import Settings, SettingsError, variable_name
+from bot.types import replace
 
 FAILED = 1
 
@@ -55,7 +56,7 @@ def _run(args: argparse.Namespace) -> int:
         raise SettingsError(f"--org: {args.org!r} is not a valid organisation name.")
     if len(args.name) > MAX_NAME_LENGTH:
         raise SettingsError(f"--name: GitHub accepts at most {MAX_NAME_LENGTH} characters.")
-    settings = settings.model_copy(update={"public_url": public_url, "github_url": github_url})
+    settings = replace(settings, public_url=public_url, github_url=github_url)
     from bot.cli.setup.env_file import EnvFileError
 
     try:
@@ -94,13 +95,12 @@ async def _set_up(settings: Settings, args: argparse.Namespace) -> int:
             )
         except ValueError:
             return _print_error("GitHub sent an App without a webhook secret. Please start again.")
-    settings = settings.model_copy(
-        update={
-            "github_app_id": str(app.id),
-            "github_private_key": SecretStr(app.pem),
-            "webhook_secret": SecretStr(app.webhook_secret),
-            "app_name": app.slug,
-        }
+    settings = replace(
+        settings,
+        github_app_id=str(app.id),
+        github_private_key=SecretStr(app.pem),
+        webhook_secret=SecretStr(app.webhook_secret),
+        app_name=app.slug,
     )
     append_values(args.env, _env_values(settings))
     sys.stderr.write(

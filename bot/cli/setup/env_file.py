@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from bot.errors import BotError
+
 MODE: Final = 0o600
 _APP_ID_LINE: Final = re.compile(r"^\s*(?:export\s+)?CAPUCHIN_GITHUB_APP_ID\s*=\s*\S", re.MULTILINE)
 
 
-class EnvFileError(Exception):
+class EnvFileError(BotError):
     """The keys cannot be saved there; `str(error)` is a sentence."""
 
 

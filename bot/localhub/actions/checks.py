@@ -24,7 +24,11 @@ MAX_ANNOTATIONS = 50
 
 
 def create(hub: LocalHub, repo: Repo, sha: str, fields: Json, by: User) -> CheckRun:
-    """`sha` exists. Raises Refusal (422)."""
+    """Create a check run on the existing commit `sha`.
+
+    Raises:
+        Refusal: the fields are not valid (422).
+    """
     suite = next((s for s in repo.check_suites if s.head_sha == sha), None)
     if suite is None:
         suite = CheckSuite(hub.next_id(), sha)
@@ -42,7 +46,7 @@ def create(hub: LocalHub, repo: Repo, sha: str, fields: Json, by: User) -> Check
 def create_foreign(
     hub: LocalHub, repo: Repo, sha: str, app: str, fields: Json, by: User
 ) -> CheckRun:
-    """The one check of another App's suite on a commit; told of as the suite's completion."""
+    """Create the only check run of another App's suite; sends the suite's completion."""
     suite = CheckSuite(hub.next_id(), sha)
     run = CheckRun(hub.next_id(), suite, "", sha, started_at=now(), app=app)
     _apply(run, fields)
@@ -54,7 +58,11 @@ def create_foreign(
 
 
 def update(hub: LocalHub, repo: Repo, run: CheckRun, fields: Json, by: User) -> None:
-    """Raises Refusal (422)."""
+    """Update a check run.
+
+    Raises:
+        Refusal: the fields are not valid (422).
+    """
     before = run.status
     _apply(run, fields)
     run.suite.updated_at = now()

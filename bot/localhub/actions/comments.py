@@ -17,7 +17,11 @@ REACTIONS = ("+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes
 
 
 def add(hub: LocalHub, issue: Issue, body: str, by: User) -> Comment:
-    """Raises Refusal: 422 for a blank or overlong body, 403 on a locked issue."""
+    """Add a comment.
+
+    Raises:
+        Refusal: the body is blank or too long (422), or the issue is locked (403).
+    """
     _check_comment_body(body)
     if issue.locked and issue.repo.role_of(by) in ("none", "read"):
         raise Refusal(403, "Unable to create comment because issue is locked.")
@@ -29,7 +33,11 @@ def add(hub: LocalHub, issue: Issue, body: str, by: User) -> Comment:
 
 
 def edit(hub: LocalHub, comment: Comment, body: str, by: User) -> None:
-    """Raises Refusal (422) for a blank or overlong body."""
+    """Edit a comment.
+
+    Raises:
+        Refusal: the body is blank or too long (422).
+    """
     _check_comment_body(body)
     before, comment.body = comment.body, body
     comment.updated_at = comment.issue.updated_at = now()
@@ -37,7 +45,7 @@ def edit(hub: LocalHub, comment: Comment, body: str, by: User) -> None:
 
 
 def delete(hub: LocalHub, comment: Comment, by: User) -> None:
-    """Gone from the timeline too."""
+    """Delete a comment, also from the timeline."""
     issue = comment.issue
     issue.comments.remove(comment)
     issue.timeline = [line for line in issue.timeline if line.comment is not comment]
@@ -47,7 +55,11 @@ def delete(hub: LocalHub, comment: Comment, by: User) -> None:
 def react(
     hub: LocalHub, reactions: list[Reaction], content: str, by: User
 ) -> tuple[Reaction, bool]:
-    """The reaction and whether it is new: one of a kind a person. Raises Refusal (422)."""
+    """Add a reaction, once for each person and kind; return it and whether it is new.
+
+    Raises:
+        Refusal: GitHub has no such reaction (422).
+    """
     if content not in REACTIONS:
         raise invalid("Reaction", "content")
     for given in reactions:

@@ -1,4 +1,4 @@
-"""Issues: open, edit, close, label, assign, delete. Of a pull request it sends `pull_request`."""
+"""Operations on issues: open, edit, close, label, assign, delete. Pull requests work alike."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ LONGEST_LABEL = 50
 
 
 def check_title(title: str, resource: str = "Issue") -> None:
-    """Raises Refusal (422) for a blank or an overlong title."""
+    """Check that a title is neither blank nor too long.
+
+    Raises:
+        Refusal: it is (422).
+    """
     if not title.strip():
         raise invalid(resource, "title", "missing_field")
     if len(title) > LONGEST_TITLE:
@@ -28,7 +32,11 @@ def check_title(title: str, resource: str = "Issue") -> None:
 
 
 def check_body(body: str | None, resource: str = "Issue") -> None:
-    """Raises Refusal (422) for more than GitHub stores."""
+    """Check that a body is not longer than GitHub's limit.
+
+    Raises:
+        Refusal: it is (422).
+    """
     if body is not None and len(body) > LONGEST_BODY:
         raise custom_error(resource, "body is too long (maximum is 65536 characters)")
 
@@ -42,7 +50,11 @@ def open_issue(
     labels: Iterable[str] = (),
     assignees: Iterable[User] = (),
 ) -> Issue:
-    """Raises Refusal (422) for a bad title, body or label."""
+    """Open an issue.
+
+    Raises:
+        Refusal: the title, body or a label is not valid (422).
+    """
     check_title(title)
     check_body(body)
     repo.last_number += 1
@@ -57,7 +69,7 @@ def open_issue(
 
 
 def edit(hub: LocalHub, issue: Issue, by: User, title: str | None, body: str | None) -> None:
-    """None leaves a field as it is."""
+    """Edit an issue; None leaves a field unchanged."""
     changes: dict[str, dict[str, str]] = {}
     if title is not None and title != issue.title:
         check_title(title)
@@ -73,7 +85,7 @@ def edit(hub: LocalHub, issue: Issue, by: User, title: str | None, body: str | N
 
 
 def close(hub: LocalHub, issue: Issue, by: User, reason: str = "completed") -> None:
-    """Does nothing to what is closed."""
+    """Close an open issue."""
     if issue.state == "closed":
         return
     issue.state, issue.state_reason = "closed", reason
@@ -83,7 +95,7 @@ def close(hub: LocalHub, issue: Issue, by: User, reason: str = "completed") -> N
 
 
 def reopen(hub: LocalHub, issue: Issue, by: User) -> None:
-    """Does nothing to what is open."""
+    """Reopen a closed issue."""
     if issue.state == "open":
         return
     issue.state, issue.state_reason = "open", "reopened"
@@ -95,7 +107,7 @@ def reopen(hub: LocalHub, issue: Issue, by: User) -> None:
 def set_state(
     hub: LocalHub, issue: Issue, by: User, state: Literal["open", "closed"], reason: str
 ) -> None:
-    """One of the two above."""
+    """Close or reopen an issue."""
     if state == "closed":
         close(hub, issue, by, reason)
     else:
@@ -103,7 +115,11 @@ def set_state(
 
 
 def add_labels(hub: LocalHub, issue: Issue, names: Iterable[str], by: User) -> None:
-    """Labels that the repository lacks are made, as GitHub does. Raises Refusal (422)."""
+    """Add labels; like GitHub, create those that the repository lacks.
+
+    Raises:
+        Refusal: a label is not valid (422).
+    """
     for name in names:
         if not name.strip() or len(name) > LONGEST_LABEL:
             raise invalid("Label", "name")
@@ -119,7 +135,11 @@ def add_labels(hub: LocalHub, issue: Issue, names: Iterable[str], by: User) -> N
 
 
 def remove_label(hub: LocalHub, issue: Issue, name: str, by: User) -> None:
-    """Raises Refusal (404) if the issue does not have it."""
+    """Remove a label.
+
+    Raises:
+        Refusal: the issue does not have it (404).
+    """
     label = issue.repo.labels.get(name.lower())
     if label is None or label.name not in issue.labels:
         raise Refusal(404, "Label does not exist")
@@ -132,7 +152,7 @@ def remove_label(hub: LocalHub, issue: Issue, name: str, by: User) -> None:
 
 
 def set_labels(hub: LocalHub, issue: Issue, names: list[str], by: User) -> None:
-    """Exactly these."""
+    """Replace all labels of an issue."""
     wanted = {name.lower() for name in names}
     for name in [name for name in issue.labels if name.lower() not in wanted]:
         remove_label(hub, issue, name, by)
@@ -140,7 +160,7 @@ def set_labels(hub: LocalHub, issue: Issue, names: list[str], by: User) -> None:
 
 
 def assign(hub: LocalHub, issue: Issue, user: User, by: User) -> None:
-    """Does nothing if already assigned."""
+    """Assign a person, unless already assigned."""
     if user not in issue.assignees:
         issue.assignees.append(user)
         issue.add_to_timeline(by, f"assigned {user.login}")
@@ -150,7 +170,7 @@ def assign(hub: LocalHub, issue: Issue, user: User, by: User) -> None:
 
 
 def unassign(hub: LocalHub, issue: Issue, user: User, by: User) -> None:
-    """Does nothing if not assigned."""
+    """Unassign a person, if assigned."""
     if user in issue.assignees:
         issue.assignees.remove(user)
         issue.add_to_timeline(by, f"unassigned {user.login}")
@@ -160,14 +180,14 @@ def unassign(hub: LocalHub, issue: Issue, user: User, by: User) -> None:
 
 
 def delete(hub: LocalHub, issue: Issue, by: User) -> None:
-    """Gone for good; its number answers 410 from now on."""
+    """Delete an issue; its number responds 410 from now on."""
     del issue.repo.issues[issue.number]
     issue.repo.deleted_numbers.add(issue.number)
     webhook_payloads.send_issue_event(hub, issue, "deleted", by)
 
 
 def transfer(hub: LocalHub, issue: Issue, to: Repo, by: User) -> Issue:
-    """Its copy in the other repository; its number here is gone."""
+    """Move an issue to another repository and return the copy there; its old number is gone."""
     to.last_number += 1
     moved = Issue(hub.next_id(), to.last_number, to, issue.title, issue.body, issue.author)
     to.issues[moved.number] = moved

@@ -1,4 +1,4 @@
-"""Pull requests: open, edit, review, merge."""
+"""Operations on pull requests: open, edit, review, merge."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from bot.localhub.hub import LocalHub
 
 CLOSES = re.compile(r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+#(\d+)", re.IGNORECASE)
-"""https://docs.github.com/issues: the words that link a pull request to an issue."""
+"""https://docs.github.com/issues: the keywords that link a pull request to an issue."""
 
 
 @dataclass(frozen=True)
 class NewPull:
-    """What is asked for. Both branches are of the same repository, unless `fork` is given."""
+    """A pull request to open. Both branches are in one repository unless `fork` is given."""
 
     title: str
     body: str | None
@@ -34,11 +34,15 @@ class NewPull:
     draft: bool = False
     maintainer_can_modify: bool = True
     fork: tuple[Repo, str] | None = None
-    """The fork that `head` is a branch of, and its commit: forks share their objects."""
+    """The fork of the branch `head`, and its commit: forks share their objects."""
 
 
 async def open_pull(hub: LocalHub, repo: Repo, new_pull: NewPull, by: User) -> Pull:
-    """Raises Refusal (422): missing branch, nothing to merge, one is open already."""
+    """Open a pull request.
+
+    Raises:
+        Refusal: a branch is missing, there is nothing to merge, or one is already open (422).
+    """
     issues.check_title(new_pull.title, "PullRequest")
     issues.check_body(new_pull.body, "PullRequest")
     head_sha, base_sha = await asyncio.to_thread(_resolve_ends, repo, new_pull)
@@ -71,7 +75,11 @@ async def open_pull(hub: LocalHub, repo: Repo, new_pull: NewPull, by: User) -> P
 
 
 def request_reviewers(hub: LocalHub, pull: Pull, users: list[User], by: User) -> None:
-    """Raises Refusal (422) for the author and for who has no access."""
+    """Request reviews.
+
+    Raises:
+        Refusal: a reviewer is the author, or has no access (422).
+    """
     for user in users:
         if user is pull.author:
             raise Refusal(422, "Review cannot be requested from pull request author.")
@@ -96,7 +104,11 @@ def request_reviewers(hub: LocalHub, pull: Pull, users: list[User], by: User) ->
 
 
 def add_review(hub: LocalHub, pull: Pull, review: Review) -> None:
-    """Raises Refusal (422) for an author who approves or refuses their own work."""
+    """Add a review.
+
+    Raises:
+        Refusal: authors cannot approve or reject their own work (422).
+    """
     own = review.author is pull.author and review.state in ("APPROVED", "CHANGES_REQUESTED")
     if own:
         verb = "approve" if review.state == "APPROVED" else "request changes on"
@@ -123,13 +135,13 @@ def add_review(hub: LocalHub, pull: Pull, review: Review) -> None:
 
 
 def find_review_comment(pull: Pull, number: int) -> ReviewComment | None:
-    """The comment on a line that has this id."""
+    """The comment on a line with this id."""
     every = (comment for review in pull.reviews for comment in review.comments)
     return next((comment for comment in every if comment.id == number), None)
 
 
 def reply(hub: LocalHub, pull: Pull, first: ReviewComment, text: str, by: User) -> ReviewComment:
-    """An answer in the thread that `first` begins."""
+    """Reply in the thread of the comment `first`."""
     review = Review(hub.next_id(), by, "", "COMMENTED", pull.head_sha)
     made = ReviewComment(
         hub.next_id(), review, first.path, first.line, first.side, text, first.diff_hunk, first.id
@@ -140,7 +152,7 @@ def reply(hub: LocalHub, pull: Pull, first: ReviewComment, text: str, by: User) 
 
 
 def mark_ready(hub: LocalHub, pull: Pull, by: User) -> None:
-    """No draft any more; does nothing to what is none."""
+    """Mark a draft as ready for review."""
     if pull.draft:
         pull.draft = False
         pull.add_to_timeline(by, "marked this pull request as ready for review")
@@ -148,7 +160,11 @@ def mark_ready(hub: LocalHub, pull: Pull, by: User) -> None:
 
 
 async def merge(hub: LocalHub, pull: Pull, by: User) -> str:
-    """Makes the merge commit, closes what it fixes, returns its id. Raises Refusal (405)."""
+    """Create the merge commit, close the issues that it fixes, and return its id.
+
+    Raises:
+        Refusal: it cannot be merged (405).
+    """
     git = pull.repo.git
     if pull.state != "open" or pull.draft or not hub.pull_facts(pull).mergeable:
         raise Refusal(405, "Pull Request is not mergeable")
@@ -184,8 +200,8 @@ def _resolve_ends(repo: Repo, new_pull: NewPull) -> tuple[str, str]:
     head = new_pull.fork[1] if new_pull.fork else heads[new_pull.head]
     compared = diff.compare(repo.git, base, head)
     if compared.merge_base is None:
-        raise custom_error("PullRequest", f"The {new_pull.head} branch has no history in common with "
-                     f"{new_pull.base}")  # fmt: skip
+        raise custom_error("PullRequest", f"The {new_pull.head} branch has no history in common "
+                     f"with {new_pull.base}")  # fmt: skip
     if compared.ahead == 0:
         message = f"No commits between {new_pull.base} and {new_pull.head}"
         raise custom_error("PullRequest", message)

@@ -1,4 +1,4 @@
-"""Branches that moved, however: tells of it, and keeps the pull requests in step."""
+"""Announces changed branches with webhooks, and updates their pull requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HEADS = "refs/heads/"
 async def announce_ref_changes(
     hub: LocalHub, repo: Repo, before: dict[str, str], after: dict[str, str], by: User
 ) -> None:
-    """`before` and `after` are all refs by full name, as `GitRepo.list_refs("")` lists them."""
+    """`before` and `after` map all refs by full name, as `GitRepo.list_refs("")` returns them."""
     for ref in sorted(before.keys() | after.keys()):
         old, new = (
             before.get(ref, webhook_payloads.NO_COMMIT),

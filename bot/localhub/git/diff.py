@@ -1,4 +1,4 @@
-"""How two commits of a repository differ: ahead and behind, changed files, mergeable or not."""
+"""Compares two commits: ahead and behind, changed files, whether they merge."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STATUSES = {"A": "added", "D": "removed", "M": "modified", "R": "renamed", "C": 
 
 @dataclass(frozen=True)
 class RefComparison:
-    """Two commits. `merge_base` is None for unrelated histories."""
+    """The comparison of two commits. `merge_base` is None for unrelated histories."""
 
     base: str
     head: str
@@ -34,7 +34,7 @@ class RefComparison:
 
 
 def compare(git: GitRepo, base: str, head: str) -> RefComparison:
-    """Both are commit ids that exist."""
+    """Compare two commits by their ids."""
     counts = run_git(git.path, "rev-list", "--left-right", "--count", f"{base}...{head}")
     behind, ahead = (int(count) for count in counts.split())
     found = run_git(git.path, "merge-base", base, head, allowed_codes=(1,)).decode().strip()
@@ -42,13 +42,13 @@ def compare(git: GitRepo, base: str, head: str) -> RefComparison:
 
 
 def is_ancestor(git: GitRepo, old: str, new: str) -> bool:
-    """Whether a branch may move from `old` to `new` without force."""
+    """Whether a branch can move from `old` to `new` without force."""
     found = run_git(git.path, "merge-base", old, new, allowed_codes=(1,)).decode().strip()
     return found == old
 
 
 def is_mergeable(git: GitRepo, base: str, head: str) -> bool:
-    """Whether git merges the two without a conflict."""
+    """Whether git merges the two without conflicts."""
     out = run_git(
         git.path, "merge-tree", "--write-tree", "--messages", base, head, allowed_codes=(1,)
     ).decode("utf-8", "replace")
@@ -56,7 +56,7 @@ def is_mergeable(git: GitRepo, base: str, head: str) -> bool:
 
 
 def diff_files(git: GitRepo, old: str, new: str) -> list[ChangedFile]:
-    """The files that differ from commit `old` to commit `new`, renames found."""
+    """The files that differ between commits `old` and `new`, with renames."""
     out = run_git(git.path, "diff", "--no-color", "--raw", "--abbrev=40", "-z", "-M", old, new)
     fields = out.decode("utf-8", "replace").split("\0")[:-1]
     found: list[ChangedFile] = []
@@ -70,7 +70,7 @@ def diff_files(git: GitRepo, old: str, new: str) -> list[ChangedFile]:
 
 
 def diff_text(git: GitRepo, old: str, new: str) -> str:
-    """The whole difference, as `git diff` prints it."""
+    """The whole diff, as `git diff` prints it."""
     out = run_git(git.path, "diff", "--no-color", "-M", old, new)
     return out.decode("utf-8", "replace")
 
@@ -91,7 +91,7 @@ def _parse_change(
 
 
 def _read_patch(git: GitRepo, old: str, new: str, paths: list[str]) -> str:
-    """Hunks only: from the first `@@`; empty for binary files and pure renames."""
+    """The hunks of a patch, from the first `@@`; empty for binary files and pure renames."""
     out = run_git(
         git.path, "--literal-pathspecs", "diff", "--no-color", "-M", old, new, "--", *paths
     )

@@ -1,4 +1,4 @@
-"""The git door: smart HTTP by `git http-backend`, with a token as the password."""
+"""Git's smart HTTP protocol, by `git http-backend`, with a token as the password."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bot.localhub.hub import LocalHub
 
 SERVICES = ("info/refs", "git-upload-pack", "git-receive-pack")
-"""The smart protocol only: no other path of the repository can be asked for."""
+"""The smart protocol only: other paths of the repository cannot be requested."""
 
 CHUNK = 65_536
 
@@ -34,7 +34,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 @dataclass
 class GitRequest:
-    """A git request that may go on."""
+    """A git request that passed authentication."""
 
     repo: Repo
     token: Token | None
@@ -43,13 +43,13 @@ class GitRequest:
 
 
 class GitRouter:
-    """Behaves as a GitHub Enterprise Server: in private mode every request needs a token."""
+    """Acts like a GitHub Enterprise Server in private mode: every request needs a token."""
 
     def __init__(self, hub: LocalHub) -> None:
         self._hub = hub
 
     def with_fallback(self, page: Endpoint) -> Endpoint:
-        """git's addresses without `.git` are git's too; everything else is `page`'s."""
+        """Handle git's requests, also to addresses without `.git`; pass all others to `page`."""
 
         async def choose(request: Request) -> Response:
             if request.path_params["service"] in SERVICES:
@@ -61,7 +61,7 @@ class GitRouter:
         return choose
 
     async def handle(self, request: Request) -> Response:
-        """Answers one request of git's."""
+        """Handle one git request."""
         token = self._find_token(request)
         try:
             response = await self._serve(request, token)
@@ -123,7 +123,7 @@ class GitRouter:
         return self._hub.tokens.find(password) or self._hub.tokens.find(name)
 
     async def _receive_push(self, request: Request, git_request: GitRequest) -> Response:
-        """Answers only when the pull requests have followed and the webhooks are on their way."""
+        """Respond only after the pull requests are updated and the webhooks are on their way."""
         git = git_request.repo.git
         before = await asyncio.to_thread(git.list_refs, "")
         streamed = await self._run_backend(request, git_request)
@@ -136,7 +136,7 @@ class GitRouter:
         return Response(body, streamed.status_code, dict(streamed.headers))
 
     async def _run_backend(self, request: Request, git_request: GitRequest) -> StreamingResponse:
-        """The body is read whole first: http-backend spins for ever on one that breaks off."""
+        """Run git with the whole body: http-backend loops forever if a body is cut off."""
         body = await request.body()
         process = await asyncio.create_subprocess_exec(
             git_binary(),
@@ -171,7 +171,7 @@ class GitRouter:
 
 
 def _cgi_environment(request: Request, git_request: GitRequest, length: int) -> dict[str, str]:
-    """CGI's variables. The path is made of a number and a word of `SERVICES`, never of the URL."""
+    """The CGI variables. The path contains a number and a word of `SERVICES`, not the URL."""
     path = git_request.repo.git.path
     passed = {
         "HTTP_CONTENT_ENCODING": "content-encoding",
@@ -194,7 +194,7 @@ def _cgi_environment(request: Request, git_request: GitRequest, length: int) -> 
 
 
 async def _feed(body: bytes, process: asyncio.subprocess.Process) -> None:
-    """Gives git the body. git may stop reading early: then the rest is not wanted."""
+    """Write the body to git, which may stop reading early."""
     assert process.stdin is not None
     try:
         process.stdin.write(body)
@@ -228,7 +228,7 @@ async def _stream_body(
     finally:
         feeding.cancel()
         if process.returncode is None:
-            # git runs http-backend and that runs receive-pack: all of them are of one session.
+            # git starts http-backend, which starts receive-pack: all are in one session.
             os.killpg(process.pid, signal.SIGKILL)
 
 

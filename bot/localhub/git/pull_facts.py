@@ -1,4 +1,4 @@
-"""What git says of a pull request."""
+"""The data of a pull request that only git knows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bot.localhub.state import Pull
 
 
 def read_pull_facts(pull: Pull) -> PullFacts:
-    """Reads git."""
+    """Read the data from git."""
     git = pull.repo.git
     compared = diff.compare(git, pull.base_sha, pull.head_sha)
     changed = diff.diff_files(git, compared.merge_base or pull.base_sha, pull.head_sha)

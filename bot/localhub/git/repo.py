@@ -1,4 +1,4 @@
-"""A bare repository: the one home of refs, commits, trees and files. Blocking: use threads."""
+"""A bare repository with its refs, commits, trees and files. All methods block: use threads."""
 
 from __future__ import annotations
 
@@ -22,14 +22,16 @@ SETTINGS = {
     "core.logAllRefUpdates": "false",
     "gc.auto": "0",
 }
-"""What GitHub's servers allow (partial clone, fetching any commit)."""
+"""Options that GitHub's servers have, too (partial clone, fetching any commit)."""
 
 
 class GitRepo:
-    """Reads and writes objects and refs. Refs and paths may come from strangers.
+    """Reads and writes objects and refs, whose names may be untrusted.
 
-    A `rev` is a branch, a tag, a full ref name, or a commit id (at least 7 digits): never a
-    revision expression, so nothing a stranger writes is parsed by git as more than a name.
+    A `rev` is a branch, a tag, a full ref name, or a commit id (at least 7 digits), but never a
+    revision expression, so git never interprets untrusted text.
+
+    Methods that raise GitCommandFailed do so if git rejects an object, a name or a path.
     """
 
     def __init__(self, path: Path) -> None:
@@ -37,7 +39,11 @@ class GitRepo:
 
     @classmethod
     def create(cls, path: Path, default_branch: str) -> GitRepo:
-        """Makes an empty bare repository. Raises GitFailed for a bad branch name."""
+        """Create an empty bare repository.
+
+        Raises:
+            GitCommandFailed: the branch name is not valid.
+        """
         path.mkdir(parents=True)
         run_git(path, "check-ref-format", "--branch", default_branch)
         run_git(path, "init", "--quiet", "--bare", f"--initial-branch={default_branch}", ".")
@@ -50,14 +56,14 @@ class GitRepo:
     # Refs
 
     def list_refs(self, prefix: str = "refs/") -> dict[str, str]:
-        """Every ref under `prefix` (it ends with `/`), without the prefix, and its object id."""
+        """The object ids of the refs under `prefix` (which ends with `/`), by name without it."""
         wanted = [prefix] if prefix else []
         listing = run_git(self.path, "for-each-ref", "--format=%(objectname) %(refname)", *wanted)
         pairs = (line.split(" ", 1) for line in listing.decode().splitlines())
         return {name.removeprefix(prefix): sha for sha, name in pairs}
 
     def resolve(self, rev: str) -> str | None:
-        """The commit that `rev` names, or None."""
+        """The commit that `rev` names; None if there is none."""
         if not rev or "\0" in rev or "\n" in rev:
             return None
         names = (rev,) if rev.startswith("refs/") else (f"refs/heads/{rev}", f"refs/tags/{rev}")
@@ -68,15 +74,19 @@ class GitRepo:
         return next((parts[0] for parts in found if parts[1:2] == ["commit"]), None)
 
     def set_ref(self, ref: str, sha: str, before: str | None = None) -> None:
-        """Sets a ref. `before`: what it must be now. Raises GitFailed."""
+        """Set a ref, whose value must be `before` if that is given.
+
+        Raises:
+            GitCommandFailed: the ref has another value, or the name is not valid.
+        """
         run_git(self.path, "update-ref", ref, sha, *([] if before is None else [before]))
 
     def delete_ref(self, ref: str) -> None:
-        """Deletes a ref."""
+        """Delete a ref."""
         run_git(self.path, "update-ref", "-d", ref)
 
     def is_valid_ref(self, ref: str) -> bool:
-        """Whether git takes the name."""
+        """Whether git accepts the name."""
         try:
             run_git(self.path, "check-ref-format", ref)
         except GitCommandFailed:
@@ -86,7 +96,7 @@ class GitRepo:
     # Reading
 
     def object_kind(self, sha: str) -> str | None:
-        """`read_commit`, `tree`, `blob`, `tag`, or None for an unknown object id."""
+        """The kind of an object (`commit`, `tree`, `blob`, `tag`); None if it does not exist."""
         if not FULL_SHA.fullmatch(sha):
             return None
         answer = run_git(self.path, "cat-file", "--batch-check", stdin=f"{sha}\n".encode())
@@ -94,15 +104,23 @@ class GitRepo:
         return parts[1] if len(parts) == 3 else None
 
     def read_object(self, kind: str, sha: str) -> bytes:
-        """An object's content. Raises GitFailed if `sha` is no such object."""
+        """An object's content.
+
+        Raises:
+            GitCommandFailed: `sha` is not such an object.
+        """
         return run_git(self.path, "cat-file", kind, sha)
 
     def read_commit(self, sha: str) -> Commit:
-        """Raises GitFailed for anything but a commit's id."""
+        """A commit by its id.
+
+        Raises:
+            GitCommandFailed: it is not a commit.
+        """
         return parse_commit(sha, self.read_object("commit", sha).decode("utf-8", "replace"))
 
     def read_commits(self, shas: Iterable[str]) -> list[Commit]:
-        """Many at once, in order."""
+        """Several commits at once, in order."""
         asked = "".join(f"{sha}\n" for sha in shas).encode()
         data = run_git(self.path, "cat-file", "--batch", stdin=asked)
         found: list[Commit] = []
@@ -115,7 +133,7 @@ class GitRepo:
         return found
 
     def log(self, rev: str, *, without: str = "", path: str = "", limit: int = 250) -> list[Commit]:
-        """Commits reachable from `rev`, not from `without`, that touch `path`; newest first."""
+        """Commits reachable from `rev` but not from `without` that change `path`, newest first."""
         sha, excluded = self.resolve(rev), self.resolve(without) if without else None
         if sha is None:
             return []
@@ -127,13 +145,17 @@ class GitRepo:
         return self.read_commits(listing.decode().split())
 
     def list_entries(self, tree: str, *, recursive: bool = False) -> list[Entry]:
-        """A tree's lines; paths are relative to it. Raises GitFailed for a bad id."""
+        """The entries of a tree, with relative paths.
+
+        Raises:
+            GitCommandFailed: it is not a tree.
+        """
         flags = ["-r", "-t"] if recursive else []
         listing = run_git(self.path, "ls-tree", "-z", "--long", *flags, tree)
         return [parse_entry(line) for line in listing.decode("utf-8", "replace").split("\0")[:-1]]
 
     def find_entry(self, rev: str, path: str) -> Entry | None:
-        """What is at `path` in a commit: a file, a folder, a link; or None."""
+        """The file, folder or link at `path` in a commit; None if there is none."""
         sha = self.resolve(rev)
         if sha is None:
             return None
@@ -149,25 +171,30 @@ class GitRepo:
         return found
 
     def read_file(self, rev: str, path: str) -> bytes | None:
-        """A file's bytes, or None where there is no file."""
+        """A file's bytes; None if it is missing."""
         entry = self.find_entry(rev, path)
         return self.read_object("blob", entry.sha) if entry and entry.kind == "blob" else None
 
     # Writing
 
     def write_blob(self, content: bytes) -> str:
-        """The id of the stored file."""
+        """Store a file and return its id."""
         return run_git(self.path, "hash-object", "-w", "--stdin", stdin=content).decode().strip()
 
     def write_tree(self, entries: Iterable[Entry]) -> str:
-        """One level of a tree. Raises GitFailed if an object is missing or a name is bad."""
+        """Store one level of a tree and return its id.
+
+        Raises:
+            GitCommandFailed: an object is missing, or a name is not valid.
+        """
         lines = "".join(f"{e.mode} {e.kind} {e.sha}\t{e.path}\0" for e in entries)
         return run_git(self.path, "mktree", "-z", stdin=lines.encode()).decode().strip()
 
     def write_paths(self, base: str | None, files: Mapping[str, tuple[str, str] | None]) -> str:
-        """A tree like `base` with `files` (path to mode and blob id; None removes) put in.
+        """Store the tree `base` with `files` (path to mode and blob id; None deletes).
 
-        Raises GitFailed for a path that git refuses (`..`, `.git`, absolute, empty).
+        Raises:
+            GitCommandFailed: git rejects a path (`..`, `.git`, absolute, empty).
         """
         for path in files:
             if not is_valid_path(path):
@@ -190,7 +217,7 @@ class GitRepo:
     def write_commit(
         self, tree: str, parents: Iterable[str], message: str, author: Signature, by: Signature
     ) -> str:
-        """The id of the stored commit, byte for byte what GitHub would store."""
+        """Store a commit, with the same bytes as on GitHub, and return its id."""
         lines = [f"tree {tree}", *(f"parent {parent}" for parent in parents)]
         lines += [f"author {author.to_line()}", f"committer {by.to_line()}"]
         text = "\n".join(lines) + "\n\n" + message
@@ -199,11 +226,11 @@ class GitRepo:
 
 
 def is_valid_path(path: str) -> bool:
-    """Whether a path may stand in a tree: relative, no empty or dotted step, no `.git`."""
+    """Whether a path is valid in a tree: relative, without empty or dotted parts or `.git`."""
     steps = path.split("/")
     return "\0" not in path and all(step.lower() not in ("", ".", "..", ".git") for step in steps)
 
 
 def _is_plain_name(name: str) -> bool:
-    """Holds nothing that git reads as part of a revision expression."""
+    """Whether the name contains nothing that git interprets as a revision expression."""
     return not re.search(r"[\s~^:?*\[\\]|\.\.|@\{|^-", name)

@@ -1,4 +1,4 @@
-"""Runs the git binary, apart from the configuration of whoever started the process."""
+"""Runs the git binary, isolated from the user's configuration."""
 
 from __future__ import annotations
 
@@ -11,11 +11,15 @@ from pathlib import Path
 from bot.localhub.errors import GitCommandFailed
 
 TIMEOUT_S = 60
-"""No command on a repository of this hub should come near it."""
+"""Far above the time of any command on a repository of this hub."""
 
 
 def git_binary() -> str:
-    """Where git is. Raises GitFailed with what to do if it is missing."""
+    """The path of git.
+
+    Raises:
+        GitCommandFailed: it is not installed; the text says what to do.
+    """
     found = shutil.which("git")
     if found is None:
         raise GitCommandFailed("git is not on PATH; install it (Debian: apt-get install git)")
@@ -23,7 +27,7 @@ def git_binary() -> str:
 
 
 def git_environment(**extra: str) -> dict[str, str]:
-    """Nothing of the caller's environment or configuration reaches git."""
+    """An environment without the caller's variables and configuration."""
     return {
         "PATH": os.defpath,
         "HOME": os.devnull,
@@ -42,7 +46,11 @@ def run_git(
     environment: Mapping[str, str] | None = None,
     allowed_codes: tuple[int, ...] = (),
 ) -> bytes:
-    """What git prints. Raises GitFailed unless the exit code is 0 or one of `allowed_codes`."""
+    """Run git and return its output.
+
+    Raises:
+        GitCommandFailed: the exit code is neither 0 nor one of `allowed_codes`.
+    """
     done = subprocess.run(
         [git_binary(), "-C", str(folder), *arguments],
         input=stdin,

@@ -1,4 +1,4 @@
-"""A repository's first commit, from texts or from a folder."""
+"""Creates a repository's first commit from texts or from a folder."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from bot.localhub.state import now
 def seed(
     git: GitRepo, files: Mapping[str, str | bytes], branch: str, message: str = "Initial commit"
 ) -> str:
-    """Commits `files` (path to content) on `branch`, replacing the whole tree; returns the id.
+    """Commit `files` (path to content) on `branch`, replacing the whole tree; return the id.
 
-    Raises GitFailed for a path that git refuses.
+    Raises:
+        GitCommandFailed: git rejects a path.
     """
     blobs = {path: ("100644", git.write_blob(_to_bytes(text))) for path, text in files.items()}
     return commit_tree(git, git.write_paths(None, dict(blobs)), branch, message)
 
 
 def seed_folder(git: GitRepo, folder: Path, branch: str, message: str = "Initial commit") -> str:
-    """Commits a folder as it is: executable bits, links, ignored files; all but its `.git`."""
+    """Commit a folder with executable bits, links and ignored files, but without its `.git`."""
     inside = {"GIT_DIR": str(git.path), "GIT_INDEX_FILE": str(git.path / "hub-index-seed")}
     try:
         run_git(
@@ -37,7 +38,7 @@ def seed_folder(git: GitRepo, folder: Path, branch: str, message: str = "Initial
 
 
 def commit_tree(git: GitRepo, tree: str, branch: str, message: str) -> str:
-    """Puts a commit with `tree` on top of `branch`, which need not exist; returns its id."""
+    """Commit `tree` on top of `branch`, which may not exist yet; return the id."""
     parent = git.resolve(f"refs/heads/{branch}")
     author = Signature("The Owner", "owner@example.com", now())
     sha = git.write_commit(tree, [parent] if parent else [], f"{message}\n", author, author)

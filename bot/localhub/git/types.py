@@ -1,4 +1,4 @@
-"""What is read from a bare repository: signatures, commits, tree entries, changed files."""
+"""Data read from a bare repository: signatures, commits, tree entries, changed files."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from datetime import UTC, datetime
 
 @dataclass(frozen=True)
 class Signature:
-    """Who wrote or committed, and when (UTC)."""
+    """An author or committer, with the time (UTC)."""
 
     name: str
     email: str
     at: datetime
 
     def to_line(self) -> str:
-        """As it stands in a commit object, without what would end a field early."""
+        """The line of a commit object, without characters that would end a field early."""
         name, email = (re.sub(r"[<>\n\0]", "", text).strip() for text in (self.name, self.email))
         return f"{name} <{email}> {int(self.at.timestamp())} +0000"
 
@@ -35,7 +35,7 @@ class Commit:
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of a tree. `size` is None unless it is a blob."""
+    """An entry of a tree. `size` is None unless it is a blob."""
 
     mode: str
     kind: str
@@ -62,7 +62,7 @@ class ChangedFile:
 
 
 def parse_commit(sha: str, text: str) -> Commit:
-    """Reads what `git cat-file commit` prints."""
+    """Parse the output of `git cat-file commit`."""
     head, _, message = text.partition("\n\n")
     fields: dict[str, list[str]] = {}
     for line in head.split("\n"):
@@ -79,14 +79,14 @@ def parse_commit(sha: str, text: str) -> Commit:
 
 
 def parse_signature(line: str) -> Signature:
-    """Reads `Name <email> seconds zone`."""
+    """Parse `Name <email> seconds zone`."""
     who, seconds, _zone = line.rsplit(" ", 2)
     name, _, email = who.rpartition(" <")
     return Signature(name, email.rstrip(">"), datetime.fromtimestamp(int(seconds), UTC))
 
 
 def parse_entry(line: str) -> Entry:
-    """Reads one record of `git ls-tree -z --long`."""
+    """Parse one record of `git ls-tree -z --long`."""
     facts, _, path = line.partition("\t")
     mode, kind, sha, size = facts.split()
     return Entry(mode, kind, sha, None if size == "-" else int(size), path)

@@ -1,4 +1,4 @@
-"""State as GitHub's JSON documents, complete enough for GitHub's own OpenAPI schemas.
+"""The state as GitHub's JSON documents, complete enough for GitHub's OpenAPI schemas.
 
-Every function takes the hub's address first: documents are full of links.
+Every function takes the hub's address first, because documents are full of links.
 """

@@ -79,7 +79,7 @@ def _suite_conclusion(runs: list[CheckRun]) -> str:
 
 
 def _pull_references(url: str, repo: Repo, sha: str) -> list[Json]:
-    """GitHub names none that come from a fork."""
+    """Pull requests of the commit. GitHub omits those from forks."""
     base = {"id": repo.id, "url": api_url(url, repo), "name": repo.name}
     return [
         {
@@ -113,7 +113,7 @@ def status(url: str, repo: Repo, one: CommitStatus) -> Json:
 def status_summary(
     url: str, repo: Repo, sha: str, shown: list[Json], total: int, state: str
 ) -> Json:
-    """`combined-commit-status`; `shown` is one page of the `total`."""
+    """`combined-commit-status`; `shown` is one page of `total` statuses."""
     here = f"{api_url(url, repo)}/commits/{sha}"
     return {
         "state": state,

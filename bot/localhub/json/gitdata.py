@@ -56,7 +56,7 @@ def git_commit(url: str, repo: Repo, one: Commit) -> Json:
 
 
 def commit(url: str, repo: Repo, one: Commit, author: User | None = None) -> Json:
-    """`commit`: as the history shows it. `author`: the account that the e-mail belongs to."""
+    """`commit`: as lists of commits show it. `author` is the account with the author's e-mail."""
     base = f"{api_url(url, repo)}/commits"
     page = f"{url}/{repo.full_name}/commit"
     account = user(url, author) if author else None
@@ -84,7 +84,7 @@ def commit(url: str, repo: Repo, one: Commit, author: User | None = None) -> Jso
 
 
 def simple_commit(one: Commit) -> Json:
-    """`simple-commit`, which check suites hold."""
+    """`simple-commit`, as check suites contain it."""
     return {
         "id": one.sha,
         "tree_id": one.tree,
@@ -151,7 +151,7 @@ def full_branch(url: str, repo: Repo, name: str, head: Commit) -> Json:
 
 
 def content(url: str, repo: Repo, entry: Entry, rev: str, data: bytes | None = None) -> Json:
-    """`content-file` with `data`, else one line of `content-directory`."""
+    """`content-file` with `data`, else one entry of `content-directory`."""
     path, name = quote(entry.path), quote(rev, safe="")
     here = f"{api_url(url, repo)}/contents/{path}?ref={name}"
     kind = "symlink" if entry.mode == "120000" else KINDS[entry.kind]
@@ -175,7 +175,7 @@ def content(url: str, repo: Repo, entry: Entry, rev: str, data: bytes | None = N
 
 
 def diff_entry(url: str, repo: Repo, one: ChangedFile, sha: str) -> Json:
-    """`diff-entry`; `sha` is the commit in which the file stands."""
+    """`diff-entry`; `sha` is the commit that contains the file."""
     path = quote(one.path)
     return {
         "sha": one.sha,
@@ -193,7 +193,7 @@ def diff_entry(url: str, repo: Repo, one: ChangedFile, sha: str) -> Json:
 
 
 def wrap_base64(content: bytes) -> str:
-    """Base64 in lines of 60, each ended, as GitHub sends it."""
+    """Base64 in lines of 60 characters, each with a line break, as GitHub sends it."""
     text = base64.b64encode(content).decode()
     return "".join(f"{text[i : i + 60]}\n" for i in range(0, len(text), 60))
 

@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 
 def issue(url: str, one: Issue) -> Json:
-    """`issue`; of a pull request too, as the issues API shows it."""
+    """`issue`; for a pull request too, as the issues API shows it."""
     repo = one.repo
     api = f"{repositories.api_url(url, repo)}/issues/{one.number}"
     return {
@@ -59,7 +59,7 @@ def issue(url: str, one: Issue) -> Json:
 
 
 def labels(url: str, one: Issue) -> list[Json]:
-    """The labels in the order in which they were put on."""
+    """The labels in the order in which they were added."""
     found = (one.repo.labels[name.lower()] for name in one.labels)
     return [repositories.label(url, one.repo, label) for label in found]
 
@@ -96,7 +96,7 @@ def reaction(url: str, one: Reaction) -> Json:
 
 
 def label_event(url: str, one: Issue, entry: TimelineEntry) -> Json:
-    """`issue-event-for-issue` of a label that was put on or taken off."""
+    """`issue-event-for-issue` for an added or removed label."""
     number = one.timeline.index(entry) + one.id * 1000
     label = one.repo.labels[entry.label.lower()]
     return {
@@ -114,7 +114,7 @@ def label_event(url: str, one: Issue, entry: TimelineEntry) -> Json:
 
 
 def cross_reference(url: str, by: Issue) -> Json:
-    """`timeline-cross-referenced-event`: `by` mentions the issue whose timeline it is in."""
+    """`timeline-cross-referenced-event`: `by` mentions the issue."""
     source = {**issue(url, by), "repository": repositories.repository(url, by.repo)}
     return {
         "event": "cross-referenced",
@@ -126,7 +126,7 @@ def cross_reference(url: str, by: Issue) -> Json:
 
 
 def reaction_rollup(api: str, reactions: list[Reaction]) -> Json:
-    """`reaction-rollup`: the counts that issues and comments carry."""
+    """`reaction-rollup`: the counts in issues and comments."""
     return {"url": api, "total_count": len(reactions), **reaction_counts(reactions)}
 
 
@@ -143,7 +143,7 @@ def _pull_fields(url: str, one: Pull) -> Json:
 
 
 def reaction_counts(reactions: Iterable[Reaction]) -> dict[str, int]:
-    """How many of each of GitHub's eight reactions."""
+    """The number of each of GitHub's eight reactions."""
     names = ("+1", "-1", "laugh", "hooray", "confused", "heart", "rocket", "eyes")
     given = [reaction.content for reaction in reactions]
     return {name: given.count(name) for name in names}

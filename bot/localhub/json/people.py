@@ -40,7 +40,7 @@ def user(url: str, account: User) -> Json:
 
 
 def public_user(url: str, account: User) -> Json:
-    """`public-user`, which `GET /users/{name}` answers."""
+    """`public-user`, the response of `GET /users/{name}`."""
     unknown = ("company", "location", "email", "hireable", "bio", "twitter_username")
     return {
         **user(url, account),
@@ -104,7 +104,7 @@ def installation(url: str, identity: AppIdentity, one: AppInstallation) -> Json:
 
 
 def association(role: str) -> str:
-    """`author_association` from a repository role."""
+    """`author_association` for a role in the repository."""
     if role == "admin":
         return "OWNER"
     return "COLLABORATOR" if role in ("triage", "write", "maintain") else "NONE"

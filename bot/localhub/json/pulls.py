@@ -15,7 +15,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class PullFacts:
-    """What only git knows about a pull request."""
+    """The data of a pull request that only git knows."""
 
     commits: int
     additions: int
@@ -25,7 +25,7 @@ class PullFacts:
 
 
 def simple_pull(url: str, one: Pull) -> Json:
-    """`pull-request-simple`: as lists hold it."""
+    """`pull-request-simple`, as in lists."""
     here = f"{api_url(url, one.repo)}/pulls/{one.number}"
     page = f"{url}/{one.html_path}"
     shared = issues.issue(url, one)
@@ -60,7 +60,7 @@ def simple_pull(url: str, one: Pull) -> Json:
 
 
 def pull(url: str, one: Pull, facts: PullFacts) -> Json:
-    """`pull-request`: as one alone is answered."""
+    """`pull-request`, as for a single one."""
     merged = one.merged_at is not None
     state = {True: "clean", False: "dirty", None: "unknown"}[facts.mergeable]
     return {

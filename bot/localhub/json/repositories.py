@@ -1,4 +1,4 @@
-"""Repositories, labels, and who may do what."""
+"""Repositories, labels and permissions."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ COUNTS = ("forks", "forks_count", "stargazers_count", "watchers", "watchers_coun
 
 
 def api_url(url: str, repo: Repo) -> str:
-    """The repository's REST address."""
+    """The address of the repository in the REST API."""
     return f"{url}/api/v3/repos/{repo.full_name}"
 
 
@@ -78,7 +78,7 @@ def minimal_repository(url: str, repo: Repo) -> Json:
 
 
 def repository(url: str, repo: Repo) -> Json:
-    """`repository`: what lists, pull requests and webhooks hold."""
+    """`repository`, as in lists, pull requests and webhooks."""
     page = f"{url}/{repo.full_name}"
     still_open = sum(issue.state == "open" for issue in repo.issues.values())
     return {
@@ -115,7 +115,7 @@ def repository(url: str, repo: Repo) -> Json:
 
 
 def full_repository(url: str, repo: Repo) -> Json:
-    """`full-repository`: what `GET /repos/{owner}/{repo}` answers."""
+    """`full-repository`, the response of `GET /repos/{owner}/{repo}`."""
     return {**repository(url, repo), "network_count": 0, "subscribers_count": 0}
 
 
@@ -133,7 +133,7 @@ def label(url: str, repo: Repo, one: Label) -> Json:
 
 
 def permission(url: str, repo: Repo, account: User) -> Json:
-    """`repository-collaborator-permission`: the old four words, and the role beside them."""
+    """`repository-collaborator-permission`: the old four levels, and the role."""
     role = repo.role_of(account)
     coarse = {"maintain": "write", "triage": "read"}.get(role, role)
     rank = ("none", "read", "triage", "write", "maintain", "admin").index(role)

@@ -1,1 +1,1 @@
-"""The REST door under `/api/v3`. `door.py` lets calls in, `table.py` lists the operations."""
+"""The REST API under `/api/v3`. `router.py` handles requests, `table.py` lists the operations."""

@@ -1,4 +1,4 @@
-"""The App itself: who it is, where it is installed, and its installation tokens; also accounts."""
+"""The App itself, its installations and their tokens; also accounts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def show_repo_installation(call: RestCall) -> RestResponse:
 
 
 async def create_token(call: RestCall) -> RestResponse:
-    """A token may hold less than the installation grants, never more (422)."""
+    """Create a token. It may have fewer permissions than the installation, never more (422)."""
     hub = call.hub
     one = hub.installations.get(call.number("id"))
     if one is None:
@@ -104,7 +104,7 @@ def _parse_permissions(call: RestCall, one: AppInstallation) -> dict[str, str]:
 
 
 async def convert_manifest(call: RestCall) -> RestResponse:
-    """The keys of an App just registered, once."""
+    """Exchange the code of a new App for its keys, once."""
     made = call.hub.registrations.take(call.parts["code"])
     if made is None:
         raise not_found()

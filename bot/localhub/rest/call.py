@@ -1,4 +1,4 @@
-"""One REST call on its way in (`RestCall`) and out (`RestResponse`), and the table entry it meets."""
+"""One REST call: its request, its response, and the table entry of its operation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEFAULT_PAGE_SIZE = 30
 
 @dataclass(frozen=True)
 class RestResponse:
-    """`body` is JSON unless it is bytes; None sends nothing."""
+    """The response. `body` is JSON unless it is bytes; None sends no body."""
 
     status: int
     body: Any = None
@@ -41,7 +41,7 @@ class RestResponse:
 
 @dataclass
 class RestCall:
-    """A request that has passed the door: who asks, what for, with what."""
+    """An authorized request: its caller, operation and parameters."""
 
     hub: LocalHub
     method: str
@@ -55,25 +55,33 @@ class RestCall:
 
     @property
     def repo(self) -> Repo:
-        """The repository in the path; only in operations whose path has one."""
+        """The repository in the path; only for operations whose path has one."""
         assert self.authorized_repo is not None
         return self.authorized_repo
 
     @property
     def bearer(self) -> Token:
-        """The bearer; only in operations that the App itself does not call."""
+        """The token; only for operations that the App itself does not call."""
         assert self.token is not None
         return self.token
 
     def number(self, name: str) -> int:
-        """A number in the path. Raises Refusal (404) for anything else."""
+        """A number in the path.
+
+        Raises:
+            Refusal: it is not a number (404).
+        """
         text = self.parts[name]
         if not re.fullmatch(r"[0-9]{1,18}", text):
             raise not_found()
         return int(text)
 
     def issue(self) -> Issue:
-        """The issue or pull request in the path. Raises Refusal (404, or 410 if deleted)."""
+        """The issue or pull request in the path.
+
+        Raises:
+            Refusal: it does not exist (404) or was deleted (410).
+        """
         number = self.number("number")
         issue = self.repo.issues.get(number)
         if issue is not None:
@@ -83,7 +91,11 @@ class RestCall:
         raise not_found()
 
     def json(self) -> Json:
-        """The body as an object. Raises Refusal (400)."""
+        """The body as an object.
+
+        Raises:
+            Refusal: it is not a JSON object (400).
+        """
         if not self.raw:
             return {}
         try:
@@ -95,7 +107,11 @@ class RestCall:
         return cast("Json", body)
 
     def text(self, key: str, resource: str) -> str:
-        """A text that must be there and not blank. Raises Refusal (422)."""
+        """A required, non-blank text of the body.
+
+        Raises:
+            Refusal: it is missing or blank (422).
+        """
         value = self.json().get(key)
         if value is None or value == "":
             raise invalid(resource, key, "missing_field")
@@ -109,8 +125,9 @@ Handler = Callable[[RestCall], Awaitable[RestResponse]]
 
 @dataclass(frozen=True)
 class Operation:
-    """One line of the table. `needs` as in `Token.is_allowed`; `app` for calls of the App itself (JWT).
+    """One entry of the table.
 
+    `needs` is as in `Token.is_allowed`, or `app` for calls of the App itself (JWT).
     `open`: needs no credentials at all.
     """
 
@@ -123,7 +140,7 @@ class Operation:
 
 
 def operation(method: str, path: str, handler: Handler, needs: str = "") -> Operation:
-    """`{name}` matches one segment, `{name...}` the rest. `needs="app"` wants the App's JWT."""
+    """Define an operation: `{name}` matches one segment, `{name...}` the rest."""
     pattern = re.sub(r"\\\{(\w+)(\\\.\\\.\\\.)?\\\}", _path_group, re.escape(path))
     return Operation(method, re.compile(pattern), handler, needs, needs == "app", needs == "open")
 
@@ -131,7 +148,7 @@ def operation(method: str, path: str, handler: Handler, needs: str = "") -> Oper
 def match(
     table: Sequence[Operation], method: str, raw_path: str
 ) -> tuple[Operation, dict[str, str]] | None:
-    """The operation for a path that is still percent-encoded; its parts are decoded."""
+    """The operation for a percent-encoded path, with decoded parameters."""
     for entry in table:
         if entry.method == method and (found := entry.path.fullmatch(raw_path)):
             return entry, {name: unquote(value) for name, value in found.groupdict().items()}
@@ -139,7 +156,7 @@ def match(
 
 
 def paginate(call: RestCall, items: Sequence[Any], wrap: str = "") -> RestResponse:
-    """One page with GitHub's `Link` header. `wrap`: the key under which the list stands."""
+    """One page of a list with GitHub's `Link` header. `wrap` is the key of an inner list."""
     size = min(_positive_number(call, "per_page", DEFAULT_PAGE_SIZE), MAX_PAGE_SIZE)
     page = _positive_number(call, "page", 1)
     last = max(1, -(-len(items) // size))

@@ -41,7 +41,7 @@ async def change(call: RestCall) -> RestResponse:
 
 
 async def list_for_commit(call: RestCall) -> RestResponse:
-    """Of each name only the latest, unless `filter=all`."""
+    """The check runs of a commit: the latest of each name, unless `filter=all`."""
     sha = await _resolve_commit(call)
     name, status = call.query.get("check_name"), call.query.get("status")
     found = [
@@ -55,7 +55,7 @@ async def list_for_commit(call: RestCall) -> RestResponse:
 
 
 async def list_annotations(call: RestCall) -> RestResponse:
-    """As they were given."""
+    """The annotations, in their order of creation."""
     here = f"{call.hub.url}/{call.repo.full_name}/blob"
     empty = {"start_column": None, "end_column": None, "title": None, "raw_details": None}
     run = _find_run(call)

@@ -12,7 +12,11 @@ from bot.localhub.state import Comment, stamp
 
 
 def find_comment(call: RestCall) -> Comment:
-    """The comment in the path. Raises Refusal (404)."""
+    """The comment in the path.
+
+    Raises:
+        Refusal: it does not exist (404).
+    """
     comment = call.repo.find_comment(call.number("comment"))
     if comment is None:
         raise not_found()
@@ -26,7 +30,7 @@ async def list_comments(call: RestCall) -> RestResponse:
 
 
 async def list_all(call: RestCall) -> RestResponse:
-    """Of all issues and pull requests of the repository; GitHub sorts by id unless told."""
+    """The comments on all issues and pull requests, by default sorted by id, as on GitHub."""
     since = call.query.get("since", "")
     found = [c for one in call.repo.issues.values() for c in one.comments]
     shown = [c for c in found if stamp(c.updated_at) >= since]
@@ -68,7 +72,7 @@ async def remove(call: RestCall) -> RestResponse:
 
 
 def _require_ownership(call: RestCall, comment: Comment) -> None:
-    """People without write access change their own comments only."""
+    """Only people with write access may change the comments of others."""
     who = call.bearer
     if comment.author is not who.actor and not who.is_allowed(call.repo, WRITE):
         raise Refusal(403, "Must have admin rights to Repository.")

@@ -1,4 +1,4 @@
-"""The history: commits, and how two of them differ."""
+"""The history: commits and comparisons."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOREPLY = re.compile(r"(?:\d+\+)?(.+)@users\.noreply\.github\.com")
 
 
 def find_committer(hub: LocalHub, commit: Commit) -> User | None:
-    """The account behind the author's e-mail, if it is a noreply address of one."""
+    """The account of the author's e-mail, if it is an account's noreply address."""
     found = NOREPLY.fullmatch(commit.author.email)
     return hub.find_user(found[1]) if found else None
 
@@ -44,7 +44,7 @@ async def list_commits(call: RestCall) -> RestResponse:
 
 
 async def show(call: RestCall) -> RestResponse:
-    """By id, branch or tag; with the `sha` media type the id alone."""
+    """Show a commit by id, branch or tag; with the `sha` media type only its id."""
     rev, git = call.parts["ref"], call.repo.git
     sha = await asyncio.to_thread(git.resolve, rev)
     if sha is None:
@@ -66,7 +66,7 @@ async def show(call: RestCall) -> RestResponse:
 
 
 async def compare(call: RestCall) -> RestResponse:
-    """`base...head`; with the `diff` media type the text of the difference."""
+    """Compare `base...head`; with the `diff` media type, return the text of the diff."""
     base, dots, head = call.parts["basehead"].partition("...")
     resolved = [await asyncio.to_thread(call.repo.git.resolve, rev) for rev in (base, head)]
     if not dots or resolved[0] is None or resolved[1] is None:
@@ -124,4 +124,4 @@ OPERATIONS = (
     operation("GET", REPO + "/compare/{basehead...}", compare, READ),
 )
 FALLBACK_OPERATIONS = (operation("GET", REPO + "/commits/{ref...}", show, READ),)
-"""Tried after `checks`, whose paths go on behind a ref that may hold slashes."""
+"""Tried after `checks`, whose paths continue after a ref that may contain slashes."""

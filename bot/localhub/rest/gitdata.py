@@ -1,4 +1,4 @@
-"""Git objects: blobs, trees, commits. They get the ids that git gives them."""
+"""Git objects: blobs, trees, commits, with the ids that git computes."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _parse_tree_entry(git: GitRepo, one: Json) -> dict[str, tuple[str, str] | No
 
 
 async def show_tree(call: RestCall) -> RestResponse:
-    """By a tree's id, or of a branch or commit."""
+    """Show a tree by its id, or of a branch or commit."""
     git = call.repo.git
     try:
         sha = await asyncio.to_thread(_resolve_tree, git, call.parts["sha"])
@@ -134,7 +134,7 @@ async def show_commit(call: RestCall) -> RestResponse:
 
 
 def noreply_address(user: User) -> str:
-    """The address that GitHub gives to each account, bots too."""
+    """The noreply address that GitHub gives each account, including bots."""
     return f"{user.id}+{user.login}@users.noreply.github.com"
 
 

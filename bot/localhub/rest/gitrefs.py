@@ -1,4 +1,4 @@
-"""Refs: show, match, create, move, delete; moves are told like pushes."""
+"""Refs: show, match, create, move, delete. Changes send the webhooks of pushes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bot.localhub.rest.gitdata import GIT, READ, WRITE
 
 
 async def show(call: RestCall) -> RestResponse:
-    """Only an exact name; a prefix of others is 404."""
+    """Show a ref by its exact name; a prefix of other names is 404."""
     name = f"refs/{call.parts['ref']}"
     sha = (await asyncio.to_thread(call.repo.git.list_refs, "")).get(name)
     if sha is None:
@@ -46,7 +46,7 @@ async def create(call: RestCall) -> RestResponse:
 
 
 async def move(call: RestCall) -> RestResponse:
-    """Without `force` only forward (422)."""
+    """Move a ref; without `force` only forward (422)."""
     git, name, sha = call.repo.git, f"refs/{call.parts['ref']}", call.text("sha", "Reference")
     before = await asyncio.to_thread(git.list_refs, "")
     if name not in before:

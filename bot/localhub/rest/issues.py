@@ -1,4 +1,4 @@
-"""Issues: list, open, show, change."""
+"""Issues: list, open, show, edit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WRITE = "issues:write|pull_requests:write"
 
 
 async def list_issues(call: RestCall) -> RestResponse:
-    """Pull requests are among them, as on GitHub. Newest first unless told otherwise."""
+    """List issues and, as on GitHub, pull requests, by default newest first."""
     found = [issue for issue in call.repo.issues.values() if _matches_query(call, issue)]
     orders: dict[str, Callable[[Issue], Any]] = {
         "updated": lambda issue: (issue.updated_at, issue.number),
@@ -78,7 +78,11 @@ async def change(call: RestCall) -> RestResponse:
 
 
 def label_names(labels: Any) -> list[str]:
-    """GitHub takes names, and objects with a name. Raises Refusal (422)."""
+    """The names of labels, which are strings or objects with a name.
+
+    Raises:
+        Refusal: an entry is neither (422).
+    """
     names: list[str] = []
     for one in cast("list[Any]", labels if isinstance(labels, list) else [None]):
         name: Any = cast("dict[str, Any]", one).get("name") if isinstance(one, dict) else one
@@ -89,7 +93,7 @@ def label_names(labels: Any) -> list[str]:
 
 
 def _find_accounts(call: RestCall, logins: list[Any]) -> list[User]:
-    """Who cannot be assigned is left out in silence, as on GitHub."""
+    """The accounts to assign. Those that cannot be assigned are ignored, as on GitHub."""
     found = (call.hub.find_user(str(login)) for login in logins)
     return [user for user in found if user is not None]
 

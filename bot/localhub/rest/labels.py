@@ -21,7 +21,7 @@ async def list_for_issue(call: RestCall) -> RestResponse:
 
 
 async def add(call: RestCall) -> RestResponse:
-    """The body is `{"labels": [...]}` or the bare list."""
+    """Add labels. The body is `{"labels": [...]}` or a bare list."""
     issue = call.issue()
     try:
         body: Any = json.loads(call.raw or b"{}")
@@ -39,7 +39,7 @@ async def remove(call: RestCall) -> RestResponse:
 
 
 async def list_events(call: RestCall) -> RestResponse:
-    """Of an issue's history only what concerns labels; oldest first."""
+    """The label events of an issue's history, oldest first."""
     issue = call.issue()
     named = [entry for entry in issue.timeline if entry.event]
     return paginate(call, [shapes.label_event(call.hub.url, issue, one) for one in named])

@@ -1,4 +1,4 @@
-"""Pull requests: list, open, show, change; their commits and files."""
+"""Pull requests: list, open, show, edit; their commits and files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WRITE = "pull_requests:write"
 
 
 def find_pull(call: RestCall) -> Pull:
-    """The pull request in the path; a plain issue's number is 404."""
+    """The pull request in the path; the number of a plain issue is 404."""
     issue = call.repo.issues.get(call.number("number"))
     if not isinstance(issue, Pull):
         raise not_found()
@@ -29,12 +29,12 @@ def find_pull(call: RestCall) -> Pull:
 
 
 def pull_json(call: RestCall, pull: Pull) -> dict[str, Any]:
-    """`pull-request`. Reads git the first time."""
+    """`pull-request`. Reads git on the first call."""
     return shapes.pull(call.hub.url, pull, call.hub.pull_facts(pull))
 
 
 async def list_pulls(call: RestCall) -> RestResponse:
-    """`head` is `owner:branch`, and matches nothing without the owner, as on GitHub."""
+    """List pull requests. `head` is `owner:branch`; without the owner it matches nothing."""
     asked, owner = call.query, call.repo.owner.login
     state, head, base = asked.get("state", "open"), asked.get("head"), asked.get("base")
     every = [
@@ -50,7 +50,7 @@ async def list_pulls(call: RestCall) -> RestResponse:
 
 
 async def create(call: RestCall) -> RestResponse:
-    """`head` may carry the owner's name; a fork's would be refused, as this hub has none."""
+    """Open a pull request. `head` may contain the owner; there are no forks, so it must be ours."""
     body = call.json()
     head = call.text("head", "PullRequest")
     owner, colon, branch = head.partition(":")
@@ -70,7 +70,7 @@ async def create(call: RestCall) -> RestResponse:
 
 
 async def show(call: RestCall) -> RestResponse:
-    """With the `diff` media type: the text of the difference."""
+    """Show a pull request; with the `diff` media type, the text of its diff."""
     pull = find_pull(call)
     await asyncio.to_thread(call.hub.pull_facts, pull)
     if "diff" in call.headers.get("accept", ""):
@@ -91,7 +91,7 @@ async def change(call: RestCall) -> RestResponse:
 
 
 async def list_commits(call: RestCall) -> RestResponse:
-    """Oldest first."""
+    """The commits, oldest first."""
     pull = find_pull(call)
     log = await asyncio.to_thread(pull.repo.git.log, pull.head_sha, without=pull.base_sha)
     return paginate(

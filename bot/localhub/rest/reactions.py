@@ -1,4 +1,4 @@
-"""Reactions to issues, to comments and to comments on lines: the same three operations on each."""
+"""Reactions to issues, to comments and to comments on lines: three operations for each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Repositories: facts, files, branches, and who may do what."""
+"""Repositories: data, files, branches, permissions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bot.localhub.state import Repo
 REPO = "/repos/{owner}/{repo}"
 
 MAX_INLINE = 1024 * 1024
-"""Bytes. Above, GitHub leaves `content` empty and wants the raw media type."""
+"""In bytes. For larger files, GitHub leaves `content` empty and requires the raw media type."""
 
 
 async def show(call: RestCall) -> RestResponse:
@@ -28,7 +28,7 @@ async def show_permission(call: RestCall) -> RestResponse:
 
 
 async def show_contents(call: RestCall) -> RestResponse:
-    """A file, a folder's listing, or with the raw media type a file's bytes."""
+    """A file, a folder's listing, or, with the raw media type, a file's bytes."""
     rev = call.query.get("ref") or call.repo.default_branch
     path = call.parts.get("path", "").strip("/")
     return await asyncio.to_thread(_read_contents, call, rev, path)

@@ -1,4 +1,4 @@
-"""Reviews of pull requests, and the comments on lines that come with them."""
+"""Reviews of pull requests, and their comments on lines."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def list_comments(call: RestCall) -> RestResponse:
 
 
 async def list_all_comments(call: RestCall) -> RestResponse:
-    """Of all pull requests; GitHub sorts by id unless told."""
+    """The comments on all pull requests, by default sorted by id, as on GitHub."""
     since = call.query.get("since", "")
     every = [(p, c) for p in call.repo.pulls for r in p.reviews for c in r.comments]
     found = [(p, c) for p, c in every if stamp(c.created_at) >= since]
@@ -48,7 +48,7 @@ async def list_all_comments(call: RestCall) -> RestResponse:
 
 
 async def create(call: RestCall) -> RestResponse:
-    """A comment must be on a line that the diff shows (422 otherwise)."""
+    """Create a review. Its comments must be on lines that the diff shows (422)."""
     pull, body, who = find_pull(call), call.json(), call.bearer
     event = body.get("event")
     if event not in STATES:
@@ -67,7 +67,7 @@ async def create(call: RestCall) -> RestResponse:
 
 
 async def reply(call: RestCall) -> RestResponse:
-    """To the comment that begins a thread; GitHub makes a review of its own of each reply."""
+    """Reply to the first comment of a thread; GitHub creates a review for each reply."""
     pull, number = find_pull(call), call.number("comment")
     first = actions.find_review_comment(pull, number)
     if first is None or first.in_reply_to is not None:

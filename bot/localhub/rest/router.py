@@ -1,4 +1,4 @@
-"""The REST door: finds the operation, knows the caller, lets faults strike, answers, records."""
+"""The REST router: finds the operation, authenticates, applies faults, responds, records."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 PREFIX = "/api/v3"
 
 MAX_BODY = 40 * 1024 * 1024
-"""Bytes; GitHub takes blobs up to 40 MB."""
+"""In bytes; GitHub accepts blobs up to 40 MB."""
 
 
 class RestRouter:
-    """Everything under `/api/v3`."""
+    """Handles everything under `/api/v3`."""
 
     def __init__(self, hub: LocalHub) -> None:
         self._hub = hub
 
     async def handle(self, request: Request) -> Response:
-        """Answers one request; a refusal is an answer too."""
+        """Handle one request; errors become responses."""
         raw = await request.body()
         path = _raw_path(request)
         token: Token | None = None
@@ -101,7 +101,7 @@ class RestRouter:
         return await entry.handler(call)
 
     async def _run_public(self, entry: Operation, call: RestCall) -> RestResponse:
-        """Without a token, and in private mode: nothing. Else what is public may be read."""
+        """Handle a request without a token: 401 in private mode, else public data may be read."""
         repo = self._hub.find_repo("/".join(call.parts.get(p, "") for p in ("owner", "repo")))
         if self._hub.private_mode or call.method != "GET":
             raise Refusal(401, "Requires authentication")
@@ -118,7 +118,7 @@ class RestRouter:
         return repo
 
     def _find_token(self, request: Request) -> Token | None:
-        """None without credentials, and for the App's JWT, which the operation checks."""
+        """The token; None without credentials and for the App's JWT, which the operation checks."""
         value = _parse_credentials(request.headers.get("authorization", ""))
         if not value or value.count(".") == 2:
             return None
@@ -162,7 +162,7 @@ class RestRouter:
 
 
 def _apply_etag(request: Request, answer: RestResponse, hub: LocalHub) -> RestResponse:
-    """What has not changed since the caller's ETag is a 304, and costs nothing of the rate limit.
+    """Respond 304 if the caller's ETag is current, which does not count against the rate limit.
 
     docs.github.com/rest/using-the-rest-api/best-practices-for-using-the-rest-api
     """
@@ -176,7 +176,7 @@ def _apply_etag(request: Request, answer: RestResponse, hub: LocalHub) -> RestRe
 
 
 def permission_refusal(needs: str) -> Refusal:
-    """403: the token was not granted what the operation needs."""
+    """403: the token lacks a permission that the operation needs."""
     accepted = needs.replace(":", "=").replace("|", "; ")
     return Refusal(
         403,
@@ -191,6 +191,6 @@ def _parse_credentials(header: str) -> str:
 
 
 def _raw_path(request: Request) -> str:
-    """The path below `/api/v3` as it came over the wire: `%2F` is no slash."""
+    """The path below `/api/v3`, still encoded: `%2F` is not a slash."""
     raw: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
     return raw.split(b"?")[0].decode("ascii", "replace").removeprefix(PREFIX) or "/"

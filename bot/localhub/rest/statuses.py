@@ -1,4 +1,4 @@
-"""What CI that makes no check runs says of a commit."""
+"""Commit statuses, from CI without check runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bot.localhub.state import CommitStatus
 
 
 async def show_combined(call: RestCall) -> RestResponse:
-    """Of each context the latest. Without any the state is "pending", as on GitHub."""
+    """The latest status of each context. Without any, the state is "pending", as on GitHub."""
     sha = await asyncio.to_thread(call.repo.git.resolve, call.parts["ref"])
     if sha is None:
         raise not_found()
@@ -24,7 +24,7 @@ async def show_combined(call: RestCall) -> RestResponse:
 
 
 def latest(every: list[CommitStatus], sha: str) -> list[CommitStatus]:
-    """One for each context."""
+    """The latest status of each context."""
     return list({one.context: one for one in every if one.sha == sha}.values())
 
 

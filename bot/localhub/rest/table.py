@@ -1,4 +1,4 @@
-"""Every operation the hub knows, in the order in which paths are tried."""
+"""All operations of the hub, in the order in which paths are matched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The timeline of an issue: its labels, and what mentions it."""
+"""The timeline of an issue: its labels and its mentions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bot.localhub.state import Issue
 
 
 async def list_timeline(call: RestCall) -> RestResponse:
-    """Oldest first. Of all that GitHub lists: labels, and references from the same repository."""
+    """The entries, oldest first: labels, and references from the same repository."""
     issue = call.issue()
     url = call.hub.url
     moments = [

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final, Literal
 
 from pipeline.context.files.chunks import Piece, split_file
@@ -19,8 +19,8 @@ from pipeline.models.base import (
     ModelUnavailable,
     ReplyFormat,
 )
-from pipeline.types import Frozen, Issue, SourceFile
-from prompts import render
+from pipeline.types import Frozen, Issue, SourceFile, replace
+from prompts import render, shorten
 
 PROMPT: Final = 4
 """Changed whenever the same file would be asked about otherwise: verdicts are kept by it."""
@@ -155,7 +155,7 @@ class RelevanceReader:
             )
         whole = SourceFile(path=piece.path, text=piece.text, tokens=piece.tokens)
         smaller = [
-            replace(
+            dataclasses.replace(
                 part,
                 first=piece.first + part.first - 1,
                 last=piece.first + part.last - 1,
@@ -211,7 +211,7 @@ def merge_verdicts(verdicts: Sequence[RelevanceVerdict]) -> RelevanceVerdict:
 
 
 def clip_issue(issue: Issue, tokens: int) -> Issue:
-    """`issue` with the middle of its body, and of what was said to it, left out where it is long.
+    """`issue` without the middle of a long body or discussion.
 
     At most about `tokens` long, so that files have room beside it.
     """
@@ -219,17 +219,9 @@ def clip_issue(issue: Issue, tokens: int) -> Issue:
     if sum(map(len, (issue.title, issue.body, *issue.discussion))) <= letters:
         return issue
     said = "\n\n".join(issue.discussion)
-    return issue.model_copy(
-        update={
-            "title": _shorten(issue.title, 300),
-            "body": _shorten(issue.body, letters // 2),
-            "discussion": (_shorten(said, letters // 4),) if said else (),
-        }
+    return replace(
+        issue,
+        title=shorten(issue.title, 300),
+        body=shorten(issue.body, letters // 2),
+        discussion=(shorten(said, letters // 4),) if said else (),
     )
-
-
-def _shorten(text: str, characters: int) -> str:
-    if len(text) <= characters:
-        return text
-    half = characters // 2
-    return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"

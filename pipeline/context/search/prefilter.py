@@ -69,7 +69,7 @@ async def prefilter(
     """The `keep` files with the most in common with the issue.
 
     BM25 over the words of texts and, counted the more, of what they define; plus the words of
-    their paths. With a `embedding_ranker`, the first so many by that are put in order anew, by the sum
+    their paths. With an `embedding_ranker`, the first so many by that are ordered again, by the sum
     of the z-scores of it and of their best part's likeness to the issue; when the embedding model
     fails, words alone decide. Fewer when fewer have anything in common, unless `fill_up` may
     fill up.

@@ -19,6 +19,7 @@ from pipeline.models.batches.queue import POLL_SECONDS, BatchQueue
 from pipeline.models.batches.service import BatchService, remove_mark, request_name
 from pipeline.models.wrappers.base import ModelWrapper
 from pipeline.store import Store
+from pipeline.types import replace
 
 BATCH_SECONDS = 25 * 3600.0
 """The longest that a batch takes: Anthropic gives up after a day.
@@ -82,7 +83,7 @@ class BatchModel(Model):
     def profile(self) -> ModelProfile:
         """The service's, at its price for batches."""
         profile = self._service.profile
-        return profile.model_copy(update={"price": profile.price.batched})
+        return replace(profile, price=profile.price.batched)
 
     async def aclose(self) -> None:
         """Wait for no batch any longer; those that were sent are found again in the store."""
@@ -134,7 +135,7 @@ class BatchModel(Model):
                     continue
                 if isinstance(answer, Reply):
                     named = f"{answer.model} (batch)"
-                    waiting.set_result(answer.model_copy(update={"model": named}))
+                    waiting.set_result(replace(answer, model=named))
                 else:
                     waiting.set_exception(answer)
 

@@ -21,7 +21,7 @@ from pipeline.models.base import (
 )
 from pipeline.models.batches.service import MARK_LENGTH, BatchService, add_mark
 from pipeline.store import Store
-from pipeline.types import Frozen
+from pipeline.types import Frozen, replace
 
 BATCHES_KEY = "batches"
 POLL_SECONDS = 1.0
@@ -115,7 +115,7 @@ class BatchQueue:
         async with self._sending:
             kept = await self._load()
             of = {name: batch for name, batch in kept.batch_ids.items() if name not in names}
-            await self._store.save(BATCHES_KEY, kept.model_copy(update={"batch_ids": of}))
+            await self._store.save(BATCHES_KEY, replace(kept, batch_ids=of))
 
     async def wait_for_results(self, batch: str) -> dict[str, Reply | ModelError]:
         """Its answers, by the names as they were sent; none when the service does not know it.
@@ -144,7 +144,7 @@ class BatchQueue:
             with self._uncancellable():
                 kept = await self._load()
                 intents = (*kept.intents, intent)
-                await self._store.save(BATCHES_KEY, kept.model_copy(update={"intents": intents}))
+                await self._store.save(BATCHES_KEY, replace(kept, intents=intents))
                 sent = {add_mark(name, intent.mark): request for name, request in part.items()}
                 await self._close_intent(intent, await self._service.submit(sent))
         except ModelUnavailable:

@@ -40,7 +40,7 @@ from pipeline.models.providers.http import (
     ssl_context,
     validate_key,
 )
-from pipeline.types import Usage
+from pipeline.types import Usage, replace
 
 PUBLIC_URL = "https://api.anthropic.com"
 
@@ -150,7 +150,7 @@ class AnthropicModel(ProviderClient):
                 state = AnthropicStreamState()
                 state.add_message(done.message)
                 try:
-                    return self._build_reply(state).model_copy(update={"batched": True})
+                    return replace(self._build_reply(state), batched=True)
                 except ModelError as error:
                     return error
             case MessageBatchErroredResult() as failed:

@@ -14,6 +14,7 @@ from pipeline.models.base import (
     ModelUnavailable,
     Reply,
 )
+from pipeline.types import replace
 
 COOLDOWN_SECONDS = 300.0
 """How long a model that was down is left alone, so that not every question waits for it first."""
@@ -40,7 +41,7 @@ class FallbackModel(Model):
         """The first one's, with the narrowest window of all: what is planned must fit each."""
         first = self._models[0].profile
         window = min(model.profile.window for model in self._models)
-        return first.model_copy(update={"window": window})
+        return replace(first, window=window)
 
     async def complete(self, request: ModelRequest) -> Reply:
         """Raises as `Model.complete`: of several failures the first."""

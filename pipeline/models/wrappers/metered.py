@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Coroutine, Iterable
 from contextlib import closing
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict
@@ -16,7 +16,7 @@ from pipeline.models.base import Model, ModelError, ModelProfile, ModelRequest, 
 from pipeline.models.destinations import UNKNOWN_HOST
 from pipeline.models.wrappers.base import ModelWrapper
 from pipeline.store import Store
-from pipeline.types import Account, Usage
+from pipeline.types import Account, Usage, replace
 
 BYTES_PER_TOKEN = 2
 """Fewer than any tokenizer needs for a long text, so that a prompt is never dearer than guessed."""
@@ -59,7 +59,7 @@ class Ledger(BaseModel):
         return Ledger(accounts=tuple(lines.values()), sent_to=self.sent_to)
 
     def with_destinations(self, hosts: Iterable[str]) -> Ledger:
-        return self.model_copy(update={"sent_to": tuple(dict.fromkeys((*self.sent_to, *hosts)))})
+        return replace(self, sent_to=tuple(dict.fromkeys((*self.sent_to, *hosts))))
 
 
 class Meter:
@@ -153,7 +153,7 @@ class MeteredModel(ModelWrapper):
         if self.profile.price.of(Usage(output=longest)) <= dollars * (1 + _ROUNDING):
             return request
         tokens = int(dollars * (1 + _ROUNDING) / self.profile.price.of(Usage(output=1)))
-        return replace(request, max_tokens=max(1, tokens))
+        return dataclasses.replace(request, max_tokens=max(1, tokens))
 
     async def _count(self, reservation: Reservation, call: str, model: str, usage: Usage) -> None:
         dollars = self.profile.price.of(usage)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.machine import Machine, ReplyKind, State
+from pipeline.machine import Machine
 from pipeline.models.base import Model
 from pipeline.options import Options
 from pipeline.replies import Malformed, Tag, only_tag
 from pipeline.selection.machines.discriminate import parse_choice
+from pipeline.state import ReplyKind, State
 from pipeline.types import Issue, SourceFile
 from prompts import render
 

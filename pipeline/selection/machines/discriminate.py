@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from pipeline.concurrency import gather_all
-from pipeline.machine import Machine, ReplyKind, State
+from pipeline.machine import Machine
 from pipeline.models.base import Model
 from pipeline.options import Options
 from pipeline.replies import Malformed, Tag, only_tag
+from pipeline.state import ReplyKind, State
 from pipeline.types import Frozen, Issue, SourceFile, VoteTable
 from prompts import render
 from sandbox.base import Execution, Sandbox

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 from pipeline.selection.normalise.canonical import normalise
@@ -11,7 +12,7 @@ from pipeline.selection.scoring.confidence import log_odds, ranking, sigmoid, we
 from pipeline.selection.scoring.execution import script_odds, suite_odds, voting_tests
 from pipeline.selection.scoring.features import TextEvidence, compute_text_evidence
 from pipeline.selection.voting import reproducing_tests, run_outcome
-from pipeline.types import Standing, VoteTable
+from pipeline.types import Standing, VoteTable, replace
 
 T = TypeVar("T")
 
@@ -60,13 +61,13 @@ class Standings:
             new = old
             if names is not None and old.broken is None:
                 odds = old.execution + suite_odds(names)
-                new = new.model_copy(update={"broken": tuple(names), "execution": odds})
+                new = replace(new, broken=tuple(names), execution=odds)
             if reward is not None:
-                new = new.model_copy(update={"reward": reward})
+                new = replace(new, reward=reward)
             return new
 
         standings = tuple(with_result(c, old) for c, old in enumerate(self.entries))
-        return replace(self, entries=standings)
+        return dataclasses.replace(self, entries=standings)
 
 
 def build_standings(

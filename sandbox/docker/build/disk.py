@@ -1,6 +1,8 @@
-"""What a build writes to the disk of its host, looked at now and then: no storage driver that we
-can count on has a limit of its own, so that one who writes many files fast gets some way past it.
-A single file of an installation is stopped at once (`RLIMIT_FSIZE`, `create_build_container`)."""
+"""The limit of what a build writes to its host's disk, checked at intervals.
+
+Not every storage driver has a limit of its own, so a build that writes many files fast gets some
+way past this one. A single file is stopped at once (`RLIMIT_FSIZE`, `create_build_container`).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from sandbox.docker.cold_execution import remove_container
 
 MEASURE_SECONDS: Final = 2.0
 MEASURE_SHARE: Final = 0.05
-"""Looking may take this part of the time: the daemon counts every file."""
+"""The share of the time that measuring may take: the daemon counts every file."""
 
 
 class BuildDisk:
@@ -31,8 +33,10 @@ class BuildDisk:
         self._next = time.monotonic() + MEASURE_SECONDS
 
     def measure(self, *, force: bool = False, **filters: str) -> None:
-        """Count again, if it is time or must be `force`, what the containers that fit have written,
-        those that have ended too."""
+        """Measure what the containers that match `filters` have written, if it is time again.
+
+        `force` measures in any case, and includes containers that have ended.
+        """
         begun = time.monotonic()
         if begun < self._next and not force:
             return
@@ -48,7 +52,7 @@ class BuildDisk:
 
 @contextmanager
 def watch_disk(client: docker.APIClient, container: str, *, max_mb: int) -> Generator[BuildDisk]:
-    """Removes `container` as soon as it is seen to have written more."""
+    """Remove `container` as soon as it has written more than `max_mb`."""
     watch = BuildDisk(client, max_mb=max_mb)
     ended = threading.Event()
 
@@ -57,7 +61,7 @@ def watch_disk(client: docker.APIClient, container: str, *, max_mb: int) -> Gene
             try:
                 watch.measure(id=container)
             except (DockerException, OSError):
-                continue  # who waits for the container is told
+                continue  # the thread that waits for the container reports it
             if watch.is_over:
                 remove_container(client, container)
                 return

@@ -1,7 +1,7 @@
 """The image of a repository's own Dockerfile, built by the daemon, with our process 1 on top.
 
-Its RUN lines are root in their container, on the walled network of builds, with limits on memory,
-processors, processes and time, and see no secret.
+Its RUN lines run as root in their container, on the restricted network of builds, with limits on
+memory, processors, processes and time. They see no secret.
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ class DockerfileBuild:
         self._lines = 0
 
     def run(self, root: str, image: str, *, network: str) -> None:
-        """Make `root`, what the Dockerfile says, and `image`, the same with our process 1.
+        """Build `root` from the Dockerfile, and `image`, the same with our process 1.
 
         Raises:
-            EnvironmentFailed: an instruction failed, or the image is none that we can run in.
+            EnvironmentFailed: an instruction failed, or executions cannot run in the image.
             SandboxUnavailable, Stopped: as `EnvironmentBuild.run`.
         """
-        # A login of this host would let a repository read the images it protects.
+        # With a login of this host, a repository could read the images that the login protects.
         self._client.reload_config(dockercfg_path=os.devnull)
         found = {name: self._pull_image(name) for name in self._checked.images}
         context = build_context(self._tree, self._checked.render(found, self._labels))
@@ -88,7 +88,7 @@ class DockerfileBuild:
                 minutes = self._limits.seconds / 60
                 self._problem = f"The Dockerfile took longer than {minutes:g} minutes."
             elif self._lines > MAX_LINES:
-                self._problem = "The Dockerfile printed without end."
+                self._problem = "The Dockerfile printed too much."
             self._enforce_limits(network, disk)
             if disk.is_over:
                 self._problem = f"The Dockerfile wrote more than {self._written_mb} MB to the disk."
@@ -104,7 +104,7 @@ class DockerfileBuild:
             raise EnvironmentFailed(REQUIREMENTS_MESSAGE, command="FROM", log=error.log) from error
 
     def _pull_image(self, name: str) -> str:
-        """The id of an image, fetched from its registry now, without any login of this host."""
+        """The id of an image, pulled from its registry without any login of this host."""
         if name == OWN_BASE:
             return self._base
         repository, tag = (name, None) if "@" in name else split_tag(name)
@@ -113,7 +113,7 @@ class DockerfileBuild:
             facts = cast(dict[str, Any], self._client.inspect_image(name))
         except (DockerException, OSError) as error:
             raise EnvironmentFailed(
-                f"The image {name}, which the Dockerfile stands on, could not be fetched.",
+                f"The image {name}, which the Dockerfile is built on, could not be pulled.",
                 command=f"FROM {name}",
                 log=str(error)[-2000:],
             ) from error
@@ -152,7 +152,7 @@ class DockerfileBuild:
             self._problem = self._problem or "An instruction of the Dockerfile failed."
 
     def _enforce_limits(self, network: str, disk: BuildDisk) -> None:
-        """Limit, or end, the containers of the build: they are those on its network."""
+        """Limit or kill the containers of the build, which are those on its network."""
         kill = self._problem is not None or self._stop.is_set()
         with translate_docker_errors("Docker could not watch a build"):
             listed = cast(list[dict[str, Any]], self._client.containers())
@@ -171,13 +171,13 @@ class DockerfileBuild:
             "NanoCpus": int(self._limits.cpus * 1_000_000_000),
         }
         url = f"{self._client.base_url}/v{self._client.api_version}/containers/{container}/update"
-        # The SDK knows neither of the two; one that ended in the meantime needs none.
+        # The SDK knows neither of the two. A container that has ended needs no limits.
         self._client.post(url, json=limits, timeout=30)
 
     def _check_image(self, root: str) -> None:
         facts = cast(dict[str, Any], self._client.inspect_image(root))
         if (facts["Config"] or {}).get("Volumes"):
-            raise self._failure("Its image declares volumes, which a sealed sandbox cannot have.")
+            raise self._failure("Its image declares volumes, which a sandbox does not have.")
         if int(facts["Size"]) > self._written_mb * 1_000_000:
             raise self._failure(f"Its image is larger than {self._written_mb} MB.")
 
@@ -188,7 +188,7 @@ class DockerfileBuild:
 
 
 def build_context(tree: Tree, text: str) -> Archive:
-    """The tree as a build context, with `text` as the Dockerfile of a name nobody else has."""
+    """The tree as a build context, with `text` as the Dockerfile under a name of our own."""
     with (
         tempfile.TemporaryFile() as file,
         tree.tar.open() as tar,

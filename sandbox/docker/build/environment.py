@@ -1,21 +1,21 @@
 """Environment images in two layers: what the repository depends on, then the repository itself.
 
-Blocking: runs in a thread. Its code and its dependencies' run here with a network, as the same
-unprivileged user and behind the same system-call filter as everything else, and see no secret.
+Blocking: runs in a thread. The code of the repository and of its dependencies runs here with a
+network, but as the same unprivileged user and under the same seccomp filter as an execution. It
+sees no secret, except those that the operator gives to builds.
 """
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import tarfile
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import docker
 
@@ -24,6 +24,20 @@ from sandbox.docker.base_image import image_exists
 from sandbox.docker.build.disk import watch_disk
 from sandbox.docker.build.dockerfile import DockerfileBuild
 from sandbox.docker.build.network import open_build_network
+from sandbox.docker.build.steps import (
+    BUILD_LIMITS,
+    CLEAN_UP,
+    FINISH,
+    LAYOUT,
+    MEASURE,
+    SEARCH_SECRETS,
+    UNINSTALL,
+    UNPACK,
+    build_problem,
+    explain_failure,
+    image_name,
+    tool_images,
+)
 from sandbox.docker.client import LABEL_MAKER, LABEL_OWN_DOCKERFILE, translate_docker_errors
 from sandbox.docker.cold_execution import remove_container, wait_for_final_state
 from sandbox.docker.cold_protocol import ColdProtocol
@@ -36,52 +50,16 @@ from sandbox.errors import EnvironmentFailed, SandboxUnavailable
 from sandbox.execution.cancellation import Stopped
 from sandbox.execution.job import Job
 from sandbox.execution.stream import DeadlinePassed
-from sandbox.layout import CHECKOUT, LABEL_KIND, LABEL_OWNER, TREE, UID
-from sandbox.limits import Limits
+from sandbox.frozen import replace
+from sandbox.layout import CHECKOUT, LABEL_KIND, LABEL_OWNER, UID
 from sandbox.output import Output
 from sandbox.tree import Tree
 
-LAYOUT = "5"
-"""Counts changes of the way images are made, so that old ones are not taken for new."""
 LOG_BYTES = 16 * 1024
-BUILD_LIMITS = Limits(seconds=1200, memory_mb=4096, cpus=2, processes=512)
-
-UNPACK = (
-    # Fresh times: a wheel cannot hold those before 1980, which some archives have.
-    f"tar --touch -xf {INCOMING}/tree.tar -C {CHECKOUT} --no-same-owner --anchored --exclude=.git",
-    f"rm {INCOMING}/tree.tar",
-)
-CLEAN_TMP = "find /tmp -mindepth 1 -delete 2>/dev/null || true"
-CLEAN_UP = (f"rm -f {INCOMING}/*", CLEAN_TMP)
-UNINSTALL = (
-    "pip list --editable --format=freeze | sed 's/==.*//' | xargs -r pip uninstall --yes",
-    f"find {CHECKOUT} -mindepth 1 -delete; rm -f {INCOMING}/*",
-    CLEAN_TMP,
-)
-# Source of more than 2 MiB is data: compiled, it takes minutes and many times its size.
-_DATA = (
-    "import os, re, sys; names = os.fsdecode(sys.stdin.buffer.read()).split(chr(0))[:-1]; "
-    "sys.stdout.buffer.write(os.fsencode('|'.join(map(re.escape, names)) or '(?!)'))"
-)
-FINISH = (
-    # A file that does not compile is none of our business.
-    f"""python -m compileall -q -j 0 -x "$(find {CHECKOUT} -name '*.py' -size +2M -print0 """
-    f"""| python -c "{_DATA}")" {CHECKOUT} >/dev/null 2>&1 || true""",
-    f"find {CHECKOUT} -mindepth 1 -maxdepth 1 -exec mv -t {TREE} {{}} +; rm -f {INCOMING}/*",
-    CLEAN_TMP,
-)
-SEARCH_SECRETS = "python3 -I /opt/capuchin/find_secrets.py"
-CHOICE_STEPS = (
-    "python3 -I /opt/capuchin/choose_python.py",
-    "python3 -I /opt/capuchin/choose_node.py",
-)
-NONE_FITS = 65
-"""Exit code of a choice when no interpreter fits; the last line of its output is the sentence."""
-MEASURE = f"test $(du -sm {TREE} | cut -f1) -le "
 
 
 class EnvironmentBuild:
-    """The environment image of one tree. `stop` may be called from another thread."""
+    """Builds the environment image of one tree. `stop` may be called from another thread."""
 
     def __init__(
         self,
@@ -104,8 +82,9 @@ class EnvironmentBuild:
         self._labels = labels
         self._on_progress = on_progress
         self._stop = threading.Event()
-        self._limits = BUILD_LIMITS.model_copy(
-            update={"cpus": min(BUILD_LIMITS.cpus, options.cpus)}
+        self._limits = replace(
+            BUILD_LIMITS,
+            cpus=min(BUILD_LIMITS.cpus, options.cpus),
         )
         known = repr((LAYOUT, base, recipe.digest, options.key()))
         self._checked = (
@@ -124,10 +103,10 @@ class EnvironmentBuild:
         self._stop.set()
 
     def run(self) -> str:
-        """The reference of the image, made only if it is not there.
+        """The reference of the image, built only if it is missing.
 
         Raises:
-            EnvironmentFailed: a step failed, took too long or too much.
+            EnvironmentFailed: a step failed, took too long or used too much.
             SandboxUnavailable: Docker failed.
         """
         if image_exists(self._client, self.image):
@@ -146,7 +125,7 @@ class EnvironmentBuild:
         return self.image
 
     def _ensure_root(self) -> str:
-        """What the dependencies are installed on: the base, or the repository's own Dockerfile."""
+        """The image to install dependencies on: the base, or the repository's Dockerfile's."""
         if self._checked is None:
             return self._ensure_tools()
         root, image = self._dockerfile_images
@@ -172,7 +151,7 @@ class EnvironmentBuild:
         return image
 
     def _ensure_tools(self) -> str:
-        """The base with interpreter and package managers, a layer each, which nobody's code saw."""
+        """The base with interpreter and package managers, a layer each, without repository code."""
         parent = self._base
         for line, image in self._tools:
             if image_exists(self._client, image):
@@ -222,7 +201,7 @@ class EnvironmentBuild:
                 remove_container(self._client, container)
 
     def _install(self, container: str, lines: tuple[str, ...], own: Mapping[str, str]) -> None:
-        """`own` is what the repository's Dockerfile says of an environment."""
+        """`own` is the environment that the repository's Dockerfile sets."""
         protocol = ColdProtocol(
             self._client,
             output=Output(LOG_BYTES),
@@ -241,32 +220,23 @@ class EnvironmentBuild:
                 minutes = BUILD_LIMITS.seconds / 60
                 problem = f"The installation took longer than {minutes:g} minutes."
         if problem is None and not disk.is_over and protocol.end and protocol.end.get("exit"):
-            # Perhaps because a file would not grow any more.
+            # Perhaps a file reached its largest size.
             with translate_docker_errors("Docker does not answer"):
                 disk.measure(force=True, id=container)
         if disk.is_over:
             problem = f"The installation wrote more than {most} MB to the disk."
         if protocol.output.total > BUILD_LIMITS.output_total_bytes:
-            problem = "The installation printed without end."
+            problem = "The installation printed too much."
         if problem is None:
             problem = build_problem(protocol.end, wait_for_final_state(self._client, container))
         if problem:
             line, log = lines[protocol.step], self._options.redact(protocol.output.text())
-            better = self._explain_failure(line, protocol.end, log)
+            better = explain_failure(line, protocol.end, log, self._options)
             raise EnvironmentFailed(better or problem, command=line, log=log)
 
-    def _explain_failure(self, line: str, end: dict[str, Any] | None, log: str) -> str | None:
-        """What a step of ours means when it fails; None for the repository's own."""
-        if line.startswith(MEASURE):
-            return f"The checkout is larger than {self._options.disk_mb // 2} MB."
-        if line == SEARCH_SECRETS:
-            return "The installation wrote a secret of the package index down; it is thrown away."
-        if line.startswith(CHOICE_STEPS) and end and end.get("exit") == NONE_FITS:
-            return log.strip().rpartition("\n")[2]
-        return None
-
     def _pack_incoming(self, *, tree: bool) -> Archive:
-        """What goes in: unpacked inside, by the unprivileged user, so that a path cannot escape."""
+        """The files that a build needs. The unprivileged user unpacks the tree in the container, so
+        that no path can escape."""
         files = {name: text.encode() for name, text in self._recipe.files} if tree else {}
         if self._options.ca_bundle:
             files["ca.pem"] = read_ca_bundle(self._options.ca_bundle)
@@ -292,7 +262,7 @@ class EnvironmentBuild:
             f"LABEL {LABEL_KIND}={kind}",
             f"LABEL capuchin.tree={self._tree.digest}",
             f"LABEL {LABEL_MAKER}={json.dumps(self._labels[LABEL_OWNER])}",
-            # What somebody starts from the image by hand is not ours to reap.
+            # A container that somebody starts from the image by hand must not be removed.
             f'LABEL {LABEL_OWNER}=""',
         ]
         self._client.commit(container, repository, tag, changes=changes, pause=False)
@@ -303,30 +273,3 @@ def read_ca_bundle(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise SandboxUnavailable(f"The CA bundle cannot be read: {error}") from error
-
-
-def build_problem(end: dict[str, Any] | None, state: dict[str, Any]) -> str | None:
-    """What went wrong in the build that ended by itself, in a sentence; None for nothing."""
-    if state.get("OOMKilled") or (end and end["oom"]):
-        return f"The installation needed more than {BUILD_LIMITS.memory_mb} MB of memory."
-    if end is None:
-        raise SandboxUnavailable(
-            f"The build container ended without a word (exit code {state.get('ExitCode')})."
-        )
-    if "signal" in end:
-        return f"A step of the installation was killed by signal {end['signal']}."
-    return (
-        f"A step of the installation failed with exit code {end['exit']}." if end["exit"] else None
-    )
-
-
-def tool_images(base: str, lines: Iterable[str], key: str) -> Iterator[tuple[str, str]]:
-    """Each line with the image that it makes of the one before."""
-    known = repr((LAYOUT, base, key))
-    for line in lines:
-        known = repr((known, line))
-        yield line, image_name("tools", known)
-
-
-def image_name(kind: str, key: str) -> str:
-    return f"capuchin/{kind}:{hashlib.sha256(key.encode()).hexdigest()[:24]}"

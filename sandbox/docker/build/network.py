@@ -1,4 +1,4 @@
-"""The network of a build step: the one the operator names, less what no build has business with."""
+"""The network of a build step: the one that the operator names, without cloud metadata."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def open_build_network(
 ) -> Generator[str]:
     """A network mode for containers that share `network` and cannot reach cloud metadata.
 
-    The routes belong to a container that runs nothing but our own program on the image `base`; it
-    ends with the block, or when this process dies.
+    The routes belong to a container that runs only our own program, on the image `base`. It ends
+    with the block, or when this process dies.
 
     Raises:
-        SandboxUnavailable: Docker or the kernel does not let us make the wall.
+        SandboxUnavailable: Docker or the kernel refuses the routes.
         Stopped: `stop` was set.
     """
     container = create_network_container(client, base, network, labels)
@@ -92,7 +92,7 @@ def start_network_container(client: docker.APIClient, container: str, network: s
 
 
 def wait_until_ready(attached: AttachedStream, stop: threading.Event) -> None:
-    """Wait for the word that the routes are there."""
+    """Wait until the container reports its routes."""
     received = b""
     deadline = time.monotonic() + READY_SECONDS
     try:
@@ -101,7 +101,7 @@ def wait_until_ready(attached: AttachedStream, stop: threading.Event) -> None:
             if frame is None:
                 last = received.decode(errors="replace").strip().splitlines()[-1:]
                 raise SandboxUnavailable(
-                    "The cloud's metadata address could not be walled off from builds: "
+                    "The cloud's metadata address could not be blocked for builds: "
                     f"{' '.join(last)[:200]}"
                 )
             received += frame[1]

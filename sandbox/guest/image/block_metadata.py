@@ -1,7 +1,7 @@
-"""Holds the network of a build, with no way to the addresses where clouds hand out credentials.
+"""Holds the network of a build and blocks the addresses where clouds serve credentials.
 
-It runs alone in a container of its own, as root of that network; the build joins it with no right
-to change it. Knows only the standard library. Ends when its standard input does.
+It runs alone in a container of its own, as root of that network; the build joins the network
+without the right to change it. Imports only the standard library. Ends with its standard input.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 ADDRESSES = ("169.254.0.0/16", "100.100.100.200/32", "fd00:ec2::254/128")
-"""Link-local, where most clouds have theirs; Alibaba's; Amazon's of IPv6."""
+"""Link-local, which most clouds use; Alibaba's; Amazon's for IPv6."""
 NEW_ROUTE = 24
 REQUEST_ACK_CREATE_REPLACE = 0x1 | 0x4 | 0x400 | 0x100
 ERROR = 2

@@ -1,7 +1,7 @@
-"""Makes sure that the environment has a Node that the repository runs on.
+"""Gives the environment a Node that the repository runs on.
 
-It runs inside the build container and knows only the standard library. Its exit code is 65 when
-there is no such Node; then its last line says which is there and what can be done.
+It runs inside the build container and imports only the standard library. Its exit code is 65 when
+there is no such Node; then its last line says which exists and what can be done.
 """
 
 from __future__ import annotations

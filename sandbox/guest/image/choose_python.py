@@ -1,7 +1,7 @@
-"""Makes the environment's Python one that the repository installs on, before any of its code runs.
+"""Gives the environment a Python that the repository installs on, before any of its code runs.
 
-It runs inside the build container and knows only the standard library. Its exit code is 65 when
-there is no such interpreter; then its last line says which are there and what can be done.
+It runs inside the build container and imports only the standard library. Its exit code is 65 when
+there is no such interpreter; then its last line says which exist and what can be done.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
 
 
 class NoInterpreter(Exception):
-    """None could be had; the words say why."""
+    """No interpreter is available; the message says why."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -129,7 +129,7 @@ def ensure_uv(environment: Path) -> str:
 
 
 def recreate_environment(environment: Path, python: str) -> None:
-    """Make the environment anew with `python`, and the checkout the last on its path again."""
+    """Make the environment again with `python`, and put the checkout last on its path."""
     made = subprocess.run([python, "-m", "venv", "--clear", str(environment)], check=False)
     if made.returncode:
         raise NoInterpreter(f"{python} cannot make a virtual environment.")

@@ -1,8 +1,8 @@
-"""Process 1 of every container: makes a fresh checkout, runs one program in it, tells how it ended.
+"""Process 1 of cold and build containers: makes a checkout, runs programs in it, reports the end.
 
-It runs inside the container and knows only the standard library. Standard output belongs to the
-program under test; standard error is ours alone and carries one JSON object a line, each with the
-nonce that the host sent: first `ready` (or `rejected`, or `failed`), last `exit` or `signal`.
+It runs inside the container and imports only the standard library. Standard output belongs to the
+program under test. Standard error is ours alone: one JSON object a line, each with the nonce that
+the host sent, first `ready` (or `rejected`, or `failed`), last `exit` or `signal`.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def apply_diff(diff: str, checkout: str, which: str) -> None:
 def run_tool(
     argv: list[str], *, cwd: str, data: bytes | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    # A GIT_DIR that is not there: git must not read configuration out of the checkout.
+    # A GIT_DIR that does not exist: git must not read configuration from the checkout.
     env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/nonexistent"}
     env |= {"GIT_DIR": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
     return subprocess.run(argv, cwd=cwd, input=data, env=env, capture_output=True, check=False)
@@ -140,7 +140,7 @@ def run_step(job: dict[str, Any], argv: list[str]) -> int:
 
 
 def kill_and_measure() -> dict[str, Any]:
-    """What all that ran has used; whatever is left of it is killed first, so that it counts."""
+    """What all programs used; kills those that still run first, so that they are counted."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(-1, signal.SIGKILL)  # all but process 1
     with contextlib.suppress(ChildProcessError):
@@ -156,7 +156,7 @@ def prefer_oom_kill() -> None:
 
 
 def exit_with_host() -> None:
-    """Standard input ends when the host's connection does; then nobody is left to stop us."""
+    """Exit when standard input ends: the host's connection is gone, and nobody can stop us."""
     while os.read(0, 1024):
         pass
     os._exit(HOST_GONE)

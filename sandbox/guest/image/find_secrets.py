@@ -1,4 +1,4 @@
-"""Did an installation write down what it was given for the package index? Exit code 66 if it did.
+"""Did an installation write a secret of the package index to the disk? Exit code 66 if it did.
 
 It runs inside the build container, last, with the same environment as the steps before it.
 """
@@ -29,7 +29,7 @@ def main() -> int:
 
 
 def url_password(value: bytes) -> bytes:
-    """Of an address with one."""
+    """The password in an address; empty without one."""
     return value.partition(b"://")[2].rpartition(b"@")[0].partition(b":")[2]
 
 

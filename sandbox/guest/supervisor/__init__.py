@@ -1,7 +1,7 @@
-"""Process 1 of a lane: one container, many executions, each in a fresh world of its own.
+"""Process 1 of a warm container: many executions, each in new namespaces.
 
-Runs inside the container on the system's Python and knows only the standard library and
+Runs inside the container on the system's Python; imports only the standard library and
 `sandbox.output`. Start at `serve.py`; then `watch.py` (one execution, seen from outside),
-`process.py` (the two processes in the world), `mounts.py` (what the world is made of), `seccomp.py`
-(the system calls it is left with) and `edit_layers.py` (edits as overlay layers).
+`process.py` (its two processes), `mounts.py` (its file system), `seccomp.py` (its system calls) and
+`edit_layers.py` (edits as overlay layers).
 """

@@ -1,4 +1,4 @@
-"""The making of an edit, by git, behind the walls of a world of its own."""
+"""Applies an edit with git, inside the namespaces of an execution of its own."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 REJECTED: Final = 3
-DIFF_FILE: Final = "/tmp/diff"  # noqa: S108 - a file system of the world's own
+DIFF_FILE: Final = "/tmp/diff"  # noqa: S108 - a file system of the execution's own
 ERROR_FILE: Final = "/tmp/words"  # noqa: S108
 COMPILE_SECONDS: Final = 20
 PYTHON_SIGNALS: Final = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT)
-"""What Python changed of the signals."""
+"""The signals that Python ignores or handles."""
 GIT_ENVIRONMENT: Final = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
     "LC_ALL": "C.UTF-8",
     "HOME": "/nonexistent",
-    # A repository that is not there: git must not read configuration out of the checkout.
+    # A path that does not exist: git must not read configuration from the checkout.
     "GIT_DIR": "/nonexistent",
     "GIT_CONFIG_NOSYSTEM": "1",
 }
@@ -28,7 +28,7 @@ GIT_ENVIRONMENT: Final = {
 def make_edit(diffs: Sequence[str], checkout: str, *, compile_only: bool) -> int:
     """Apply `diffs` in order; 0, or `REJECTED` after printing why one is refused.
 
-    With `compile_only` they are there already, and their sources are compiled instead.
+    With `compile_only` they are applied already, and their sources are compiled instead.
     """
     if compile_only:
         compile_sources(diffs, checkout)
@@ -53,11 +53,11 @@ def apply_diff(diff: str) -> int:
 
 
 def compile_sources(diffs: Sequence[str], checkout: str) -> None:
-    """Runs nothing of what it compiles, and saves the compilation to every execution of the edit.
+    """Compile the Python sources of an edit without running them, so that no execution has to.
 
-    Best effort: a source that does not compile, or takes for ever, is none of our business.
+    Best effort: a source that does not compile, or takes too long, is skipped.
     """
-    # For this process alone: process 1 of the lane would carry it through every fork.
+    # Imported in this process only: process 1 would carry it through every fork.
     import py_compile
 
     resource.setrlimit(resource.RLIMIT_CPU, (COMPILE_SECONDS, COMPILE_SECONDS))

@@ -1,4 +1,4 @@
-"""Edits as overlay layers: each is applied once, then lies read-only over its tree."""
+"""Edits as overlay layers: each is applied once, then mounted read-only over its tree."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from sandbox.guest.supervisor.mounts import STATE
 LAYERS_FOLDER: Final = STATE + "/deltas"
 MAX_LAYERS: Final = 256
 MIN_FREE_SHARE: Final = 0.25
-"""The share of the lane's memory for edits below which the oldest are forgotten."""
+"""The share of free memory for edits below which the oldest are removed."""
 COMPILE_THRESHOLD: Final = 0.15
-"""Processor seconds of an execution above which it may well have compiled what it imports: the next
-one of the same edit shall not do so again. Python alone starts in a fraction of that."""
+"""Processor seconds of an execution above which it has probably compiled what it imports; the
+edit is then compiled for the next ones. Python alone starts in a fraction of that."""
 
 
 class EditLayer:
@@ -29,7 +29,7 @@ class EditLayer:
 
     @property
     def upper(self) -> str:
-        """Where its changed files lie."""
+        """Where its changed files are."""
         return self.folder + "/u"
 
     @property
@@ -41,7 +41,7 @@ class EditLayer:
 
 
 class EditLayers:
-    """The edits that this lane holds, by the names that the host gives them."""
+    """The edits of this container, by the names that the host gives them."""
 
     def __init__(self) -> None:
         self._layers: OrderedDict[str, EditLayer] = OrderedDict()
@@ -49,13 +49,13 @@ class EditLayers:
         os.mkdir(LAYERS_FOLDER, 0o700)  # noqa: PTH102
 
     def find(self, name: str) -> EditLayer | None:
-        """An edit that was kept before."""
+        """An edit that was stored before."""
         if name in self._layers:
             self._layers.move_to_end(name)
         return self._layers.get(name)
 
     def create(self) -> EditLayer:
-        """A new folder for an edit to be made in. Room is made first."""
+        """A new folder to make an edit in, after removing old edits if necessary."""
         while self._layers and self._is_full():
             _, oldest = self._layers.popitem(last=False)
             remove_layer(oldest)
@@ -74,9 +74,9 @@ class EditLayers:
 
 
 def remove_layer(layer: EditLayer) -> None:
-    """Take an edit away, whatever it holds; links are not followed."""
+    """Remove an edit with all its content; does not follow links."""
     with contextlib.suppress(OSError):
         os.chmod(f"{layer.folder}/w/work", 0o700)  # noqa: PTH101 - overlayfs makes it unreadable
-    # A program of its own: paths of any depth, and none of them in our memory.
+    # A separate program: it handles paths of any depth, and uses none of our memory.
     argv = ["rm", "-rf", "--", layer.folder]
     os.waitpid(os.posix_spawnp("rm", argv, GIT_ENVIRONMENT), 0)

@@ -39,7 +39,7 @@ MACHINE: Final = os.uname().machine
 NUMBERS: Final = {"x86_64": {"clone": 56, "capset": 126}, "aarch64": {"clone": 220, "capset": 91}}
 
 _libc: Final = ctypes.CDLL(None, use_errno=True)
-# Said once: to convert each argument by hand takes longer than the calls themselves.
+# Declared once: converting each argument by hand takes longer than the calls themselves.
 _libc.prctl.argtypes = (ctypes.c_int, *[ctypes.c_ulong] * 4)
 _libc.mount.argtypes = (*[ctypes.c_char_p] * 3, ctypes.c_ulong, ctypes.c_char_p)
 
@@ -84,7 +84,7 @@ def set_dumpable(*, on: bool) -> None:
 
 
 def drop_capabilities() -> None:
-    """Give up every capability, for good: also from the bounding set."""
+    """Give up every capability for good, also those of the bounding set."""
     for capability in range(64):
         # The last one of this kernel is followed by EINVAL.
         if _libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) < 0:
@@ -99,7 +99,7 @@ def set_no_new_privileges() -> None:
 
 
 def install_filter(program: bytes) -> None:
-    """Make `program`, of 8 bytes an instruction, judge every later system call, for good."""
+    """Filter every later system call with `program`, 8 bytes an instruction, for good."""
     buffer = ctypes.create_string_buffer(program, len(program))
     packed = FilterProgram(len(program) // 8, ctypes.addressof(buffer))
     done = _libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(packed), 0, 0)

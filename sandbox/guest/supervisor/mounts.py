@@ -1,4 +1,4 @@
-"""What one execution sees: a private view of the file system, made of layers and empty folders."""
+"""The private file system of one execution, made of layers and empty folders."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from sandbox.guest.supervisor.kernel import (
 )
 
 STATE: Final = "/sbx"
-"""A file system in memory that only process 1 sees: the edits of this lane."""
+"""A file system in memory that only process 1 sees: the edits of this container."""
 SCRATCH: Final = STATE + "/world"
 CAPUCHIN_FOLDER: Final = "/opt/capuchin"
 SHARED_MEMORY: Final = "size=64m,nr_inodes=10000,mode=1777"
@@ -56,23 +56,23 @@ SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
 
 
 class CheckoutLayers(NamedTuple):
-    """What the checkout of one world is made of."""
+    """The layers of the checkout of one execution."""
 
     lower: Sequence[str]
     """Read-only, the topmost first."""
     upper: str | None = None
-    """Keep what is written to the checkout here, in `u`; None lets it go with the world."""
+    """Where to keep what is written to the checkout, in `u`; None discards it."""
     copy_all: bool = False
-    """Copy all of it: its own folders can then be renamed, which an overlay refuses (EXDEV)."""
+    """Copy the whole checkout: an overlay refuses to rename its folders (EXDEV)."""
 
 
 def mount_surroundings(disk: str) -> None:
-    """Make everything of a world that is the same for all: empty folders, a /proc, a loopback.
+    """Mount what all executions have in common: empty folders, a /proc; enable the loopback.
 
-    `disk` are the options of the file systems that the program may fill, as `mount` takes them.
+    `disk` holds the mount options of the file systems that the program may fill.
 
     Raises:
-        OSError: the kernel forbids a part of it.
+        OSError: the kernel refuses one of them.
     """
     mount("none", "/", "none", MS_REC | MS_PRIVATE)
     mount("tmpfs", SCRATCH, "tmpfs", DATA_FLAGS, disk + ",mode=0755")
@@ -84,14 +84,14 @@ def mount_surroundings(disk: str) -> None:
 
 
 def mount_checkout(checkout: str, layers: CheckoutLayers) -> None:
-    """Make the rest: the checkout, whose layers stay although they can no longer be named.
+    """Mount the checkout, then hide its layers, which stay in use without a path.
 
     Raises:
-        OSError: the kernel forbids it.
+        OSError: the kernel refuses it.
     """
     upper = layers.upper or SCRATCH
     for name in ("u", "w"):
-        with contextlib.suppress(FileExistsError):  # an edit that goes on
+        with contextlib.suppress(FileExistsError):  # an edit whose sources are compiled
             os.mkdir(f"{upper}/{name}", 0o755)  # noqa: PTH102
     options = f"lowerdir={':'.join(layers.lower)},upperdir={upper}/u,workdir={upper}/w"
     mount("overlay", checkout, "overlay", DATA_FLAGS, options + ",userxattr")
@@ -101,7 +101,7 @@ def mount_checkout(checkout: str, layers: CheckoutLayers) -> None:
 
 
 def copy_checkout(checkout: str) -> None:
-    """Lay a copy over `checkout`, on the world's own disk."""
+    """Mount a full copy over `checkout`, on the execution's own disk."""
     whole = SCRATCH + "/whole"
     os.mkdir(whole, 0o755)  # noqa: PTH102
     # Timestamps are kept, or every .pyc of the image would be stale.
@@ -113,8 +113,8 @@ def copy_checkout(checkout: str) -> None:
 
 
 def hide_paths() -> None:
-    """Cover what is not for untrusted eyes: our own files, the machine's secrets."""
-    # An empty folder that nobody can write to; it covers the rest as well.
+    """Cover what untrusted code must not see: our own files, the machine's secrets."""
+    # An empty, read-only folder; it covers the other folders as well.
     mount(
         "tmpfs", CAPUCHIN_FOLDER, "tmpfs", MS_RDONLY | NOEXEC_FLAGS, "size=4k,nr_inodes=2,mode=0555"
     )

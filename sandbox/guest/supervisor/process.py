@@ -1,8 +1,8 @@
-"""The two processes that start in a new world: its process 1, which is ours, and the program.
+"""The two processes of an execution: process 1 of its namespaces, which is ours, and the program.
 
-Process 1 makes the world, waits for its job, goes behind the last walls itself, starts the program
-there, and tells through a pipe that the program does not have how it ended. With process 1 dies all
-that is in it.
+Process 1 sets the namespaces up, waits for its job, gives up its own rights, starts the program and
+reports its end through a pipe that the program lacks. When process 1 dies, the kernel kills all
+others in its namespaces.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ NAMESPACES: Final = (
 )
 NOT_STARTED: Final = 127
 OOM_SCORE: Final = 1000
-"""When memory runs out, the world goes, not the lane."""
+"""When memory runs out, the kernel kills the execution, not the container's process 1."""
 CHUNK: Final = 64 * 1024
 JOB_INPUT, OUTPUT, STATUS, FIRST_FREE = 3, 4, 5, 20
-"""The handles of a world's process 1; above `FIRST_FREE` they are in nobody's way."""
+"""The handles of an execution's process 1; from `FIRST_FREE` on they are temporary."""
 
 
 class GuestLimits(NamedTuple):
-    """What every program of a lane may use, beyond what the container's own limits say."""
+    """What every program in a container may use, in addition to the container's own limits."""
 
     checkout: str
     disk: str
@@ -50,7 +50,7 @@ class GuestLimits(NamedTuple):
 
 
 class ProcessJob(NamedTuple):
-    """What is to run in a world: `argv`, or, where there are `diffs`, the making of an edit."""
+    """What an execution runs: `argv` or, if there are `diffs`, their application."""
 
     layers: CheckoutLayers
     argv: Sequence[str] = ()
@@ -59,24 +59,24 @@ class ProcessJob(NamedTuple):
     """Absolute path to text, written before it starts."""
     diffs: Sequence[str] = ()
     compile_only: bool = False
-    """Of an edit that was made before, compile the sources."""
+    """The diffs are applied already: compile their sources."""
 
 
 class SandboxProcess:
-    """A world that waits for its job, seen from outside. `start_process` makes one ahead of need."""
+    """A process 1 in new namespaces, seen from outside. `start_process` makes one in advance."""
 
     def __init__(self, pid: int, job_input: int, output: int, status: int) -> None:
         self.pid = pid
         self.output = output
         """What the program prints; never blocks."""
         self.status = status
-        """What process 1 of the world tells, a JSON object a line; never blocks."""
+        """The reports of process 1, a JSON object a line; never blocks."""
         self._job_input = job_input
         os.set_blocking(output, False)
         os.set_blocking(status, False)
 
     def send_job(self, job: ProcessJob) -> None:
-        """Raises `OSError` if the world has died in the meantime."""
+        """Raises `OSError` if the process has died in the meantime."""
         try:
             data = memoryview(json.dumps(job).encode())
             while data:
@@ -85,7 +85,7 @@ class SandboxProcess:
             os.close(self._job_input)
 
     def kill(self) -> resource.struct_rusage:
-        """End everything in it, wait for that, and tell what it used."""
+        """Kill it and all that it started; what they used."""
         os.kill(self.pid, signal.SIGKILL)
         return os.wait4(self.pid, 0)[2]
 
@@ -113,7 +113,7 @@ def start_process(limits: GuestLimits) -> SandboxProcess:
 def run_first_process(
     limits: GuestLimits, ids: tuple[int, int], handles: tuple[int, int, int]
 ) -> NoReturn:
-    """Never returns, whatever happens: behind it is the code of process 1 of the lane."""
+    """Never returns: the caller's code is that of the container's process 1."""
     try:
         keep_only_handles(handles)
         set_up_process(limits, ids)
@@ -131,7 +131,7 @@ def run_first_process(
 
 
 def keep_only_handles(handles: tuple[int, int, int]) -> None:
-    """Let go of all that belongs to the lane, its line to the host above all."""
+    """Close all handles of the container's process 1, above all those to the host."""
     nothing = os.open("/dev/null", os.O_RDWR)
     kept = [fcntl.fcntl(handle, fcntl.F_DUPFD, FIRST_FREE) for handle in (nothing, *handles)]
     for target, handle in enumerate((kept[0], kept[0], kept[0], *kept[1:])):
@@ -153,7 +153,7 @@ def set_up_process(limits: GuestLimits, ids: tuple[int, int]) -> None:
 
 
 def read_job() -> ProcessJob:
-    """The job, waited for; a lane that ends closes the pipe, and there is none."""
+    """Wait for the job; end this process if the container ends, which closes the pipe."""
     data = bytearray()
     while more := os.read(JOB_INPUT, CHUNK):
         data += more
@@ -199,7 +199,7 @@ def run_to_end(job: ProcessJob, limits: GuestLimits) -> NoReturn:
 
 
 def kill_remaining() -> None:
-    """Kill whatever the program left running, and wait for it: so that what it used is known."""
+    """Kill all that the program left running and wait for it, so that what it used is counted."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(-1, signal.SIGKILL)  # all that process 1 can see but itself
     with contextlib.suppress(ChildProcessError):
@@ -208,7 +208,7 @@ def kill_remaining() -> None:
 
 
 def drop_rights(limits: GuestLimits) -> None:
-    """Take away from this process and all that it starts whatever is left; there is no way back."""
+    """Give up the rights of this process and of all that it starts, for good."""
     set_limits(limits)
     os.umask(0o022)
     os.chdir(limits.checkout)
@@ -218,9 +218,9 @@ def drop_rights(limits: GuestLimits) -> None:
 
 
 def start_program(job: ProcessJob) -> int:
-    """The program that was asked for; 0 after printing why there is none.
+    """Start the program; its id, or 0 after printing why it did not start.
 
-    Started without a copy of this process, which would take longer than all the walls.
+    `posix_spawn` makes no copy of this process, which would take longer than all the setup.
     """
     outputs = [(os.POSIX_SPAWN_DUP2, OUTPUT, handle) for handle in (1, 2)]
     argv, env = list(job.argv), dict(job.env)
@@ -242,14 +242,14 @@ def start_program(job: ProcessJob) -> int:
 
 
 def candidate_paths(name: str, env: Mapping[str, str]) -> list[str]:
-    """Where a program of this name may lie, as a shell would look for it."""
+    """Where a program of this name may be, as a shell would search for it."""
     if "/" in name:
         return [name]
     return [f"{folder}/{name}" for folder in env.get("PATH", os.defpath).split(":")]
 
 
 def start_edit(job: ProcessJob, limits: GuestLimits) -> int:
-    """The process that makes the edit."""
+    """Start the process that applies the diffs; its id."""
     child = os.fork()
     if child == 0:
         code = NOT_STARTED

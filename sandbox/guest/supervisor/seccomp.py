@@ -1,8 +1,8 @@
-"""The system calls that untrusted code in a world is left with.
+"""The seccomp filter for untrusted code in a warm container.
 
-The container's own profile lets process 1 clone into namespaces and mount; this filter, installed
-before the first untrusted byte runs, takes both away again, and everything else that the profile of
-an execution in a container of its own forbids and that matters.
+The container's own profile lets process 1 clone into namespaces and mount. This filter, installed
+before the first untrusted byte runs, forbids both again, and also the dangerous calls that the
+profile of a cold container forbids.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CALLS_WITH_RULES: Final = {
     "aarch64": {"clone": 220, "socket": 198},
 }
 FAMILIES: Final = (1, 2, 10)
-"""AF_UNIX, AF_INET and AF_INET6; vsock, netlink, packet and the rest reach what is not theirs."""
+"""AF_UNIX, AF_INET and AF_INET6; vsock, netlink, packet and others reach beyond the sandbox."""
 NAMESPACES: Final = (
     kernel.CLONE_NEWNS
     | kernel.CLONE_NEWUTS
@@ -121,7 +121,7 @@ def filter_program(machine: str) -> bytes:
     ]
     numbers = [both[column] for both in FORBIDDEN.values()]
     parts += [match_number(number, EPERM) for number in numbers if number is not None]
-    # Its flags lie in memory where a filter cannot look; ENOSYS makes libc fall back to clone.
+    # Its flags are in memory that a filter cannot read; ENOSYS makes libc fall back to clone.
     parts.append(match_number(CLONE3, ENOSYS))
     first = instruction(LOAD, FIRST_ARGUMENT_AT)
     no_namespace = instruction(JUMP_ANY_BIT, NAMESPACES, if_false=1) + return_instruction(EPERM)

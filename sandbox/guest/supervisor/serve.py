@@ -1,8 +1,9 @@
-"""The lane's process 1: takes one job after another from the host and answers each.
+"""Process 1 of a warm container: takes one job after another from the host and answers each.
 
-Both ways: 4 bytes of length (big-endian), then a JSON object. The host sends `walls` once, then
-`run` (answered when it has ended) and, while one runs, `stop` with its id. Standard input at its
-end means that nobody is left to work for: the lane ends, and the kernel with it all that runs.
+A message in either direction is 4 bytes of length (big-endian) and a JSON object. The host sends
+the limits once, then jobs with a `run` id (each answered at its end) and, while one runs, `stop`
+with its id. When standard input ends, the host is gone: process 1 exits, and the kernel kills all
+that runs.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ EDIT_LIMITS: Final = ExecutionLimits(seconds=60, output_kept=4000, output_total=
 
 
 class Channel:
-    """The host, at the other end of standard input and output."""
+    """The connection to the host, over standard input and output."""
 
     def __init__(self) -> None:
         self._received = b""
@@ -47,7 +48,7 @@ class Channel:
         os.set_blocking(1, False)
 
     def receive(self, *, when_idle: Callable[[], None] = lambda: None) -> dict[str, Any]:
-        """The next message, waited for; `when_idle` is called if it does not come soon."""
+        """Wait for the next message; calls `when_idle` if it does not come soon."""
         while not self._messages:
             if not select.select([0], [], [], IDLE_SECONDS)[0]:
                 when_idle()
@@ -56,7 +57,7 @@ class Channel:
         return self._messages.popleft()
 
     def read_available(self) -> None:
-        """Read what is there without waiting."""
+        """Read what can be read without waiting."""
         try:
             data = os.read(0, CHUNK)
         except BlockingIOError:
@@ -76,7 +77,7 @@ class Channel:
                 self._messages.append(message)
 
     def is_wanted(self, run: str) -> bool:
-        """Whether the host, after what it says now, still waits for `run`."""
+        """Whether the host still waits for `run`, after reading its latest messages."""
         self.read_available()
         return run not in self._stopped
 
@@ -85,7 +86,7 @@ class Channel:
         self._stopped.discard(run)
 
     def send(self, **fields: object) -> None:
-        """Never waits for a host that is gone."""
+        """Send a message; never waits for a host that is gone."""
         data = json.dumps(fields).encode()
         left = memoryview(len(data).to_bytes(4, "big") + data)
         while left:
@@ -98,7 +99,7 @@ class Channel:
 
 
 class Supervisor:
-    """What the host may ask for, one thing at a time."""
+    """Runs the jobs of the host, one at a time."""
 
     def __init__(self, channel: Channel, settings: dict[str, Any]) -> None:
         self._channel = channel
@@ -108,16 +109,16 @@ class Supervisor:
             disk=f"size={settings['disk_mb']}m,nr_inodes={settings['inodes']}",
             processes=settings["processes"],
             open_files=settings["open_files"],
-            # Twice the disk, so that a full disk is told as one; what it stops is sparse.
+            # Twice the disk, so that a full disk is reported as one; it stops only sparse files.
             file_bytes=settings["disk_mb"] << 21,
             filter=filter_program(kernel.MACHINE),
         )
         os.mkdir(SCRATCH, 0o700)  # noqa: PTH102
         self._edit_layers = EditLayers()
         self._previous: ExecutionMonitor | None = None
-        """Of the execution before, answered while the kernel clears its world."""
+        """The previous execution: answered, while the kernel may still free its resources."""
         self._next: SandboxProcess | None = None
-        """Made while the one before is in use: a world takes longer to make than to enter."""
+        """Started while the previous one is in use: the setup takes longer than the start."""
 
     def start_next(self) -> None:
         self._next = start_process(self._limits)
@@ -156,7 +157,7 @@ class Supervisor:
         )
 
     def _make_edit(self, run: str, job: dict[str, Any]) -> EditLayer | None:
-        """A new edit; None when the host has been told why there is none."""
+        """A new edit; None after reporting to the host why it could not be made."""
         self.finish_previous()
         layer = self._edit_layers.create()
         making = ProcessJob(CheckoutLayers([self._tree], upper=layer.folder), diffs=job["diffs"])
@@ -177,8 +178,8 @@ class Supervisor:
         return None
 
     def _compile_edit(self, run: str, job: dict[str, Any], layer: EditLayer) -> None:
-        """Once, and of no weight if it fails."""
-        self.finish_previous()  # its world may hold the folder that is written to now
+        """Compile an edit once; a failure does not matter."""
+        self.finish_previous()  # it may still use the folder that is written to now
         layer.is_compiled = True
         layers = CheckoutLayers([self._tree], upper=layer.folder)
         self._run_job(run, ProcessJob(layers, diffs=job["diffs"], compile_only=True), EDIT_LIMITS)
@@ -199,7 +200,7 @@ class Supervisor:
         return result
 
     def finish_previous(self) -> None:
-        """Wait until nothing is left of the execution before, whose world is empty by now."""
+        """Wait until the kernel has freed the previous execution, which has ended."""
         if self._previous is not None:
             left, self._previous = self._previous, None
             left.wait_until_gone()

@@ -1,4 +1,4 @@
-"""One execution, seen from outside its world: output counted, time kept, the end judged."""
+"""Monitors one execution from outside its namespaces: its output, its time and its end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sandbox.guest.supervisor.process import SandboxProcess
 from sandbox.output import Output
 
 SETUP_SECONDS: Final = 30
-"""Longest time for a world to be made, before the program's own clock starts."""
+"""How long the setup of an execution may take, before the program's own clock starts."""
 CHUNK: Final = 64 * 1024
 STATUS_BYTES: Final = 64 * 1024
 OOM_COUNTERS: Final = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
@@ -28,12 +28,12 @@ MEMORY_FILES: Final = (
     ),
 )
 SMALL_SHARE: Final = 0.25
-"""The share of the memory that may still be in use when the next execution begins: it is free long
-before that one can have taken the rest."""
+"""The share of the memory that may still be in use when the next execution begins: the kernel
+frees it before that execution can use up the rest."""
 
 
 class GuestEnding(StrEnum):
-    """The words of `sandbox.base.Ending`, and two that are no endings of a program."""
+    """The values of `sandbox.base.Ending`, and two that are not endings of a program."""
 
     EXIT = "exit"
     TIMEOUT = "timeout"
@@ -43,7 +43,7 @@ class GuestEnding(StrEnum):
     STOPPED = "stopped"
     """The host asked for it."""
     FAILED = "failed"
-    """There was no world; nothing ran."""
+    """The setup failed; nothing ran."""
 
 
 class ExecutionResult:
@@ -52,7 +52,7 @@ class ExecutionResult:
     def __init__(
         self, end: GuestEnding, output: Output, *, message: str = "", code: int | None = None
     ) -> None:
-        """`message` say what failed."""
+        """`message` says what failed."""
         self.end = end
         self.output = output
         self.message = message
@@ -71,7 +71,7 @@ class ExecutionLimits(NamedTuple):
 
 
 class ExecutionMonitor:
-    """Waits for the end of what runs in a `process`, and leaves nothing of it."""
+    """Waits for the end of an execution, and leaves nothing of it running."""
 
     def __init__(
         self,
@@ -81,8 +81,8 @@ class ExecutionMonitor:
         control: int,
         is_wanted: Callable[[], bool],
     ) -> None:
-        """`control` is a handle that gets readable when the host says something; then `is_wanted`
-        is asked whether the execution still is."""
+        """`control` is a handle that becomes readable when the host sends something; then
+        `is_wanted` says whether the host still waits for the execution."""
         self._process = process
         self._limits = limits
         self._control = control
@@ -96,9 +96,9 @@ class ExecutionMonitor:
         self._deadline = time.monotonic() + SETUP_SECONDS
 
     def wait_for_result(self) -> ExecutionResult:
-        """Nothing runs in the world any more then;
+        """Wait until nothing of the execution runs any more.
 
-        `wait_until_gone` waits until the kernel is done too.
+        `wait_until_gone` waits until the kernel has freed its resources too.
         """
         cut = self._wait_for_end()
         seconds = time.monotonic() - (self._started_at or time.monotonic())
@@ -115,13 +115,13 @@ class ExecutionMonitor:
         return result
 
     def wait_until_gone(self) -> None:
-        """Wait until the world is gone, memory and all."""
+        """Wait until the kernel has freed the execution's memory and namespaces."""
         if not self._is_gone:
             self._kill()
         self._process.close()
 
     def _kill(self) -> dict[str, Any]:
-        """Kill process 1 of the world; what it used, and all that the kernel takes along."""
+        """Kill the execution's process 1, and with it all other processes; what they used."""
         used = self._process.kill()
         self._is_gone = True
         return {"cpu_seconds": used.ru_utime + used.ru_stime, "peak_kb": used.ru_maxrss}
@@ -131,7 +131,7 @@ class ExecutionMonitor:
         if cut is GuestEnding.STOPPED:
             return ExecutionResult(GuestEnding.STOPPED, output)
         if self._started_at is None:
-            words = str(self._status.get("failed", "The world was not made in time."))
+            words = str(self._status.get("failed", "The setup of the execution took too long."))
             if killed_for_memory:
                 words = "The checkout does not fit into the memory limit."
             return ExecutionResult(GuestEnding.FAILED, output, message=words)
@@ -141,7 +141,9 @@ class ExecutionMonitor:
             return ExecutionResult(cut or GuestEnding.OUTPUT, output)
         if "ended" not in self._status:
             return ExecutionResult(
-                GuestEnding.FAILED, output, message="Process 1 of the world ended without a word."
+                GuestEnding.FAILED,
+                output,
+                message="Process 1 of the execution ended without a report.",
             )
         code = os.waitstatus_to_exitcode(int(self._status["ended"]))
         if code < 0:
@@ -149,7 +151,7 @@ class ExecutionMonitor:
         return ExecutionResult(GuestEnding.EXIT, output, code=code)
 
     def _wait_for_end(self) -> GuestEnding | None:
-        """Until process 1 of the world has told its end; or why it was not waited for."""
+        """Wait until process 1 reports the end; otherwise why the wait was cut short."""
         poll = select.poll()
         for handle in (self._process.output, self._process.status, self._control):
             poll.register(handle, select.POLLIN)
@@ -175,7 +177,7 @@ class ExecutionMonitor:
         return bool(data)
 
     def _read_status(self) -> bool:
-        """Whether process 1 of the world may have more to tell."""
+        """Whether process 1 of the execution may report more."""
         data = read_available(self._process.status)
         *lines, self._partial_line = (self._partial_line + data).split(b"\n")
         for line in lines:
@@ -187,7 +189,7 @@ class ExecutionMonitor:
 
 
 def read_available(handle: int) -> bytes:
-    """What is there; nothing at the end, or when nothing is there."""
+    """What can be read without waiting; empty at the end, or if there is nothing."""
     with contextlib.suppress(BlockingIOError):
         return os.read(handle, CHUNK)
     return b""
@@ -209,7 +211,7 @@ def count_oom_kills() -> int:
 
 
 def is_memory_short() -> bool:
-    """Whether what the last execution used must be free before the next begins."""
+    """Whether the memory of the last execution must be free before the next begins."""
     for used, limit in MEMORY_FILES:
         with contextlib.suppress(OSError, ValueError):
             with open(used, encoding="ascii") as file:  # noqa: PTH123

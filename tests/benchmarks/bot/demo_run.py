@@ -22,6 +22,7 @@ from bot.demo.watch import watch_run
 from bot.settings import Settings
 from bot.storage.keys import Keys
 from bot.types import Run, RunStatus
+from sandbox.frozen import replace
 from tests.benchmarks.table import Row
 
 Json = dict[str, "Json"] | list["Json"] | str | float | bool | None
@@ -29,7 +30,7 @@ Json = dict[str, "Json"] | list["Json"] | str | float | bool | None
 
 async def measure() -> list[Row]:
     settings = Settings.from_env()
-    settings = settings.model_copy(update={"anthropic_api_key": Settings().anthropic_api_key})
+    settings = replace(settings, anthropic_api_key=Settings().anthropic_api_key)
     package = unpack(fetch_release(settings.data_dir / "cache"))
     await _run(settings, package)  # builds the images
     took, executing = await _run(settings, package)

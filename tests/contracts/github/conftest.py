@@ -1,4 +1,4 @@
-"""A running hub with one repository, a client for it, and the contract log that hears of it all."""
+"""A running hub with one repository, a client for it, and a contract log of all exchanges."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tests.contracts.github.hub_api import FILES, HubApi, create_token
 
 @pytest.fixture(scope="session")
 def app() -> AppIdentity:
-    """One key pair for all tests: making one takes long."""
+    """One key pair for all tests, because creating one takes long."""
     return generate_app(app_id=7, slug="capuchin")
 
 
 @pytest.fixture
 async def hub(app: AppIdentity, tmp_path: Path) -> AsyncGenerator[LocalHub, None]:
-    """A hub on a free port. A test that it answers 501 says so by emptying `unexpected`."""
+    """A hub on a free port. A test of a 501 response must empty `unexpected`."""
     one = LocalHub(tmp_path / "hub", "s3cret", app)
     async with one.serve():
         yield one
@@ -31,7 +31,7 @@ async def hub(app: AppIdentity, tmp_path: Path) -> AsyncGenerator[LocalHub, None
 
 @pytest.fixture
 async def world(hub: LocalHub) -> AsyncGenerator[HubApi, None]:
-    """`acme/shop` with alice (write), bob (read), carol (nobody). Ends by proving the contract."""
+    """`acme/shop` with alice (write), bob (read), carol (none). Checks the contract at the end."""
     repo = hub.add_repo("acme/shop", FILES)
     for login, role in (("alice", "write"), ("bob", "read"), ("carol", "none")):
         hub.add_user(login)

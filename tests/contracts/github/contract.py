@@ -1,4 +1,4 @@
-"""Holds REST exchanges and webhooks against GitHub's own OpenAPI documents, within the process.
+"""Checks REST exchanges and webhooks against GitHub's own OpenAPI documents, in this process.
 
 Stricter than the documents: unknown keys of a body or query are problems too, and so is a status
 that an operation does not document, unless `UNDOCUMENTED` says why.
@@ -26,7 +26,7 @@ UNDOCUMENTED: Mapping[int, str] = {
     429: "secondary rate limit: any operation",
 }
 SERVER_FAULTS = range(500, 600)
-"""Any operation can fail; the documents list few."""
+"""Any operation can fail; the documents list few of these statuses."""
 
 DEFECTS: Mapping[str, tuple[str, str]] = {
     "apps/list-installations": (
@@ -34,15 +34,15 @@ DEFECTS: Mapping[str, tuple[str, str]] = {
         "the document wants an account to be a user and an enterprise at once (allOf for anyOf)",
     ),
 }
-"""Where GitHub's document is wrong: operation, the problems to leave out, and why."""
+"""Errors in GitHub's document: the operation, the problems to ignore, and why."""
 
 SPANNING = {"/contents/{path}": "path", "/branches/{branch}": "branch"}
-"""Parameters that hold slashes, beside `ref` of git's refs."""
+"""Parameters that may contain slashes, besides `ref` of git's refs."""
 
 
 @dataclass(frozen=True)
 class Route:
-    """An operation of the document and where it stands in it."""
+    """An operation of the document and its position there."""
 
     path: re.Pattern[str]
     pointer: str
@@ -69,14 +69,14 @@ class RestContract:
         return {op["operationId"] for route in self._routes for op in route.methods.values()}
 
     def operation(self, method: str, path: str) -> str | None:
-        """The id of the operation that a request is for."""
+        """The id of the operation for a request."""
         found = self._find(method, path)
         return found[1]["operationId"] if found else None
 
     def request(
         self, method: str, path: str, query: Iterable[tuple[str, str]], body: bytes
     ) -> list[str]:
-        """What GitHub's document has against the request."""
+        """The violations of GitHub's document in a request."""
         found = self._find(method, path)
         if found is None:
             return ["no such operation"]
@@ -85,7 +85,7 @@ class RestContract:
         return problems + self._body(pointer, operation, body)
 
     def response(self, method: str, path: str, status: int, kind: str, body: bytes) -> list[str]:
-        """What GitHub's document has against the answer. `kind` is its content type."""
+        """The violations of GitHub's document in a response. `kind` is its content type."""
         found = self._find(method, path)
         if found is None:
             return ["no such operation"]
@@ -161,7 +161,7 @@ class WebhookContract:
         self._document = Document("webhooks")
 
     def problems(self, event: str, payload: Json) -> list[str]:
-        """What GitHub's document has against a payload."""
+        """The violations of GitHub's document in a payload."""
         hooks = self._document.content["webhooks"]
         action = f"-{payload['action']}" if "action" in payload else ""
         name = f"{event}{action}".replace("_", "-")
@@ -197,7 +197,7 @@ def _undocumented(status: int, body: bytes) -> list[str]:
 
 
 def _plain_problems(schema: Json, value: str) -> list[str]:
-    """Of a parameter, which is text whatever its type."""
+    """The violations of a parameter, which is text whatever its type."""
     kinds = schema.get("type")
     kind = cast("list[str]", kinds)[0] if isinstance(kinds, list) else kinds
     if kind == "integer" and not re.fullmatch(r"-?\d+", value):

@@ -1,4 +1,4 @@
-"""A checker to hang on a hub: every exchange and webhook of a test is held against the contracts.
+"""Checks every exchange and webhook of a test against the contracts.
 
 log = ContractLog()
 hub.listen(log)
@@ -16,10 +16,10 @@ from tests.contracts.github.contract import rest_contract, webhook_contract
 
 
 class ContractLog:
-    """`problems` are sentences; `operations` the ids of what was asked and answered with success.
+    """`problems` are sentences; `operations` the ids of all successful operations.
 
-    `bad_requests_too`: also hold requests against the document that the hub refused (4xx), which
-    a bot under test should never send but a test of refusals does.
+    `bad_requests_too` also checks requests that the hub rejected (4xx): a bot under test should
+    never send invalid ones, but a test of rejections does.
     """
 
     def __init__(self, *, bad_requests_too: bool = False) -> None:
@@ -28,7 +28,7 @@ class ContractLog:
         self._all = bad_requests_too
 
     def __call__(self, exchange: Exchange) -> None:
-        """Checks one exchange, both ways. git's own protocol is not in the document."""
+        """Check an exchange, both ways. The document does not cover git's protocol."""
         if exchange.api != "rest":
             return
         contract, path = rest_contract(), exchange.path
@@ -46,7 +46,7 @@ class ContractLog:
             self.operations.add(operation)
 
     def check(self, deliveries: Iterable[Delivery]) -> None:
-        """Checks the payloads of webhooks."""
+        """Check the payloads of webhooks."""
         for delivery in deliveries:
             found = webhook_contract().problems(delivery.event, delivery.payload)
             name = f"webhook {delivery.event}.{delivery.action}"

@@ -1,4 +1,4 @@
-"""An OpenAPI document as JSON Schema: GitHub's own, slimmed, with validators made when needed."""
+"""GitHub's OpenAPI document as JSON Schema, with validators that are created on demand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DATA = Path(__file__).parent / "data"
 Json = dict[str, Any]
 
 EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
-"""Bots' addresses hold `[bot]`, which the standard's grammar does not allow."""
+"""Bots' addresses contain `[bot]`, which the standard's grammar does not allow."""
 
 LITERAL = ("example", "examples", "enum", "default", "const")
 COMPOSED = ("allOf", "anyOf", "oneOf", "$ref")
@@ -51,7 +51,7 @@ def _allow_null(schema: Json) -> None:
 
 
 class Document:
-    """One OpenAPI document with its validators, each made when first needed."""
+    """One OpenAPI document with its validators, created on first use."""
 
     def __init__(self, name: str) -> None:
         self.content: Json = as_json_schema(
@@ -63,7 +63,7 @@ class Document:
         self._validators: dict[str, jsonschema_rs.Draft202012Validator] = {}
 
     def problems(self, pointer: str, value: object) -> list[str]:
-        """What is wrong with `value` by the schema at a JSON pointer."""
+        """The violations of the schema at a JSON pointer in `value`."""
         validator = self._validators.get(pointer)
         if validator is None:
             fragment = quote(pointer, safe="/~!$&'()*+,;=:@-._")
@@ -80,7 +80,7 @@ class Document:
         ]
 
     def resolved(self, node: Json) -> Json:
-        """Follows `$ref`."""
+        """Follow `$ref`."""
         while "$ref" in node:
             target: Any = self.content
             for step in node["$ref"][2:].split("/"):

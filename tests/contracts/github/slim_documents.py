@@ -126,7 +126,7 @@ def references(node: Any) -> Iterator[str]:
 
 
 def without_prose(node: Any, *, names: bool = False) -> Any:
-    """A copy without what only people read. `names`: the keys of this object are property names."""
+    """A copy without descriptions. `names`: the keys of this object are property names."""
     if isinstance(node, list):
         return [without_prose(item) for item in cast("list[Any]", node)]
     if not isinstance(node, dict):
@@ -139,7 +139,7 @@ def without_prose(node: Any, *, names: bool = False) -> Any:
 
 
 def cut(document: dict[str, Any], kept: dict[str, Any], section: str) -> dict[str, Any]:
-    """The document with only `kept` in `section`, and every component that it needs, in turn."""
+    """The document with only `kept` in `section`, and every component that it needs."""
     slim: dict[str, Any] = {
         "openapi": document["openapi"],
         "info": {key: document["info"][key] for key in ("title", "version")},
@@ -158,7 +158,11 @@ def cut(document: dict[str, Any], kept: dict[str, Any], section: str) -> dict[st
 
 
 def slim_rest(document: dict[str, Any]) -> dict[str, Any]:
-    """The operations of `OPERATIONS`. Raises KeyError for one that GitHub does not have."""
+    """The operations in `OPERATIONS`.
+
+    Raises:
+        KeyError: GitHub does not have an operation.
+    """
     kept: dict[str, Any] = {}
     for path, methods in OPERATIONS.items():
         item = document["paths"][path]
@@ -167,20 +171,24 @@ def slim_rest(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def slim_webhooks(document: dict[str, Any]) -> dict[str, Any]:
-    """The events of `WEBHOOKS`. Raises KeyError for one that GitHub does not have."""
+    """The events in `WEBHOOKS`.
+
+    Raises:
+        KeyError: GitHub does not have an event.
+    """
     kept = {name: without_prose(document["webhooks"][name]) for name in WEBHOOKS}
     return cut(document, kept, "webhooks")
 
 
 def write(document: dict[str, Any], name: str, package: Path) -> None:
-    """Writes the same bytes for the same document: sorted keys, no time stamp."""
+    """Write the same bytes for the same document: sorted keys, no time stamp."""
     text = json.dumps(document, sort_keys=True, separators=(",", ":"))
     (DATA / f"{name}.json.gz").write_bytes(gzip.compress(text.encode(), 9, mtime=0))
     shutil.copyfile(package / "LICENSE", DATA / f"{name}.LICENSE")
 
 
 def main(rest: Path, webhooks: Path) -> None:
-    """Reads the two unpacked packages, writes `data/`."""
+    """Read the two unpacked packages and write `data/`."""
     DATA.mkdir(exist_ok=True)
     for package, name, slim in ((rest, "rest", slim_rest), (webhooks, "webhooks", slim_webhooks)):
         document = json.loads((package / "generated" / "api.github.com.json").read_text("utf-8"))

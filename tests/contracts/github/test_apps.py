@@ -1,4 +1,4 @@
-"""Who may come in: the App's JWT, installation tokens, their scope and their end."""
+"""Authentication: the App's JWT, installation tokens, their scope and their expiry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checker catches what it should, and the hub's table and GitHub's document name the same."""
+"""The checker finds violations, and the hub's table matches GitHub's document."""
 
 from __future__ import annotations
 

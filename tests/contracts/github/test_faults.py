@@ -1,4 +1,4 @@
-"""What goes wrong on request, and what the hub does not know."""
+"""Failures on request, and operations that the hub does not implement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blobs, trees, commits and refs over REST, against what git itself says."""
+"""Blobs, trees, commits and refs over REST, compared with git's own output."""
 
 from __future__ import annotations
 

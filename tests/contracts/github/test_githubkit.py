@@ -1,4 +1,4 @@
-"""The client that the bot uses: its App authentication and its strict models take our answers."""
+"""githubkit's App authentication and strict models accept the hub's responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Payloads made up from GitHub's own schema of its webhooks, and others that break it."""
+"""Generates payloads from GitHub's schema of its webhooks, and payloads that violate it."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ ODD: Final[tuple[Any, ...]] = (
     None, True, -1, 0, 2**63, 1.5, "", "\u202e\0", "x" * 70_000, [], [None], {}, {"": None},
     "2026-99-99T00:00:00Z", "../..",
 )  # fmt: skip
-"""What may stand where GitHub puts something else."""
+"""Values that may replace GitHub's own."""
 MOST_DEEP: Final = 12
 
 
 class Payloads:
-    """Of every webhook that the slimmed document keeps."""
+    """Generates payloads of every webhook in the slimmed document."""
 
     def __init__(self) -> None:
         self._document = Document("webhooks")
@@ -52,20 +52,20 @@ class Payloads:
 
     @property
     def names(self) -> list[str]:
-        """As in the document: `issue-comment-created`."""
+        """The names in the document, such as `issue-comment-created`."""
         return sorted(self._schemas)
 
     def event(self, name: str) -> str:
-        """As in `X-GitHub-Event`."""
+        """The name in `X-GitHub-Event`."""
         if name == "pull-request-review-requested":
             return "pull_request"
         of = [event for event in EVENTS if f"{name}-".startswith(f"{event}-")]
         return max(of, key=len).replace("-", "_")
 
     def valid(self, name: str, dice: random.Random) -> Json:
-        """As GitHub may send it to an App: every required key, some of the others.
+        """A valid payload for an App: every required key and some of the others.
 
-        The schema lets the owner of a repository be null; no App is installed on such a one.
+        The schema lets a repository's owner be null; an App is never installed there.
         """
         payload = cast("Json", self._value(self._schemas[name], "", dice, 0))
         if not name.startswith("installation"):
@@ -91,7 +91,7 @@ class Payloads:
         return self._of(str(kind), schema, key, dice, depth)
 
     def _both(self, one: Json, other: Json) -> Json:
-        """A schema of what both allow."""
+        """A schema of the values that both schemas allow."""
         one, other = (self._plain(each) for each in (one, other))
         mine, theirs = one.get("properties", {}), other.get("properties", {})
         merged = {**other, **one, "properties": {**theirs, **mine}}
@@ -106,7 +106,7 @@ class Payloads:
         return {**merged, "required": needed}
 
     def _plain(self, schema: Json) -> Json:
-        """Without references and choices; what may be null is taken for the other thing."""
+        """A schema without references and choices; a nullable value is never null."""
         schema = self._document.resolved(schema)
         if "allOf" in schema:
             return functools.reduce(self._both, schema["allOf"])
@@ -140,7 +140,7 @@ def _kinds(schema: Json) -> set[str]:
 
 
 def broken(payload: Json, dice: random.Random) -> Json:
-    """The same with something missing or something else in its place, wherever it stands."""
+    """The payload with something missing or replaced, anywhere."""
     payload = copy.deepcopy(payload)
     for _ in range(dice.randrange(1, 4)):
         holder, key = dice.choice(list(_places(payload)))
@@ -152,7 +152,7 @@ def broken(payload: Json, dice: random.Random) -> Json:
 
 
 def _places(node: Any, depth: int = 0) -> Iterator[tuple[Any, Any]]:
-    """Every key and index; those near the root more often, for that is where things are read."""
+    """Every key and index; those near the root more often, because most code reads there."""
     inner: Any = cast("Json", node).items() if isinstance(node, dict) else enumerate(node)
     for key, value in list(inner):
         yield from [(node, key)] * max(1, 24 // (1 + depth * 4))

@@ -1,4 +1,4 @@
-"""A hub on a real socket, and our client pointed at it."""
+"""A hub on a real socket, and our client for it."""
 
 from __future__ import annotations
 

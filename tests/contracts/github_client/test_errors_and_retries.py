@@ -1,4 +1,4 @@
-"""Tokens, retries and errors: what comes back when GitHub is not well."""
+"""Tokens, retries and errors: the client's behaviour when GitHub fails."""
 
 from __future__ import annotations
 
@@ -116,6 +116,12 @@ async def test_a_long_rate_limit_is_told_and_not_waited_for(
         await repo.get_facts()
     assert caught.value.retry_after == pytest.approx(600, abs=5)
     assert sent(hub, "GET", "/repos/acme/shop") == 1
+
+
+async def test_a_short_rate_limit_is_waited_for(repo: Repository, hub: LocalHub) -> None:
+    hub.limit_rate(0, 1, secondary=True)
+    assert await repo.get_facts() is not None
+    assert sent(hub, "GET", "/repos/acme/shop") == 2
 
 
 async def test_a_secondary_limit_without_headers_is_known_by_its_words(

@@ -1,4 +1,4 @@
-"""What our client reads, against the wire protocol of a GitHub Enterprise Server."""
+"""The client's reads, against the protocol of a GitHub Enterprise Server."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from bot.storage.cursors import Cursors
 from bot.storage.keys import Keys
 from bot.triggers.decide import BotNames
 from bot.types import IssueSnapshot, LabeledIssue, Mode, RepoRef
+from sandbox.frozen import replace
 from tests.support.hub import ref_of
 
 
@@ -48,7 +49,7 @@ async def test_a_repository_outside_the_installation_is_not_found(
     app: GitHubApp, hub: LocalHub, shop: Repo
 ) -> None:
     hub.add_repo("acme/secret", installed=False)
-    ref = ref_of(shop).model_copy(update={"name": "secret"})
+    ref = replace(ref_of(shop), name="secret")
     with pytest.raises(NotFound):
         async with app.open_repository(ref):
             pass
@@ -183,7 +184,7 @@ def cursors(redis: Redis, redis_prefix: str) -> Cursors:
 
 
 async def found(app: GitHubApp, cursors: Cursors) -> list[tuple[object, ...]]:
-    """What a look finds: issues that ask for a run, and those that no longer do."""
+    """The result of a search for changed issues: new requests, and withdrawn ones."""
     return [
         (one.issue, one.actor, one.label, one.mode)
         if isinstance(one, LabeledIssue)
@@ -227,12 +228,12 @@ async def test_a_later_look_finds_what_has_changed_and_is_free_where_nothing_has
         (new.number, False, ("capuchin",)),
     ]
     assert await found(app, cursors) == expected
-    assert await found(app, cursors) == expected  # within the same second more may have come
+    assert await found(app, cursors) == expected  # More may have arrived within the same second.
     left = hub.limit.remaining
     assert await found(app, cursors) == []
     (listing,) = (one for one in hub.requests[-3:] if one.path.endswith("/issues"))
     assert listing.status == 304
-    assert left - hub.limit.remaining <= 1  # the list of repositories
+    assert left - hub.limit.remaining <= 1  # The list of repositories
     await hub.close_issue(new, "alice")
     assert (await found(app, cursors))[-1] == (new.number, True, ("capuchin",))
 

@@ -1,4 +1,4 @@
-"""What our client writes: once, whatever goes wrong on the way."""
+"""The client's writes have their effect once, in spite of failures."""
 
 from __future__ import annotations
 

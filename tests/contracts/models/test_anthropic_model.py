@@ -12,6 +12,7 @@ from pipeline.models.providers.anthropic import AnthropicModel
 from pipeline.models.wrappers.metered import Meter, MeteredModel
 from pipeline.store import DirStore
 from pipeline.types import Usage
+from sandbox.frozen import replace
 from tests.contracts.models.clients import KEY, assistant, profile, serving, user
 
 BEGUN = (
@@ -70,7 +71,7 @@ async def test_an_error_in_mid_answer_means_what_its_type_says(status: int) -> N
 
 
 async def test_a_temperature_that_the_service_does_not_take_is_the_operators_mistake() -> None:
-    wrong = profile("anthropic").model_copy(update={"sampling": True})
+    wrong = replace(profile("anthropic"), sampling=True)
     async with serving("anthropic", {"reply": "yes"}) as at:
         model = AnthropicModel(wrong, api_key=KEY, base_url=at.url)
         with pytest.raises(ModelMisconfigured):

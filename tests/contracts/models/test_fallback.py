@@ -11,7 +11,7 @@ import pytest
 
 from bot.recorded.server import RecordedServer
 from pipeline.generation.testing import TestingMachine, TestingState
-from pipeline.machine import Phase, drive
+from pipeline.machine import drive
 from pipeline.models.base import (
     ContextTooLong,
     ModelMisconfigured,
@@ -23,6 +23,7 @@ from pipeline.models.base import (
 from pipeline.models.wrappers.fallback import COOLDOWN_SECONDS, FallbackModel
 from pipeline.models.wrappers.throttled import ThrottledModel
 from pipeline.options import Options
+from pipeline.state import Phase
 from pipeline.store import DirStore
 from pipeline.types import Issue
 from tests.contracts.models.clients import KEY, Kind, client, recording, user

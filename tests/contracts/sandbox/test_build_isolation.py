@@ -58,7 +58,7 @@ async def test_a_build_is_on_the_network_that_the_operator_names(
         daemon.remove_network(network)
 
 
-async def test_a_network_that_docker_does_not_know_is_told(
+async def test_a_network_that_docker_does_not_know_is_reported(
     ca_bundle: Path | None, tmp_path: Path, run_id: str
 ) -> None:
     engine = DockerEngine(
@@ -107,12 +107,12 @@ async def test_an_image_that_would_keep_a_secret_is_thrown_away_and_the_log_hide
     [
         ({"network": "host"}, "must not be the host's"),
         ({"npm_registry": "https://a:b@npm.example"}, "npm_registry must not carry"),
-        ({"secrets": {"PATH": "long enough"}}, '"PATH" is no variable'),
-        ({"secrets": {"A-B": "long enough"}}, '"A-B" is no variable'),
+        ({"secrets": {"PATH": "long enough"}}, '"PATH" is not a variable'),
+        ({"secrets": {"A-B": "long enough"}}, '"A-B" is not a variable'),
         ({"secrets": {"TOKEN": "short"}}, "fewer than 8"),
     ],
 )
-def test_what_would_open_a_wall_is_refused(given: dict[str, Any], words: str) -> None:
+def test_what_would_break_the_isolation_is_refused(given: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=re.escape(words)):
         BuildOptions(**given)
 
@@ -131,12 +131,12 @@ async def test_a_python_that_is_not_there_is_told_in_a_sentence_before_anything_
     with pytest.raises(EnvironmentFailed) as failed:
         await engine.prepare(EnvironmentRequest(tree, run_id=run_id))
     await engine.close()
-    said = str(failed.value)
-    assert said.startswith(
+    message = str(failed.value)
+    assert message.startswith(
         "This repository asks for Python >=3.13 (requires-python in pyproject.toml), and the "
         "sandbox has 3.11. uv could not fetch Python 3.13."
     )
-    assert "CAPUCHIN_BUILD_PYTHON_MIRROR" in said
+    assert "CAPUCHIN_BUILD_PYTHON_MIRROR" in message
     assert "127.0.0.1:9/mirror" in failed.value.log  # the mirror was asked, not GitHub
 
 

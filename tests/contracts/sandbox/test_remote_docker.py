@@ -122,7 +122,7 @@ async def test_a_tunnel_that_broke_is_dug_anew(tmp_path: Path) -> None:
         ("ssh://-oProxyCommand=touch@host", "must read ssh://USER@HOST"),
         ("ssh://user:password@host", "without a password"),
         ("ssh://", "must read ssh://USER@HOST"),
-        ("ssh://host:port", "is no number"),
+        ("ssh://host:port", "is not a number"),
     ],
 )
 async def test_an_address_that_leads_nowhere_is_told(url: str, words: str) -> None:

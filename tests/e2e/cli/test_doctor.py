@@ -17,6 +17,7 @@ from sandbox.docker.client import connect
 from sandbox.docker.engine import DockerEngine
 from sandbox.docker.options import DockerOptions
 from sandbox.engine import EnvironmentRequest
+from sandbox.frozen import replace
 from sandbox.layout import LABEL_OWNER, LABEL_RUN
 from tests.e2e.harness import BotHarness
 from tests.support.docker import make_tree
@@ -51,7 +52,7 @@ async def test_cleaning_takes_the_images_and_the_containers_of_dead_runs(
     made = str(cast(Any, client).create_container(image, labels=labels)["Id"])
     said = await clean_all(recorded_bot.settings, [engine])
     await engine.close()
-    assert said.startswith("1 containers removed")
+    assert said.startswith("Removed 1 containers")
     assert not image_exists(client, image)
     with pytest.raises(NotFound):
         client.inspect_container(made)
@@ -59,7 +60,7 @@ async def test_cleaning_takes_the_images_and_the_containers_of_dead_runs(
 
 
 async def test_a_wrong_key_of_the_model_is_found_with_its_mend(recorded_bot: BotHarness) -> None:
-    settings = recorded_bot.settings.model_copy(update={"solver_model": "nonsense"})
+    settings = replace(recorded_bot.settings, solver_model="nonsense")
     (model,) = [check for check in await run_checks(settings) if check.name == "model"]
     assert not model.works
     assert "CAPUCHIN_SOLVER_MODEL" in model.mend
@@ -68,7 +69,7 @@ async def test_a_wrong_key_of_the_model_is_found_with_its_mend(recorded_bot: Bot
 async def test_an_app_that_github_does_not_know_is_found_with_its_mend(
     recorded_bot: BotHarness,
 ) -> None:
-    settings = recorded_bot.settings.model_copy(update={"github_app_id": "999"})
+    settings = replace(recorded_bot.settings, github_app_id="999")
     (app,) = [check for check in await run_checks(settings) if check.name == "GitHub App"]
     assert not app.works
     assert "CAPUCHIN_GITHUB" in app.mend

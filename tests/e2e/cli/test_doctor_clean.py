@@ -128,7 +128,7 @@ async def nothing_is_left(
     said = await asyncio.to_thread(command, environment)
 
     os.close(handle)
-    assert said.startswith("2 containers removed")
+    assert said.startswith("Removed 2 containers")
     assert said.rstrip().endswith("2 temporary folders.")
     assert (stale.exists(), held.exists(), half.exists()) == (False, True, False)
     assert client.containers(all=True) == []
@@ -163,7 +163,7 @@ async def test_pods_go_and_the_builders_images_too(
             )
         pods.close()
         said = await asyncio.to_thread(command, environment)
-        assert said.startswith("2 containers removed")
+        assert said.startswith("Removed 2 containers")
         (left,) = cluster.pods.values()
         assert left["metadata"]["annotations"][LABEL_OWNER] == "another"
 

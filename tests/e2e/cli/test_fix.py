@@ -17,6 +17,7 @@ from bot.recorded.recording import RecordedAnswer
 from bot.runner.sandbox import build_engine
 from pipeline.bundle.read import read_bundle
 from pipeline.bundle.replay import replay
+from sandbox.frozen import replace
 from tests.e2e import shop
 from tests.e2e.cli.local_fix import LocalFix
 from tests.support.data import local_git
@@ -68,11 +69,11 @@ async def test_where_code_was_sent_is_named_unless_it_is_certain_to_be_ones_own(
     url = local_fix.settings.anthropic_base_url.replace(
         "127.0.0.1", "127.1"
     )  # leads there, by a name
-    named = local_fix.settings.model_copy(update={"anthropic_base_url": url})
+    named = replace(local_fix.settings, anthropic_base_url=url)
     assert await local_fix.fix(settings=named) == local_run.FIXED
     assert json.loads((local_fix.out / "report.json").read_text())["code_sent_to"] == ["127.1"]
     assert "\n\nCode was sent to `127.1`.\n" in (local_fix.out / "report.md").read_text()
-    declared = named.model_copy(update={"own_hosts": "vllm, 127.1"})
+    declared = replace(named, own_hosts="vllm, 127.1")
     assert await local_fix.fix(settings=declared) == local_run.FIXED
     assert json.loads((local_fix.out / "report.json").read_text())["code_sent_to"] == []
 
@@ -231,7 +232,7 @@ async def test_an_out_folder_that_cannot_be_is_wrong_usage(
     for out in (local_fix.issue, Path("/proc/nowhere"), local_fix.repo):
         local_fix.out = out
         assert await local_fix.fix() == local_run.USAGE
-        assert f"{out} " in capsys.readouterr().err
+        assert str(out) in capsys.readouterr().err
     assert local_git.git(local_fix.repo, "status", "--porcelain") == ""
 
 
@@ -272,9 +273,7 @@ async def test_a_mistake_in_the_settings_is_told_before_anything_is_installed(
     local_fix: LocalFix, given: dict[str, object], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     local_fix.commit(shop.FILES)
-    assert (
-        await local_fix.fix(settings=local_fix.settings.model_copy(update=given)) == local_run.USAGE
-    )
+    assert await local_fix.fix(settings=replace(local_fix.settings, **given)) == local_run.USAGE
     told = capsys.readouterr().err
     assert (told.startswith(said), "Preparing" in told) == (True, False)
     assert not local_fix.out.exists()
@@ -288,7 +287,7 @@ async def test_a_number_out_of_range_is_named(
 ) -> None:
     local_fix.commit(shop.FILES)
     assert await local_fix.fix(*words) == local_run.USAGE
-    assert capsys.readouterr().err.startswith(f"Out of range: {words[0]} is ")
+    assert capsys.readouterr().err.startswith(f"Out of range: {words[0]} must be ")
 
 
 async def test_changes_that_are_not_committed_are_left_out_and_told(
@@ -328,7 +327,7 @@ async def test_a_package_index_with_a_password_is_told(
 ) -> None:
     local_fix.commit({"index.js": "x"})
     index = {"build_index_url": "https://me:secret@example.com/simple"}
-    code = await local_fix.fix(settings=local_fix.settings.model_copy(update=index))
+    code = await local_fix.fix(settings=replace(local_fix.settings, **index))
     said = capsys.readouterr().err
     assert (code, "CAPUCHIN_BUILD_INDEX_URL" in said, "secret" in said) == (2, True, False)
 

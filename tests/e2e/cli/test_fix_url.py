@@ -14,6 +14,7 @@ from bot.cli import local_run
 from bot.localhub import Issue, LocalHub, Repo
 from bot.recorded.server import RecordedServer
 from bot.settings import Settings
+from sandbox.frozen import replace
 from tests.e2e import shop
 from tests.e2e.harness import host_certificates
 from tests.support.hub import settings_for
@@ -101,7 +102,7 @@ async def test_a_public_repository_needs_no_app_and_a_private_one_does(
 ) -> None:
     repo, _, url = await desk.reported({"index.js": "x"})
     desk.hub.private_mode = False
-    nobody = desk.settings.model_copy(update={"github_app_id": ""})
+    nobody = replace(desk.settings, github_app_id="")
     assert await desk.fix(url, settings=nobody) == local_run.NO_FIX
     assert {one.actor for one in desk.hub.requests} == {None}
     repo.private = True

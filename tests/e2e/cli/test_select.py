@@ -16,6 +16,7 @@ from bot.cli import select as cli_select
 from bot.recorded.recording import RecordedAnswer
 from bot.recorded.server import RecordedServer
 from bot.settings import Settings
+from sandbox.frozen import replace
 from tests.e2e import shop
 from tests.e2e.harness import host_certificates
 from tests.support.data import local_git
@@ -37,12 +38,11 @@ class Desk:
         local_git.repository(self.repo, {name: t.encode() for name, t in shop.FILES.items()})
         certificates = host_certificates()
         self.alone = Settings(build_ca_bundle=Path(certificates) if certificates else None)
-        self.asking = self.alone.model_copy(
-            update={
-                "solver_model": "anthropic:recorded-claude-sonnet-4-6",
-                "anthropic_api_key": SecretStr("recorded"),
-                "anthropic_base_url": url,
-            }
+        self.asking = replace(
+            self.alone,
+            solver_model="anthropic:recorded-claude-sonnet-4-6",
+            anthropic_api_key=SecretStr("recorded"),
+            anthropic_base_url=url,
         )
 
     def branch(self, name: str, files: dict[str, str]) -> None:

@@ -30,7 +30,7 @@ async def test_mistakes_are_noted_at_their_lines(recorded_bot: BotHarness) -> No
     repo, pull = await proposed(recorded_bot, {FILE: text})
     await recorded_bot.settle()
     (run,) = checks(repo)
-    assert (run.head_sha, run.conclusion, run.title) == (pull.head_sha, "failure", "3 mistakes")
+    assert (run.head_sha, run.conclusion, run.title) == (pull.head_sha, "failure", "3 errors")
     assert [(n["path"], n["start_line"], n["start_column"]) for n in run.annotations] == [
         (FILE, 2, 1),
         (FILE, 3, 11),

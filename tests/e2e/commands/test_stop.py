@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.types import Run, RunStatus
+from sandbox.frozen import replace
 from tests.e2e.harness import BotHarness
 
 
@@ -196,4 +197,4 @@ async def _handed_back(bot: BotHarness, run: Run) -> bool:
 async def _at_once(bot: BotHarness, run: Run) -> str:
     kept = await bot.runs.get(run.id)
     assert kept is not None
-    return kept.model_copy(update={"not_before": None}).model_dump_json()
+    return replace(kept, not_before=None).model_dump_json()

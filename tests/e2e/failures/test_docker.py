@@ -18,6 +18,7 @@ from bot.types import Failure, RunStatus, now
 from pipeline.codebase.commit import Codebase
 from sandbox.docker.base_image import recipe_digest
 from sandbox.engine import EnvironmentRequest
+from sandbox.frozen import replace
 from tests.e2e import shop
 from tests.e2e.harness import BotHarness, StartBot
 from tests.support.docker import containers_of
@@ -43,7 +44,7 @@ def own(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Iterator[OwnDaemon]
 
 async def furnish(own: OwnDaemon, daemon: docker.APIClient, repo: Repo, settings: Settings) -> None:
     """Give `own` the repository's environment: it has no network to install one with."""
-    engine = build_engine(settings.model_copy(update={"docker_url": ""}))
+    engine = build_engine(replace(settings, docker_url=""))
     codebase = await Codebase.open(repo.git.path, repo.git.log("main")[0].sha)
     image = await engine.prepare(
         EnvironmentRequest(await codebase.build_tree(), scope=repo.full_name)

@@ -12,7 +12,7 @@ from bot.recorded.recording import RecordedAnswer
 from bot.types import Failure, RunStatus, now
 from pipeline.generation.editing import EditingState
 from pipeline.generation.testing import TestingState
-from pipeline.machine import Phase, ReplyKind
+from pipeline.state import Phase, ReplyKind
 from tests.e2e import shop
 from tests.e2e.failures.waiting import TravellingClock, sit_out
 from tests.e2e.harness import StartBot

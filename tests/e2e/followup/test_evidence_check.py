@@ -10,6 +10,7 @@ from bot.localhub import Repo
 from bot.localhub.ci import rerun, rerun_all
 from pipeline.workflows.verify import Verification
 from sandbox.base import Execution
+from sandbox.frozen import replace
 from tests.e2e.followup.steps import open_pull
 from tests.e2e.harness import BotHarness, StartBot
 from tests.support.data.publishing import BREAKS, FAILS, HANGS, PASSES
@@ -113,7 +114,7 @@ def test_what_people_see_of_the_check() -> None:
     found = Verification(
         path="tests/test_total.py",
         command=("python", "-m", "pytest", "tests/test_total.py"),
-        before=(FAILS, FAILS.model_copy(update={"output": "<b>@alice</b> ``` #1"})),
+        before=(FAILS, replace(FAILS, output="<b>@alice</b> ``` #1")),
         after=(PASSES, BREAKS),
     )
     parts = [followup.check_title(found), followup.check_summary(found, "a" * 40, "main")]

@@ -10,6 +10,7 @@ from bot.types import now
 from pipeline.types import Patch
 from pipeline.workflows.revise import Revision
 from sandbox.errors import SandboxUnavailable
+from sandbox.frozen import replace
 from tests.e2e.followup.steps import FOLLOW_UP_DIFF, REVIEW_LINE, open_pull, thread_replies
 from tests.e2e.harness import BotHarness, StartBot
 from tests.support.hub import ref_of
@@ -79,7 +80,7 @@ async def test_the_limit_of_one_run_is_told_and_what_to_do(start_bot: StartBot) 
 async def test_after_the_days_limit_a_review_waits_for_the_next_day(start_bot: StartBot) -> None:
     async with start_bot(review_seconds=0) as bot:
         _, pull = await open_pull(bot)
-        bot.runner.revised = SPENT.model_copy(update={"spent_ceiling": "installation"})
+        bot.runner.revised = replace(SPENT, spent_ceiling="installation")
         for _ in range(2):
             await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
             await bot.settle()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+import dataclasses
 from datetime import timedelta
 
 import pytest
 
 from bot.localhub import Issue
 from bot.types import RunStatus
+from sandbox.frozen import replace
 from tests.e2e.followup.steps import REVIEW_LINE, open_pull, thread_replies
 from tests.e2e.harness import BotHarness, StartBot
 from tests.support.hub import ref_of
@@ -21,7 +22,7 @@ OFTEN = 0.2
 def a_minute_ago(issue: Issue) -> None:
     """What has happened to it by now."""
     before = timedelta(minutes=1)
-    issue.timeline[:] = [replace(one, at=one.at - before) for one in issue.timeline]
+    issue.timeline[:] = [dataclasses.replace(one, at=one.at - before) for one in issue.timeline]
 
 
 async def swept(bot: BotHarness, issue: Issue, status: RunStatus) -> None:
@@ -58,7 +59,7 @@ async def test_a_webhook_after_the_end_of_the_run_that_the_sweep_began_is_answer
         late = bot.hub.deliveries[-1]
         await swept(bot, issue, RunStatus.OPENED_PULL_REQUEST)
         first = await bot.run_of(issue)
-        kept = first.model_copy(update={"created_at": first.created_at + timedelta(minutes=10)})
+        kept = replace(first, created_at=first.created_at + timedelta(minutes=10))
         await bot.redis.set(bot.storage.keys.run(first.id), kept.model_dump_json())
         assert (await bot.hub.redeliver(late)).status == 200
         assert (await bot.run_of(issue)).id == first.id

@@ -105,7 +105,7 @@ async def test_when_the_issue_is_closed_otherwise_ours_is_closed_with_thanks(
     await bot.settle()
     assert (pull.state, repo.list_branches()) == ("closed", ["main"])
     (said,) = bot.comments_of(pull)
-    assert said.startswith("#1 is closed, so this is not needed any more. Thank you")
+    assert said.startswith("#1 is closed, so this pull request is no longer needed")
     await bot.hub.reopen_issue(pull, "alice")
     await bot.settle()
     assert len(bot.comments_of(pull)) == 1

@@ -132,7 +132,7 @@ async def test_a_person_who_is_faster_keeps_what_they_pushed(start_bot: StartBot
         await bot.settle()
         assert repo.list_commits(pull.head_ref)[0] == "Mine"
         assert any("it is yours now" in said for said in bot.comments_of(pull))
-        assert "has to" in thread_replies(bot, pull)[0][1]
+        assert "needs a person" in thread_replies(bot, pull)[0][1]
 
 
 async def test_what_is_said_during_a_follow_up_is_followed_after_it(start_bot: StartBot) -> None:
@@ -167,7 +167,7 @@ async def test_follow_ups_keep_the_repositorys_manners(start_bot: StartBot) -> N
         await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
         await bot.settle()
         message = repo.git.read_commit(pull.head_sha).message
-        assert message.startswith("fix: follow the review\n")
+        assert message.startswith("fix: address review comments\n")
         assert "\nCo-authored-by: alice <" in message
         assert "\nSigned-off-by: capuchin[bot] <" in message
 

@@ -13,6 +13,7 @@ from pipeline.models.base import ModelMisconfigured, ModelRefused, ModelUnavaila
 from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
 from pipeline.types import NoFix
 from sandbox.errors import EnvironmentFailed, SandboxUnavailable
+from sandbox.frozen import replace
 from tests.e2e.harness import BotHarness
 from tests.support.data.publishing import ACCOUNTS, FIX, a_selection
 
@@ -39,7 +40,7 @@ async def test_an_honest_no_is_told_with_what_was_learnt(manual_bot: BotHarness)
 @pytest.mark.parametrize(
     ("error", "failure", "words"),
     [
-        (ModelMisconfigured("key"), Failure.MODEL_MISCONFIGURED, "does not accept the key"),
+        (ModelMisconfigured("key"), Failure.MODEL_MISCONFIGURED, "rejected the key"),
         (ModelRefused("no"), Failure.MODEL_REFUSED, "declined to work on this"),
         (
             EnvironmentFailed("x", command="pip install .", log="E: no such thing"),
@@ -76,9 +77,7 @@ async def test_what_passes_by_itself_is_tried_later_and_told_if_it_does_not(
         await manual_bot.parts.solve.handle(lease.run, lease)
     assert caught.value.reason is failure
     assert "I am looking into this" in issue.comments[0].body
-    run = await manual_bot.parts.solve.fail(
-        lease.run.model_copy(update={"failure": failure}), lease
-    )
+    run = await manual_bot.parts.solve.fail(replace(lease.run, failure=failure), lease)
     assert_told(repo, issue, run, "add the label again")
 
 
@@ -278,7 +277,7 @@ async def test_a_branch_that_came_to_no_pull_request_is_removed(manual_bot: BotH
     with pytest.raises(TryLater):
         await manual_bot.parts.solve.handle(lease.run, lease)
     assert len(repo.list_branches()) == 2
-    failed = lease.run.model_copy(update={"failure": Failure.GITHUB_UNAVAILABLE})
+    failed = replace(lease.run, failure=Failure.GITHUB_UNAVAILABLE)
     assert_told(
         repo, issue, await manual_bot.parts.solve.fail(failed, lease), "GitHub did not respond"
     )

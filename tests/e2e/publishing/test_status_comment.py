@@ -208,7 +208,7 @@ async def test_a_github_that_is_away_leaves_the_queue_as_it_is(
 
 @pytest.mark.parametrize(
     ("seconds", "said"),
-    [(None, "next."), (30, "within two"), (600, "about 10 minutes"), (9000, "about 2 hours")],
+    [(None, "next in"), (30, "within two"), (600, "about 10 minutes"), (9000, "about 2 hours")],
 )
 def test_the_expected_time_is_as_rough_as_it_is_known(seconds: float | None, said: str) -> None:
     assert said in comments.render_queued(

@@ -53,7 +53,7 @@ async def test_a_worker_that_dies_leaves_one_swap(manual_bot: BotHarness, effect
     record = await records.get(ref_of(repo), pull.number)
     assert record is not None
     assert (record.head, record.pending_head) == (pull.head_sha, "")
-    assert len([c for c in issue.comments if "holds edit 1 now" in c.body]) == 1
+    assert len([c for c in issue.comments if "now holds edit 1" in c.body]) == 1
 
 
 async def test_no_effect_is_left_out_above(manual_bot: BotHarness) -> None:

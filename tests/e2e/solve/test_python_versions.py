@@ -13,6 +13,7 @@ from bot.runner.sandbox import build_engine
 from bot.settings import Settings
 from bot.types import Failure
 from sandbox.engine import EnvironmentRequest
+from sandbox.frozen import replace
 from tests.e2e import shop
 from tests.e2e.cli.local_fix import LocalFix
 from tests.e2e.harness import StartBot, host_certificates
@@ -33,7 +34,7 @@ async def test_a_repository_gets_the_interpreter_of_the_image_that_it_asks_for(
     root, minor = build_root_image(daemon)
     asserts = f"import sys\n\n\ndef test_python():\n    assert sys.version_info[1] == {minor}\n"
     local_fix.commit({**asks_for(f"==3.{minor}.*"), "tests/test_python.py": asserts})
-    settings = local_fix.settings.model_copy(update={"sandbox_base": root})
+    settings = replace(local_fix.settings, sandbox_base=root)
     assert await local_fix.fix("--json", settings=settings) == local_run.FIXED
     report = json.loads(capsys.readouterr().out)
     # Both of its own tests, and so the one that looks at its interpreter.
@@ -44,7 +45,7 @@ async def test_one_that_is_nowhere_is_told_before_any_money_is_spent(
     local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
 ) -> None:
     local_fix.commit(asks_for("<3.8"))
-    settings = local_fix.settings.model_copy(update={"build_python_mirror": NOWHERE})
+    settings = replace(local_fix.settings, build_python_mirror=NOWHERE)
     assert await local_fix.fix(settings=settings) == local_run.FAILED
     said = capsys.readouterr().err
     assert "This repository asks for Python <3.8 (requires-python in pyproject.toml)" in said

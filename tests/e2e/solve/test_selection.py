@@ -35,7 +35,11 @@ async def test_a_reward_model_that_is_dead_costs_no_pull_request(
     start_recorded_bot: StartBot,
 ) -> None:
     same = shop.edit("    return b + a")
-    recording = shop.answers(shop.RecordedAnswer(call="editing/0", turn=0, reply=same))
+    recording = shop.answers(
+        shop.RecordedAnswer(call="editing/0", turn=0, reply=same),
+        shop.RecordedAnswer(call="selecting", turn=0, reply=shop.SCRIPT),
+        shop.RecordedAnswer(call="selecting", reply="<choice>1</choice>"),
+    )
     nowhere = "openai:orm@http://127.0.0.1:9/v1"
     async with start_recorded_bot(recording, orm_model=nowhere) as bot:
         repo = bot.add_repo()

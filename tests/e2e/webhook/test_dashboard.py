@@ -30,8 +30,10 @@ AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 @pytest.fixture
 def settings(settings: Settings) -> Settings:
-    return settings.model_copy(
-        update={"dashboard_token": SecretStr(TOKEN), "public_url": "https://bot.acme.test/"}
+    return replace(
+        settings,
+        dashboard_token=SecretStr(TOKEN),
+        public_url="https://bot.acme.test/",
     )
 
 
@@ -87,7 +89,7 @@ async def test_the_operators_token_opens_the_list(
 
 
 async def test_without_a_token_set_nobody_sees_the_list(settings: Settings) -> None:
-    closed = settings.model_copy(update={"dashboard_token": SecretStr("")})
+    closed = replace(settings, dashboard_token=SecretStr(""))
     async with serving(create_app(closed)) as client:
         for header in ("Bearer", "Basic Og==", "Bearer x"):
             answer = await client.get("/runs", headers={"Authorization": header})
@@ -192,7 +194,7 @@ async def test_the_schema_is_served_to_editors(client: httpx.AsyncClient) -> Non
 
 
 async def test_pages_without_redis_say_so(settings: Settings) -> None:
-    lost = settings.model_copy(update={"redis_url": "redis://127.0.0.1:9/0"})
+    lost = replace(settings, redis_url="redis://127.0.0.1:9/0")
     async with serving(create_app(lost)) as client:
         for path in ("/runs", "/runs/" + "0" * 32):
             answer = await client.get(path, headers=OPERATOR)

@@ -10,6 +10,7 @@ from redis.asyncio import Redis
 
 from bot.server.app import create_app
 from bot.settings import Settings, SettingsError
+from sandbox.frozen import replace
 from tests.e2e.webhook.delivery import deliver, labeled, serving
 from tests.support.redis import RedisServer
 
@@ -18,7 +19,7 @@ from tests.support.redis import RedisServer
 async def client(
     settings: Settings, own_redis_server: RedisServer
 ) -> AsyncGenerator[httpx.AsyncClient]:
-    own = settings.model_copy(update={"redis_url": own_redis_server.url})
+    own = replace(settings, redis_url=own_redis_server.url)
     async with serving(create_app(own)) as client:
         yield client
 
@@ -71,4 +72,4 @@ async def test_what_was_accepted_survives_a_restart_of_redis(
 
 def test_an_address_that_is_no_redis_is_said_at_the_start(settings: Settings) -> None:
     with pytest.raises(SettingsError, match="CAPUCHIN_REDIS_URL"):
-        create_app(settings.model_copy(update={"redis_url": "http://x"}))
+        create_app(replace(settings, redis_url="http://x"))

@@ -20,6 +20,7 @@ from bot.storage.client import waiting_client
 from bot.storage.lease import Lease
 from bot.types import Run, RunStatus
 from bot.worker import Worker
+from sandbox.frozen import replace
 from tests.support.handlers import handlers_of
 
 STEPS: Final = 3
@@ -44,7 +45,7 @@ async def stepwise(run: Run, lease: Lease) -> Run:
             await lease.require()
     finally:
         await connection.aclose()
-    return run.model_copy(update={"status": RunStatus.OPENED_PULL_REQUEST})
+    return replace(run, status=RunStatus.OPENED_PULL_REQUEST)
 
 
 async def _step(gate: Redis, prefix: str, step: int) -> None:
@@ -64,6 +65,6 @@ async def give_up(run: Run, lease: Lease) -> Run:
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(name)s %(message)s")
     logging.getLogger("arq").setLevel(logging.WARNING)
-    quick = Settings.from_env().model_copy(update={"timings": Timings(sweep_seconds=0.2)})
+    quick = replace(Settings.from_env(), timings=Timings(sweep_seconds=0.2))
     worker = Worker(quick, handlers_of(stepwise, give_up))
     asyncio.run(worker.run_until_signalled())

@@ -23,6 +23,7 @@ from pipeline.codebase.git import GitFailed
 from pipeline.concurrency import gather_all
 from pipeline.models.wrappers.metered import Meter
 from pipeline.types import Usage
+from sandbox.frozen import replace
 from tests.support.handlers import HandleRun, handlers_of
 
 REPO = RepoRef(owner="acme", name="shop", installation=1)
@@ -46,7 +47,7 @@ class Told:
             self.later -= 1
             raise TryLater(Failure.GITHUB_UNAVAILABLE, after=0)
         self.failures.append(run.failure)
-        return run.model_copy(update={"comment_id": 12})
+        return replace(run, comment_id=12)
 
 
 @pytest.fixture
@@ -60,7 +61,7 @@ async def ask(runs: Runs, issue: int = 7, delivery: str = "guid") -> str:
 
 
 async def opens_pull_request(run: Run, lease: Lease) -> Run:
-    return run.model_copy(update={"status": RunStatus.OPENED_PULL_REQUEST, "pull_request": 3})
+    return replace(run, status=RunStatus.OPENED_PULL_REQUEST, pull_request=3)
 
 
 async def settled(settings: Settings, runs: Runs, work: HandleRun, told: Told) -> Run:
@@ -89,7 +90,7 @@ async def test_a_bug_fails_the_run_is_logged_and_is_told(
     settings: Settings, runs: Runs, told: Told, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def buggy(run: Run, lease: Lease) -> Run:
-        await lease.save(run.model_copy(update={"base_commit": "a" * 40}))
+        await lease.save(replace(run, base_commit="a" * 40))
         raise ZeroDivisionError
 
     run = await settled(settings, runs, buggy, told)
@@ -157,7 +158,7 @@ async def test_what_never_comes_back_fails_the_run_after_a_while(
     async def unlucky(run: Run, lease: Lease) -> Run:
         raise TryLater(Failure.SANDBOX_UNAVAILABLE, after=0.1)
 
-    patience = settings.model_copy(update={"patience_seconds": 0.5})
+    patience = replace(settings, patience_seconds=0.5)
     run = await settled(patience, runs, unlucky, told)
     assert (run.status, run.failure) == (RunStatus.FAILED, Failure.SANDBOX_UNAVAILABLE)
     assert told.failures == [Failure.SANDBOX_UNAVAILABLE]
@@ -172,7 +173,7 @@ async def test_paying_for_what_never_comes_back_is_no_progress(
         await meter.add("testing/0", "m", Usage(input=1), 0.01)
         raise TryLater(Failure.MODEL_UNAVAILABLE, after=0.1)
 
-    patience = settings.model_copy(update={"patience_seconds": 0.5})
+    patience = replace(settings, patience_seconds=0.5)
     run = await settled(patience, runs, paying, told)
     assert (run.status, run.failure) == (RunStatus.FAILED, Failure.MODEL_UNAVAILABLE)
 
@@ -211,7 +212,7 @@ async def test_a_failure_that_can_never_be_told_ends_all_the_same(
         raise ZeroDivisionError
 
     told.later = 1_000
-    patience = settings.model_copy(update={"patience_seconds": 0})
+    patience = replace(settings, patience_seconds=0)
     run = await settled(patience, runs, buggy, told)
     assert (run.status, run.failure) == (RunStatus.FAILED, Failure.INTERNAL)
     assert "the maintainer could not be told" in caplog.text
@@ -260,7 +261,7 @@ async def test_work_whose_lease_was_lost_is_cancelled_and_may_have_no_more_effec
 async def test_work_longer_than_the_lease_keeps_it(
     settings: Settings, runs: Runs, redis: Redis, told: Told
 ) -> None:
-    short = settings.model_copy(update={"lease_seconds": 2})
+    short = replace(settings, lease_seconds=2)
 
     async def slow(run: Run, lease: Lease) -> Run:
         await asyncio.sleep(1.5 * short.lease_seconds)
@@ -318,9 +319,9 @@ async def test_a_label_whose_webhook_never_came_is_found_once(
 
     async def counted(run: Run, lease: Lease) -> Run:
         done.append(run.asked_by)
-        return run.model_copy(update={"status": RunStatus.NO_FIX})
+        return replace(run, status=RunStatus.NO_FIX)
 
-    often = settings.model_copy(update={"timings": Timings(missed_seconds=0.2)})
+    often = replace(settings, timings=Timings(missed_seconds=0.2))
     worker = Worker(often, handlers_of(counted, told), sweep_actions=SweepActions(labelled_once))
     running = asyncio.create_task(worker.run())
     async with asyncio.timeout(60):
@@ -335,7 +336,7 @@ async def test_a_label_whose_webhook_never_came_is_found_once(
 async def test_a_record_that_cannot_be_read_hides_no_other_missed_webhook(
     settings: Settings, runs: Runs, storage: Storage, told: Told
 ) -> None:
-    other = REPO.model_copy(update={"name": "other"})
+    other = replace(REPO, name="other")
 
     async def both(cursors: Cursors) -> AsyncGenerator[LabeledIssue]:
         for repo in (other, REPO):

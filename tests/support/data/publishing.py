@@ -20,6 +20,7 @@ from pipeline.types import (
     VoteTable,
 )
 from sandbox.base import Ending, Execution
+from sandbox.frozen import replace
 
 SHOP = b"def total(a, b):\n    return a - b\n"
 FIX = """\
@@ -67,7 +68,7 @@ def a_run(**fields: object) -> Run:
         delivery="d",
         created_at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
     )
-    return run.model_copy(update=fields)
+    return replace(run, **fields)
 
 
 def a_selection(
@@ -86,7 +87,7 @@ def a_selection(
         text="",
         diff=TEST_DIFF,
         command=("python", "-m", "pytest", "tests/test_total.py"),
-        before=FAILS.model_copy(update={"output": output}),
+        before=replace(FAILS, output=output),
         after=PASSES,
     )
     suite = SuiteReport(
@@ -116,11 +117,10 @@ def selection_of_three() -> Selection:
     chosen = a_selection()
     proof = chosen.evidence
     third = Candidate(sample=2, patch=Patch(diff=FIX.replace("a + b", "sum((a, b))")))
-    votes = proof.votes.model_copy(
-        update={
-            "candidates": (*proof.votes.candidates, third),
-            "runs": (*proof.votes.runs, (PASSES, FAILS)),
-        }
+    votes = replace(
+        proof.votes,
+        candidates=(*proof.votes.candidates, third),
+        runs=(*proof.votes.runs, (PASSES, FAILS)),
     )
-    evidence = proof.model_copy(update={"votes": votes, "order": (1, 2, 0)})
-    return chosen.model_copy(update={"evidence": evidence})
+    evidence = replace(proof, votes=votes, order=(1, 2, 0))
+    return replace(chosen, evidence=evidence)

@@ -1,4 +1,4 @@
-"""`make walls` is no part of the suite; that its table still fits the source is held here."""
+"""`make walls` is not part of the suite; these tests check that its table fits the source."""
 
 from __future__ import annotations
 
@@ -8,57 +8,61 @@ import re
 
 import pytest
 
-from tests.safety.mutation import Wall
-from tests.safety.mutations import WALLS
+from tests.safety.mutation import Protection
+from tests.safety.mutations import PROTECTIONS
 from tests.safety.run_mutations import ROOT
 
 SAFETY = ROOT / "tests/safety"
-UNWALLED = {
-    "test_walls_cannot_be_taken_down_from_inside": "the kernel's own rules hold it",
-    "test_a_diff_cannot_write_gits_own_files_or_outside": "git's own rules hold it",
-    "test_a_diff_cannot_write_through_a_link_of_another": "git's own rules hold it",
-    "test_a_fork_bomb_ends_with_its_time": "walls of the wall clock and of the number of processes",
+WITHOUT_MUTATION = {
+    "test_protections_cannot_be_removed_from_inside": "the kernel's own rules prevent it",
+    "test_a_diff_cannot_write_gits_own_files_or_outside": "git's own rules prevent it",
+    "test_a_diff_cannot_write_through_a_link_of_another": "git's own rules prevent it",
+    "test_a_fork_bomb_ends_with_its_time": "the wall clock and the number of processes limit it",
     "test_a_sparse_file_fools_nobody": "shows what the size of a disk counts",
     "test_an_archive_that_unpacks_without_end_fills_only_its_own_disk": "the size of a disk again",
 }
-"""Attacks that no change of one place lets through, and why."""
+"""Attacks that no change of one place permits, and why."""
 
 
-def changed(wall: Wall) -> dict[str, str]:
-    """The files of the project, with the wall taken down."""
+def changed(protection: Protection) -> dict[str, str]:
+    """The files of the project, without the protection."""
     files: dict[str, str] = {}
-    for name, old, new in wall.changes:
+    for name, old, new in protection.changes:
         text = files.get(name) or (ROOT / name).read_text()
         assert old in text, f"{name} has no {old!r} any more"
         files[name] = text.replace(old, new)
     return files
 
 
-@pytest.mark.parametrize("wall", WALLS, ids=lambda wall: f"{wall.name}, {wall.mode}")
-def test_every_wall_stands_where_the_table_says(wall: Wall) -> None:
-    for name, text in changed(wall).items():
+@pytest.mark.parametrize(
+    "protection", PROTECTIONS, ids=lambda protection: f"{protection.name}, {protection.mode}"
+)
+def test_every_protection_is_where_the_table_says(protection: Protection) -> None:
+    for name, text in changed(protection).items():
         assert text != (ROOT / name).read_text()
         if name.endswith(".py"):
             ast.parse(text)
         if name.endswith(".json"):
             json.loads(text)
-    for test in wall.tests:
+    for test in protection.tests:
         found = re.fullmatch(r"(\w+\.py)::(\w+)(?:\[.+\])?", test)
         assert found, test
         file, function = found.groups()
         assert f"def {function}(" in (SAFETY / file).read_text(), test
 
 
-def test_no_two_walls_are_called_the_same() -> None:
-    names = [(wall.name, wall.mode) for wall in WALLS]
+def test_no_two_protections_have_the_same_name() -> None:
+    names = [(protection.name, protection.mode) for protection in PROTECTIONS]
     assert sorted(names) == sorted(set(names))
 
 
-def test_every_attack_has_a_wall_that_it_notices() -> None:
+def test_every_attack_notices_a_missing_protection() -> None:
     attacks = {
         name
         for file in SAFETY.glob("test_*.py")
         for name in re.findall(r"^(?:async )?def (test_\w+)", file.read_text(), re.MULTILINE)
     }
-    noticed = {re.split(r"::|\[", test)[1] for wall in WALLS for test in wall.tests}
-    assert attacks - noticed == set(UNWALLED)
+    noticed = {
+        re.split(r"::|\[", test)[1] for protection in PROTECTIONS for test in protection.tests
+    }
+    assert attacks - noticed == set(WITHOUT_MUTATION)

@@ -1,4 +1,4 @@
-"""What the pipeline gets to read of an issue."""
+"""The text of an issue as the pipeline reads it."""
 
 from __future__ import annotations
 

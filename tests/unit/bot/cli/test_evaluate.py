@@ -129,7 +129,7 @@ def test_predictions_need_labels_and_a_folder_that_is_there(
 
 
 async def run_folder(store: Path) -> None:
-    """Two samples' tests on three edits: the right one passes both, the wrong one none."""
+    """Two samples' tests on three edits; the right edit passes both, the wrong one none."""
     kept = DirStore(store)
     broken = Execution(exit_code=2, output="", seconds=0)
     candidates: list[Candidate] = []
@@ -161,7 +161,7 @@ def test_the_command_scores_runs(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def recorded(store: Path, method: SelectionMethod, chosen: int) -> None:
-    """What a run writes down of its choice: the sample with a broken test of the repository's."""
+    """The record of a run's choice: one sample breaks a test of the repository."""
     standings = tuple(
         Standing(
             votes=0, passes=0, support=1, same_as=c, behaves_as=c, execution=0, prior=0,
@@ -189,7 +189,7 @@ def test_runs_are_scored_by_what_they_recorded_too(
     found = report(capsys, command)
     methods = found["methods"]
     assert methods["machine, as it was chosen"]["score"] == 100
-    # Sample 1 breaks a test; the reward model prefers sample 2, which is right as well.
+    # Sample 1 breaks a test; the reward model prefers sample 2, which is also right.
     assert methods["exec"]["score"] == methods["orm_exec"]["score"] == 100
     assert found["serial"] == {"1 sample": [pytest.approx(200 / 3)], "2 samples": [100.0],
                                "3 samples": [100.0]}  # fmt: skip

@@ -1,6 +1,6 @@
-"""The command line: what goes where, and the exit codes.
+"""The command line: its output streams and exit codes.
 
-As a process wherever the environment, a signal, a pipe or a port has a say in it.
+A test starts a process if the environment, a signal, a pipe or a port is involved.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def capuchin(
 
 
 def here(*words: str, cwd: Path = ROOT) -> tuple[int, str, str]:
-    """As `capuchin`, in this process: to start one takes longer than most commands."""
+    """Run `capuchin` in this process, which is faster than starting one."""
     with chdir(cwd), redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
         try:
             code = main(words)
@@ -100,7 +100,7 @@ def test_a_port_that_is_none_is_wrong_usage(command: tuple[str]) -> None:
 
 
 def test_a_place_that_cannot_be_listened_on_is_one_sentence() -> None:
-    """And not exit code 3, which means that no edit was chosen."""
+    """The exit code is not 3, which means that no edit was chosen."""
     env = {"CAPUCHIN_WEBHOOK_SECRET": "s"}
     code, out, err = capuchin("serve", "--host", "no.such.host.invalid", env=env)
     assert (code, out, len(err.splitlines())) == (1, "", 1)

@@ -39,7 +39,7 @@ def run(folder: Path, *words: str, ok: bool = True) -> str:
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """A repository with the hook of ours; its programs are those of this environment."""
+    """A repository with our hook, which uses the programs of this environment."""
     ours = tmp_path / "capuchin"
     ours.mkdir()
     shutil.copy(ROOT / ".pre-commit-hooks.yaml", ours)

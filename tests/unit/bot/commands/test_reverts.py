@@ -1,4 +1,4 @@
-"""Which merged pull requests were taken back, by what commits and pull requests say."""
+"""Which merged pull requests were reverted, by the texts of commits and pull requests."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def back(number: int) -> str:
         ([pull(3), pull(5, "Reverts #3")], [commit(55, back(13)), commit(56, back(15))], {5}),
     ],
 )
-def test_what_no_longer_stands(
+def test_reverted_pull_requests_are_found(
     pulls: list[PullRequestFacts], commits: list[CommitFacts], gone: set[int]
 ) -> None:
     assert find_reverted("acme/shop", pulls, commits) == gone

@@ -1,4 +1,4 @@
-"""What people read of edits, as texts: verdicts, why one is not taken, pull requests, commits."""
+"""Texts about edits for the snapshots: verdicts, refusals, pull requests, commits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bot.comments.code_destinations import destinations_note
 from bot.comments.status import NO_FIX_REASONS
 from bot.git.commit_style import CommitStyle
 from bot.github.repository import Identity
-from bot.runner.types import SelectionOutcome
+from bot.runner.types import Outcome
 from bot.runs import judge
 from bot.types import Mode, SkippedComments, replace
 from pipeline.select import Choice
@@ -50,14 +50,13 @@ def foreign(sample: int, source: str) -> Candidate:
     return Candidate(sample=sample, patch=Patch(diff=FIX), source=source)
 
 
-TABLE = CHOSEN.evidence.votes.model_copy(
-    update={
-        "candidates": (foreign(0, "#12 by bob"), foreign(1, "#34 by carol")),
-        "rejected": (
-            RejectedEdit(name="#56 by dan", why=judge.CLOSED),
-            RejectedEdit(name="#99", why=judge.NONE),
-        ),
-    }
+TABLE = replace(
+    CHOSEN.evidence.votes,
+    candidates=(foreign(0, "#12 by bob"), foreign(1, "#34 by carol")),
+    rejected=(
+        RejectedEdit(name="#56 by dan", why=judge.CLOSED),
+        RejectedEdit(name="#99", why=judge.NONE),
+    ),
 )
 STANDINGS = tuple(
     Standing(votes=n, passes=n, support=1, same_as=i, behaves_as=i, execution=n - 1.0, prior=0.0)
@@ -73,16 +72,19 @@ TAKEN = Verdict(
     standings=STANDINGS,
     notes=("#12 by bob: what it does to submodules is left out.",),
 )
-ALONE = TAKEN.model_copy(
-    update={"suite": None, "suite_problem": "No test passes without any edit.", "order": (1,)}
+ALONE = replace(
+    TAKEN,
+    suite=None,
+    suite_problem="No test passes without any edit.",
+    order=(1,),
 )
-NONE = TAKEN.model_copy(update={"chosen": None, "reason": "edits break tests", "suite": None})
+NONE = replace(TAKEN, chosen=None, reason="edits break tests", suite=None)
 
 
 def judged(
     verdict: Verdict, no: NoFix | None = None, *, table: VoteTable = TABLE, written: int = 0
 ) -> str:
-    chosen = SelectionOutcome(Choice(Judgement(table, verdict), no, written), ACCOUNTS, "image")
+    chosen = Outcome(Choice(Judgement(table, verdict), no, written), ACCOUNTS, "image")
     return verdict_text.render_pull_verdict(RUN, chosen)
 
 
@@ -90,8 +92,8 @@ VERDICTS: Mapping[str, str] = {
     "one is taken": judged(TAKEN),
     "by a test of ours, without a suite": judged(ALONE, written=2),
     "by what they have in common": judged(
-        ALONE.model_copy(update={"why": "It is most like the others."}),
-        table=TABLE.model_copy(update={"tests": (), "base": (), "runs": ((), ())}),
+        replace(ALONE, why="It is most like the others."),
+        table=replace(TABLE, tests=(), base=(), runs=((), ())),
     ),
     "none is taken": judged(NONE, NoFix(reason="edits break tests")),
     "none is likely enough": judged(
@@ -123,7 +125,7 @@ NOT_USED: Mapping[str, str] = {
         "there already": candidates.already_current(12, 2),
         "changed since": candidates.review_in_between(12),
         "a person's": candidates.foreign_push(12),
-        "not to be pushed": candidates.push_forbidden("it changes a path that no edit may"),
+        "not to be pushed": candidates.push_forbidden("it changes a path that no edit may change"),
         "refused by GitHub": candidates.push_rejected(12),
     }.items()
 }
@@ -153,10 +155,10 @@ SUITE = SuiteReport(
 
 
 def proved(**fields: object) -> Selection:
-    return CHOSEN.model_copy(update={"evidence": CHOSEN.evidence.model_copy(update=fields)})
+    return replace(CHOSEN, evidence=replace(CHOSEN.evidence, **fields))
 
 
-LIVE = ACCOUNTS[0].model_copy(update={"model": "qwen"})
+LIVE = replace(ACCOUNTS[0], model="qwen")
 UNREACHABLE = "".join(f"curl: (6) Could not resolve host: h{n}.example.org\n" for n in range(12))
 FREE = "qwen runs on a server of one's own: free."
 
@@ -173,9 +175,9 @@ PULLS: Mapping[str, str] = {
             notes=("The reward model was left out: it cannot be reached.",),
             cut_short="Money ended after 4 of 10 edits.",
             standings=STANDINGS,
-            votes=CHOSEN.evidence.votes.model_copy(update={"flaky": (1,)}),
+            votes=replace(CHOSEN.evidence.votes, flaky=(1,)),
         ),
-        [a.model_copy(update={"price_note": FREE, "model": "qwen"}) for a in ACCOUNTS],
+        [replace(a, price_note=FREE, model="qwen") for a in ACCOUNTS],
     ),
     "without a network, and from elsewhere": pull_request.pull_body(
         a_run(),

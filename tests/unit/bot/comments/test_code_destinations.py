@@ -1,4 +1,4 @@
-"""What is said of where the code went, and that it is never more than is certain."""
+"""The note on which hosts received code claims only what is certain."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import pytest
 
 from bot.comments.code_destinations import destinations_note, external_hosts
 from bot.settings import Settings
+from sandbox.frozen import replace
 from tests.support.data.publishing import ACCOUNTS
 
 OWN = ("127.0.0.1", "10.0.0.5")
-LIVE = [account.model_copy(update={"model": "qwen"}) for account in ACCOUNTS]
+LIVE = [replace(account, model="qwen") for account in ACCOUNTS]
 
 
 def said(*sent_to: str, served: bool = True, **fields: str) -> str:

@@ -1,4 +1,4 @@
-"""What a context says of how it was found, with a scout and without one."""
+"""The report on how the files were found, with and without a scout model."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pipeline.context.finder import ContextFinder
 from pipeline.options import Options
 from pipeline.store import DirStore
 from pipeline.types import Account, Context, Issue, Usage
+from sandbox.frozen import replace
 from tests.support.data.repositories import make_codebase
 from tests.support.fakes import ScriptedModel
 from tests.support.recorded_embeddings import served
@@ -37,7 +38,7 @@ async def found(
         store=DirStore(folder / "store"),
         options=Options(),
     )
-    issue = ISSUE.model_copy(update={"body": body})
+    issue = replace(ISSUE, body=body)
     context = await finder.find(await make_codebase(folder / "r.git", FILES), issue)
     assert context is not None
     return context

@@ -1,4 +1,4 @@
-"""The pull request's texts: everything a reviewer needs, within GitHub's limits."""
+"""The pull request's texts contain everything a reviewer needs, within GitHub's limits."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from bot.comments import pull_request
 from bot.comments.status import pull_marker
 from bot.comments.vote_table import render_vote_table
 from pipeline.types import Context, RejectedEdit, Standing
+from sandbox.frozen import replace
 from tests.support.data.publishing import ACCOUNTS, a_run, a_selection
 
 SPLIT = "\u200b"
@@ -67,17 +68,14 @@ def test_a_model_can_close_no_other_issue_and_forge_no_marker() -> None:
 
 def test_an_empty_title_falls_back_to_the_issue() -> None:
     selection = a_selection()
-    untitled = selection.evidence.model_copy(update={"title": " \n"})
-    assert (
-        pull_request.pull_title(selection.model_copy(update={"evidence": untitled}), 7)
-        == "Fix issue 7"
-    )
+    untitled = replace(selection.evidence, title=" \n")
+    assert pull_request.pull_title(replace(selection, evidence=untitled), 7) == "Fix issue 7"
 
 
 def test_a_repository_without_tests_is_told_so() -> None:
     selection = a_selection()
-    alone = selection.evidence.model_copy(update={"suite": None})
-    body = pull_request.pull_body(a_run(), selection.model_copy(update={"evidence": alone}), ())
+    alone = replace(selection.evidence, suite=None)
+    body = pull_request.pull_body(a_run(), replace(selection, evidence=alone), ())
     assert "I found no tests of this repository that I could run" in body
     assert "I ran none of the repository's own tests." in body
 
@@ -85,8 +83,8 @@ def test_a_repository_without_tests_is_told_so() -> None:
 def test_files_that_were_left_out_are_not_all_said_to_be_too_large() -> None:
     chosen = a_selection()
     context = Context(files=(), dropped=("a.py", "b.py"))
-    proof = chosen.evidence.model_copy(update={"context": context})
-    body = pull_request.pull_body(a_run(), chosen.model_copy(update={"evidence": proof}), ACCOUNTS)
+    proof = replace(chosen.evidence, context=context)
+    body = pull_request.pull_body(a_run(), replace(chosen, evidence=proof), ACCOUNTS)
     assert "The model that wrote the edit did not see 2 files that may be relevant" in body
     assert "too large to fit, or less relevant than others" in body
 
@@ -109,28 +107,27 @@ def test_names_of_tests_cannot_leave_their_block() -> None:
 def test_why_no_test_was_run_is_told_inertly() -> None:
     chosen = a_selection()
     problem = "No test passes with `x`: @everyone <b>#1"
-    proof = chosen.evidence.model_copy(update={"suite": None, "suite_problem": problem})
-    body = pull_request.pull_body(a_run(), chosen.model_copy(update={"evidence": proof}), ())
+    proof = replace(chosen.evidence, suite=None, suite_problem=problem)
+    body = pull_request.pull_body(a_run(), replace(chosen, evidence=proof), ())
     assert f"No test passes with `x`: @{SPLIT}everyone &lt;b\\>#{SPLIT}1" in body
 
 
 def body_with_suite(**changed: object) -> str:
     chosen = a_selection()
     assert chosen.evidence.suite is not None
-    suite = chosen.evidence.suite.model_copy(update=changed)
-    proof = chosen.evidence.model_copy(update={"suite": suite})
-    return pull_request.pull_body(a_run(), chosen.model_copy(update={"evidence": proof}), ACCOUNTS)
+    suite = replace(chosen.evidence.suite, **changed)
+    proof = replace(chosen.evidence, suite=suite)
+    return pull_request.pull_body(a_run(), replace(chosen, evidence=proof), ACCOUNTS)
 
 
 def test_a_foreign_edit_is_named_as_code_and_what_does_not_apply_stands_below() -> None:
     votes = a_selection().evidence.votes
-    foreign = votes.candidates[0].model_copy(update={"source": "#12 <img> | @all `x`"})
-    table = votes.model_copy(
-        update={
-            "candidates": (foreign, votes.candidates[1]),
-            "flaky": (1,),
-            "rejected": (RejectedEdit(name="#34", why="error: patch failed"),),
-        }
+    foreign = replace(votes.candidates[0], source="#12 <img> | @all `x`")
+    table = replace(
+        votes,
+        candidates=(foreign, votes.candidates[1]),
+        flaky=(1,),
+        rejected=(RejectedEdit(name="#34", why="error: patch failed"),),
     )
     shown = render_vote_table(table, votes.candidates[1])
     assert "| `` #12 <img> ¦ @all `x` `` | 💥 | ⏱ | 0 |" in shown
@@ -141,7 +138,7 @@ def test_a_foreign_edit_is_named_as_code_and_what_does_not_apply_stands_below() 
 def test_how_each_edit_stands_is_beside_its_tests() -> None:
     votes = a_selection().evidence.votes
     one = Standing(votes=0, passes=0, support=2, same_as=0, behaves_as=0, execution=-1, prior=0.5)
-    two = one.model_copy(update={"broken": ("t",), "reward": 0.25, "execution": 1.0})
+    two = replace(one, broken=("t",), reward=0.25, execution=1.0)
     shown = render_vote_table(votes, votes.candidates[1], (one, two)).splitlines()
     assert shown[0].endswith("| passes | equal edits (first) | breaks | reward | log-odds |")
     assert shown[2].endswith("| 0 |  |  |  |  |")
@@ -153,7 +150,7 @@ def test_a_table_that_is_too_large_is_summed_up() -> None:
     votes = a_selection().evidence.votes
     tests = votes.tests * 150
     runs = tuple(row * 150 for row in votes.runs)
-    wide = votes.model_copy(update={"tests": tests, "base": votes.base * 150, "runs": runs})
+    wide = replace(votes, tests=tests, base=votes.base * 150, runs=runs)
     assert render_vote_table(wide, votes.candidates[1]).splitlines() == [
         "| | passes |",
         "|---|:-:|",

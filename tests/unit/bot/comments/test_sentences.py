@@ -1,4 +1,4 @@
-"""The bot's sentences: all are there, none shows an exception, each says what to do."""
+"""Every failure has a sentence, which says what to do and does not contain the exception's text."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from bot.failures import environment_detail
 from bot.types import Failure, RepoRef, Run
 from pipeline.types import NoFix, NoFixReason
 from sandbox.errors import EnvironmentFailed
+from sandbox.frozen import replace
 
 RUN = Run(
     id="r1",
@@ -47,7 +48,7 @@ def test_the_first_words_name_who_asked() -> None:
 
 
 def test_the_outcome_points_at_the_pull_request() -> None:
-    run = RUN.model_copy(update={"dollars": 0.123})
+    run = replace(RUN, dollars=0.123)
     assert status.render_opened(run, 12, draft=True) == (
         "I opened #12 with a test that fails without the change and passes with it. "
         "It is a draft: please review it before you merge.\n\n"

@@ -1,4 +1,4 @@
-"""Every text that people see on GitHub, kept whole as they read it, and readable on a phone."""
+"""Snapshots of every text that people see on GitHub, each readable on a phone."""
 
 from __future__ import annotations
 
@@ -228,9 +228,9 @@ CHECKS: Bodies = {
     "running": f"{followup.checking_title()}\n\n"
     f"{followup.checking_summary('tests/test_total.py', 3)}",
     "shown": check(FOUND),
-    "flaky": check(FOUND.model_copy(update={"after": (PASSES, BREAKS)})),
-    "passes without": check(FOUND.model_copy(update={"before": (PASSES, PASSES)})),
-    "fails with": check(FOUND.model_copy(update={"after": (FAILS, FAILS)})),
+    "flaky": check(replace(FOUND, after=(PASSES, BREAKS))),
+    "passes without": check(replace(FOUND, before=(PASSES, PASSES))),
+    "fails with": check(replace(FOUND, after=(FAILS, FAILS))),
     "clash": f"{followup.conflict_title()}\n\n{followup.conflict_summary('main')}",
     "not run": f"{followup.incomplete_title()}\n\n{followup.incomplete_summary()}",
     "settings: valid": f"{config.check_title(0)}\n\n"
@@ -285,12 +285,12 @@ INNER = {
     "quota_sentence", "omissions_note", "waiting_sentence", "render_verdict",
     "explanation_sections", "evidence_sections", "models_note", "render_cost", "model_name",
     "price_notes",
-    # For a terminal, an editor and the README.
+    # These appear in a terminal, an editor or the README.
     "render_config_lines",
-    # A file, which its own test reads.
+    # A file with a test of its own.
     "render_file", "proposal_marker",
 }  # fmt: skip
-"""What only other texts are made of."""
+"""Functions whose results are only parts of other texts."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The status comment as people read it, kept whole."""
+"""Snapshots of the status comment."""
 
 from __future__ import annotations
 

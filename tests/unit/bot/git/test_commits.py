@@ -1,4 +1,4 @@
-"""Commits from diffs: the same every time, under a plain branch name, and nowhere forbidden."""
+"""Commits from diffs: reproducible, on a plain branch name, never at a forbidden path."""
 
 from __future__ import annotations
 

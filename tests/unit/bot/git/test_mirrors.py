@@ -1,4 +1,4 @@
-"""The mirror: made once, brought up to date, mended when damaged, and never outside its folder."""
+"""The mirror: cloned once, updated, repaired when damaged, never outside its folder."""
 
 from __future__ import annotations
 

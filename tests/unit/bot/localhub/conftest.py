@@ -1,4 +1,4 @@
-"""A running hub with `acme/shop`, and git as a stranger would run it."""
+"""A running hub with `acme/shop`, and a git client without our configuration."""
 
 from __future__ import annotations
 

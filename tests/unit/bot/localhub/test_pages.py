@@ -1,4 +1,4 @@
-"""Pages a person reads: complete, and harmless whatever strangers wrote."""
+"""The hub's pages are complete, and safe with untrusted text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names, roles and tokens: what may exist, and what is refused."""
+"""Names, roles and tokens: which are valid, and which are rejected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an operator and a maintainer can say about builds, and the sentence for what they cannot."""
+"""Settings and repository keys for builds, and the error messages for invalid ones."""
 
 from __future__ import annotations
 
@@ -14,16 +14,14 @@ from bot.settings import Settings, SettingsError
     [
         ("BUILD_SECRETS", "{", "CAPUCHIN_BUILD_SECRETS: it must be a JSON object"),
         ("BUILD_SECRETS", '["x"]', "CAPUCHIN_BUILD_SECRETS: "),
-        ("BUILD_SECRETS", '{"PATH": "12345678"}', 'CAPUCHIN_BUILD_SECRETS: "PATH" is no variable'),
+        ("BUILD_SECRETS", '{"PATH": "12345678"}', 'CAPUCHIN_BUILD_SECRETS: "PATH" is not a'),
         ("BUILD_NETWORK", "host", "CAPUCHIN_BUILD_NETWORK: must not be the host's"),
         ("BUILD_INDEX_URL", "https://a:b@c/simple", "CAPUCHIN_BUILD_INDEX_URL: must not carry"),
         ("BUILD_NPM_REGISTRY", "https://a:b@c/", "CAPUCHIN_BUILD_NPM_REGISTRY: must not carry"),
         ("BUILD_PYTHON_MIRROR", "https://a:b@c/", "CAPUCHIN_BUILD_PYTHON_MIRROR: must not carry"),
     ],
 )
-def test_a_build_setting_that_cannot_be_is_told_by_its_name(
-    name: str, value: str, words: str
-) -> None:
+def test_an_invalid_build_setting_is_named(name: str, value: str, words: str) -> None:
     with pytest.raises(SettingsError, match=words):
         build_engine(Settings.from_env({f"CAPUCHIN_{name}": value}))
 
@@ -40,5 +38,5 @@ def test_a_repository_names_its_dockerfile_and_its_python() -> None:
     assert (found.dockerfile, found.python) == ("ci/Dockerfile", "3.12")
 
 
-def test_a_python_that_is_none_is_told() -> None:
+def test_an_invalid_python_version_is_reported() -> None:
     assert isinstance(parse_config("python: newest\n"), ConfigProblem)

@@ -1,4 +1,4 @@
-"""The models of the settings, as a worker makes them, against recorded services."""
+"""The models of the settings, as a worker builds them, against recorded services."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from pipeline.models.wrappers.metered import Meter
 from pipeline.options import Options
 from pipeline.solve import Models
 from pipeline.store import DirStore
+from sandbox.frozen import replace
 
 NAME = "claude-haiku-4-5"
 SAID = (Message(role="user", text="Hi"),)
@@ -89,7 +90,7 @@ async def test_only_the_solver_is_asked_to_think(tmp_path: Path) -> None:
     assert [asked.thinking_tokens for asked in server.requests] == [2000, 0]
 
 
-async def test_a_price_that_is_in_no_list_is_said_to_be_assumed(tmp_path: Path) -> None:
+async def test_a_price_that_is_in_no_list_is_marked_as_assumed(tmp_path: Path) -> None:
     servers = [service(reply="yes"), service(reply="yes")]
     text = "anthropic:mystery@{0}"
     async with made(tmp_path, text, servers, scout="openai:qwen@{1}/v1") as (models, meter):
@@ -97,7 +98,7 @@ async def test_a_price_that_is_in_no_list_is_said_to_be_assumed(tmp_path: Path) 
         await models.solver.complete(ModelRequest("", SAID, call="testing/0"))
         await models.scout.complete(ModelRequest("", SAID, call="relevance"))
     kept = await Meter.open(DirStore(tmp_path), 1)
-    live = [a.model_copy(update={"model": "m"}) for a in kept.accounts()]
+    live = [replace(a, model="m") for a in kept.accounts()]
     guessed, free = price_notes(live)
     assert guessed.startswith("The price of mystery is not known; it is counted at $25 and $125")
     assert free == "qwen runs on a server of one's own: free."
@@ -105,7 +106,7 @@ async def test_a_price_that_is_in_no_list_is_said_to_be_assumed(tmp_path: Path) 
     assert price_notes(meter.accounts()) == (), "recorded answers cost nothing at all"
 
 
-async def test_an_operators_prices_count(tmp_path: Path) -> None:
+async def test_the_operators_prices_are_used(tmp_path: Path) -> None:
     facts = {
         "price": {"input": 0, "output": 1_000_000},
         "window": 9000,
@@ -129,7 +130,7 @@ async def test_an_operators_prices_count(tmp_path: Path) -> None:
         ({"prices_file": Path("nowhere.json")}, "CAPUCHIN_PRICES_FILE: nowhere.json cannot be"),
     ],
 )
-async def test_settings_that_make_no_model_are_the_operators(
+async def test_settings_without_a_model_are_the_operators_fault(
     tmp_path: Path, given: dict[str, Any], sentence: str
 ) -> None:
     settings = Settings(anthropic_api_key=SecretStr("k"), **given)

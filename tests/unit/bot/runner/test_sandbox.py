@@ -10,7 +10,7 @@ from sandbox.docker.engine import DockerEngine
 from sandbox.kubernetes.engine import KubernetesEngine
 
 
-async def test_docker_is_where_executions_run_unless_told() -> None:
+async def test_executions_run_in_docker_by_default() -> None:
     engine = build_engine(Settings())
     assert isinstance(engine, DockerEngine)
     await engine.close()

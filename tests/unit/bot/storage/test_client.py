@@ -52,6 +52,14 @@ async def test_a_server_that_ends_closes_its_connections(
             await asyncio.sleep(0.01)
 
 
+async def read(redis: Redis) -> object:
+    return await redis.get("key")
+
+
+async def read_by_script(redis: Redis) -> object:
+    return await run_script(redis, "return redis.call('GET', KEYS[1])", ["key"], [])
+
+
 async def test_a_waiting_client_gets_its_answer_when_redis_is_back(
     own_redis_server: RedisServer,
 ) -> None:
@@ -61,12 +69,7 @@ async def test_a_waiting_client_gets_its_answer_when_redis_is_back(
         own_redis_server.stop()
         with pytest.raises(UNREACHABLE):
             await plain_client(waiting).get("key")
-        asked = [
-            asyncio.create_task(waiting.get("key")),
-            asyncio.create_task(
-                run_script(waiting, "return redis.call('GET', KEYS[1])", ["key"], [])
-            ),
-        ]
+        asked = [asyncio.create_task(read(waiting)), asyncio.create_task(read_by_script(waiting))]
         done, _ = await asyncio.wait(asked, timeout=0.5)
         assert not done
         own_redis_server.start()
@@ -78,7 +81,7 @@ async def test_a_waiting_client_can_be_cancelled_during_an_outage(
 ) -> None:
     async with open_redis(own_redis_server.url, timeout=5) as redis:
         own_redis_server.stop()
-        asked = asyncio.create_task(waiting_client(waiting_client(redis)).get("key"))
+        asked = asyncio.create_task(read(waiting_client(waiting_client(redis))))
         await asyncio.wait([asked], timeout=0.2)
         asked.cancel()
         done, _ = await asyncio.wait([asked], timeout=30)

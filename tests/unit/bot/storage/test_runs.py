@@ -11,6 +11,7 @@ from bot.storage.runs import Runs, StartOutcome
 from bot.storage.storage import Storage
 from bot.types import RepoRef, RunStatus
 from pipeline.concurrency import gather_all
+from sandbox.frozen import replace
 
 REPO = RepoRef(owner="acme", name="shop", installation=1)
 
@@ -62,7 +63,7 @@ async def test_a_finished_run_cannot_be_taken_up(runs: Runs, storage: Storage) -
     run_id = await ask(runs)
     lease = await Lease.acquire(storage, run_id, worker="w", seconds=5)
     assert lease is not None
-    await lease.finish(lease.run.model_copy(update={"status": RunStatus.NO_FIX}))
+    await lease.finish(replace(lease.run, status=RunStatus.NO_FIX))
     assert await Lease.acquire(storage, run_id, worker="w", seconds=5) is None
     assert await Lease.acquire(storage, "unknown", worker="w", seconds=5) is None
 
@@ -91,7 +92,7 @@ async def test_a_final_record_that_is_still_active_frees_its_issue(
 ) -> None:
     run = await runs.get(await ask(runs))
     assert run is not None
-    final = run.model_copy(update={"status": RunStatus.FAILED})
+    final = replace(run, status=RunStatus.FAILED)
     await redis.set(storage.keys.run(run.id), final.model_dump_json())
     assert [idle async for idle in runs.list_idle()] == []
     assert await runs.list_active() == []

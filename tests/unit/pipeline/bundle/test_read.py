@@ -69,8 +69,16 @@ def test_a_document_of_unreasonable_size_is_refused_before_it_is_read(tmp_path: 
     ("manifest", "words"),
     [
         (b"not json", "has no manifest.json that can be read"),
-        (b"[1]", "of a format that this Capuchin does not know"),
-        (json.dumps({"format": 99, "files": {}}).encode(), "of a format that this"),
+        (b"[1]", "its manifest.json names no format"),
+        (json.dumps({"format": "1", "files": {}}).encode(), "its manifest.json names no format"),
+        (
+            json.dumps({"format": 99, "files": {}}).encode(),
+            "of format 99, and this Capuchin reads only format 1: use a newer Capuchin",
+        ),
+        (
+            json.dumps({"format": 0, "files": {}}).encode(),
+            "of format 0, and this Capuchin reads only format 1: use the Capuchin that wrote it",
+        ),
         (json.dumps({"format": 1, "files": {"a": "0"}}).encode(), "is damaged: its files are not"),
     ],
 )
@@ -99,5 +107,12 @@ async def test_the_command_tells_what_is_no_bundle_and_what_holds_no_verdict(
     cut = tmp_path / "cut"
     cut.write_bytes((tmp_path / "empty").read_bytes()[:-20])
     assert (await replay(cut))[0] == local_run.USAGE
+    newer = packed(tmp_path / "newer", [member("manifest.json", b'{"format": 2}')])
+    code, said = await replay(newer)
+    assert code == local_run.USAGE
+    assert said == (
+        f"{newer} is a bundle of format 2, and this Capuchin reads only format 1: "
+        "use a newer Capuchin.\n"
+    )
     code, said = await replay(tmp_path / "empty")
-    assert (code, "does not hold what was to be judged" in said) == (local_run.FAILED, True)
+    assert (code, "does not contain what was to be judged" in said) == (local_run.FAILED, True)

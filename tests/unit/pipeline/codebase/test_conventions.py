@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.codebase.conventions import Conventions, detect_conventions, is_test
+from sandbox.frozen import replace
 from tests.support.data.repositories import make_codebase
 
 PYTEST = "import pytest\n\ndef test_a():\n    assert True\n"
@@ -90,11 +91,11 @@ async def test_the_whole_suite_is_run_by_the_repositorys_runner(tmp_path: Path) 
         runner="pytest", folder="tests", suffix=False, tests=1, packaged=False, example=None
     )
     assert (base.suite_command() or ())[-2:] == ("addopts=", "--tb=short")
-    plain = base.model_copy(update={"runner": "unittest"})
+    plain = replace(base, runner="unittest")
     assert (plain.suite_command() or ())[-2:] == ("-s", "tests")
-    packaged = plain.model_copy(update={"packaged": True, "folder": "tests/unit"})
+    packaged = replace(plain, packaged=True, folder="tests/unit")
     assert (packaged.suite_command() or ())[-4:] == ("-s", "tests", "-t", ".")
-    root = plain.model_copy(update={"folder": ""})
+    root = replace(plain, folder="")
     assert root.suite_command() == ("python", "-m", "unittest", "discover", "-v")
 
 

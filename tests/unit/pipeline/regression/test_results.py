@@ -11,6 +11,7 @@ from pipeline.regression.junit import parse_junit
 from pipeline.regression.results import unpack
 from pipeline.regression.runner import TestRun, parse_execution
 from sandbox.base import Ending, Execution
+from sandbox.frozen import replace
 
 MARK = "capuchin-0123"
 PYTEST = TestCommand(argv=("pytest",), kind="pytest", source="configuration")
@@ -124,7 +125,7 @@ def test_an_end_by_time_or_signal_is_not_the_wrappers_exit_code() -> None:
     assert not late.ended
     killed = printed(end={"code": None, "signal": 11})
     assert killed.suite.execution.ending is Ending.KILLED
-    assert printed(end={"code": "x"}).suite.execution == FINE.model_copy(update={"output": ""})
+    assert printed(end={"code": "x"}).suite.execution == replace(FINE, output="")
 
 
 def test_a_run_without_a_word_of_its_end_did_not_end() -> None:
@@ -133,12 +134,12 @@ def test_a_run_without_a_word_of_its_end_did_not_end() -> None:
 
 def test_another_command_counts_as_one_test_by_its_exit_code() -> None:
     for code, passed, failed in ((0, ("make test",), ()), (1, (), ("make test",))):
-        run = parse_execution(FINE.model_copy(update={"exit_code": code}), MAKE, MARK)
+        run = parse_execution(replace(FINE, exit_code=code), MAKE, MARK)
         assert (run.suite.passed, run.suite.failed, run.per_test) == (passed, failed, False)
 
 
 def test_a_command_that_is_not_there_is_no_failed_test() -> None:
-    run = parse_execution(FINE.model_copy(update={"exit_code": 127}), MAKE, MARK)
+    run = parse_execution(replace(FINE, exit_code=127), MAKE, MARK)
     assert (run.suite.passed, run.suite.failed) == ((), ())
 
 

@@ -8,6 +8,7 @@ from pipeline.regression.select_tests import choose_tests
 from pipeline.regression.touched import TouchedCode, find_touched
 from pipeline.types import SuiteRun
 from sandbox.base import Execution
+from sandbox.frozen import replace
 
 NAMES = ("far::a", "near::b", "near::c", "ran::d")
 
@@ -78,14 +79,14 @@ def test_at_least_one_test_is_run() -> None:
 
 def test_tests_that_ran_side_by_side_cost_their_share() -> None:
     parallel = base(10)
-    quick = parallel.suite.execution.model_copy(update={"seconds": 4.0})
-    suite = parallel.suite.model_copy(update={"execution": quick})
-    choice = choose_tests(parallel.model_copy(update={"suite": suite}), touching(), {}, seconds=6)
+    quick = replace(parallel.suite.execution, seconds=4.0)
+    suite = replace(parallel.suite, execution=quick)
+    choice = choose_tests(replace(parallel, suite=suite), touching(), {}, seconds=6)
     assert len(choice.tests) == 4
 
 
 def test_what_a_suite_takes_before_its_first_test_is_counted() -> None:
-    late = base().model_copy(update={"start": 2.0})  # so the tests took half a second each
+    late = replace(base(), start=2.0)  # so the tests took half a second each
     assert len(choose_tests(late, touching(), {}, seconds=3.8).tests) == 2
 
 

@@ -1,4 +1,4 @@
-"""git over HTTP with the real git binary: who may clone and push, and what follows a push."""
+"""git over HTTP with the real git binary: who may clone and push, and the effects of a push."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def installation_token(hub: LocalHub, repo: Repo, contents: str = "write") -> st
 
 
 async def pushed(clone: Path, branch: str, *more: str) -> str:
-    """Changes a file on a branch and pushes it; what git printed."""
+    """Change a file on a branch and push it; return git's output."""
     await git(clone, "checkout", "-q", "-B", branch)
     (clone / "shop.py").write_text(f"{branch} {more}\n")
     await git(clone, "commit", "-qam", f"Change on {branch}")

@@ -24,6 +24,7 @@ from pipeline.models.wrappers.metered import Meter
 from pipeline.options import Options
 from pipeline.store import DirStore
 from pipeline.types import Issue, Usage
+from sandbox.frozen import replace
 from tests.support.data.repositories import make_codebase
 from tests.support.recorded_embeddings import served
 
@@ -58,7 +59,7 @@ async def test_a_file_that_shares_no_word_is_found_by_its_meaning(tmp_path: Path
 
 async def test_what_the_issue_names_stays_first_and_is_not_embedded(tmp_path: Path) -> None:
     sources = await opened(tmp_path)
-    issue = ISSUE.model_copy(update={"body": 'File "/x/site-packages/a.py", line 1'})
+    issue = replace(ISSUE, body='File "/x/site-packages/a.py", line 1')
     async with served() as (meaning, server):
         found = await prefilter(sources, issue, 2, embedding_ranker=meaning)
     assert [hit.path for hit in found.kept] == ["a.py", "c.py"]
@@ -67,7 +68,7 @@ async def test_what_the_issue_names_stays_first_and_is_not_embedded(tmp_path: Pa
 
 async def test_where_the_issue_names_every_file_the_model_is_not_asked(tmp_path: Path) -> None:
     sources = await opened(tmp_path)
-    issue = ISSUE.model_copy(update={"body": "See " + ", ".join(FILES)})
+    issue = replace(ISSUE, body="See " + ", ".join(FILES))
     async with served() as (meaning, server):
         found = await prefilter(sources, issue, 2, embedding_ranker=meaning)
     assert (len(found.kept), found.meaning, server.requests) == (4, "", [])
@@ -85,7 +86,7 @@ async def test_only_the_first_by_words_are_put_before_the_model(tmp_path: Path) 
 
 async def test_vectors_are_kept_by_content_and_model(tmp_path: Path) -> None:
     sources = await opened(tmp_path)
-    other = ISSUE.model_copy(update={"title": "another"})
+    other = replace(ISSUE, title="another")
     async with served() as (meaning, server):
         first = await prefilter(sources, ISSUE, 10, embedding_ranker=meaning)
         asked = len(texts_of(server))

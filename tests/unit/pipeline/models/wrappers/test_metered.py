@@ -22,6 +22,7 @@ from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger, Meter, MeteredM
 from pipeline.models.wrappers.throttled import ThrottledModel
 from pipeline.store import DirStore
 from pipeline.types import Account, Usage
+from sandbox.frozen import replace
 
 SAID = (Message(role="user", text="Hello?"),)
 DOLLAR = Usage(output=1_000_000)
@@ -187,7 +188,7 @@ class Talking(Scripted):
 
     @property
     def profile(self) -> ModelProfile:
-        return PROFILE.model_copy(update={"max_output": 1_000_000})
+        return replace(PROFILE, max_output=1_000_000)
 
     async def complete(self, request: ModelRequest) -> Reply:
         await super().complete(request)
@@ -266,4 +267,4 @@ class Placed(Scripted):
 
     @property
     def profile(self) -> ModelProfile:
-        return PROFILE.model_copy(update={"sent_to": self.hosts})
+        return replace(PROFILE, sent_to=self.hosts)

@@ -31,6 +31,7 @@ from pipeline.selection.scoring.execution import (
 from pipeline.selection.scoring.standings import Standings, build_standings
 from pipeline.types import Candidate, Patch, TestScript, VoteTable
 from sandbox.base import Ending, Execution
+from sandbox.frozen import replace
 from tests.support.data.diffs import diff_of
 
 BASE = "def f(a):\n    return a\n"
@@ -77,8 +78,8 @@ def known(votes: VoteTable, *, all_tests: bool = False) -> Standings:
 
 def test_an_edit_that_is_passed_over_is_called_as_in_the_table() -> None:
     votes = table([ONE, TWO], ["0", "2"], "2")
-    theirs = votes.candidates[0].model_copy(update={"source": "fix.diff"})
-    of = known(votes.model_copy(update={"candidates": (theirs, votes.candidates[1])}))
+    theirs = replace(votes.candidates[0], source="fix.diff")
+    of = known(replace(votes, candidates=(theirs, votes.candidates[1])))
     assert (
         explain_skipped(of, 0, ("t",)) == "fix.diff came first, but breaks tests that pass now: t."
     )
@@ -89,7 +90,7 @@ def test_a_test_votes_when_it_fails_on_the_unedited_code_and_is_steady() -> None
     votes = table([ONE], ["0000"], "2012")
     assert voting_tests(votes) == (0, 3)
     assert voting_tests(votes, all_tests=True) == (0, 1, 2, 3)
-    unsteady = votes.model_copy(update={"flaky": (3,)})
+    unsteady = replace(votes, flaky=(3,))
     assert voting_tests(unsteady) == (0,)
     assert voting_tests(unsteady, all_tests=True) == (0, 1, 2)
 

@@ -1,0 +1,111 @@
+"""The log of `capuchin serve` and `capuchin worker`: one line per record on standard error.
+
+Records are the standard library's. `structlog.contextvars` adds what is bound where work begins:
+`run`, `repository` and `issue` (worker), `delivery` (server and worker), `stage` (pipeline).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal
+from urllib.parse import unquote, urlsplit
+
+import structlog
+from pydantic import SecretStr
+from stamina.instrumentation import LoggingOnRetryHook, set_on_retry_hooks
+from structlog.stdlib import ProcessorFormatter
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+from bot.cli.terminal import printable
+from bot.settings import Settings
+
+CHATTY_LOGGERS: Final = ("arq", "httpx", "httpx2")
+"""Libraries that log every call."""
+CONTEXT: Final = ("run", "repository", "issue", "delivery", "stage")
+"""What may be bound, in the order of the text format."""
+REDACTED: Final = "[redacted]"
+MIN_SECRET: Final = 8
+"""Shorter values are not redacted: they would also match ordinary words."""
+
+
+def configure_logging(settings: Settings) -> None:
+    """Write all records to standard error, as `settings.log_format` says and without secrets."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(build_formatter(settings.log_format, list_secrets(settings)))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    for chatty in CHATTY_LOGGERS:
+        logging.getLogger(chatty).setLevel(logging.WARNING)
+    set_on_retry_hooks([LoggingOnRetryHook])
+
+
+def build_formatter(
+    log_format: Literal["text", "json"], secrets: Sequence[str] = ()
+) -> logging.Formatter:
+    """A formatter that puts each record on one line; in text, a traceback follows its line."""
+    common: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    render = _render_text if log_format == "text" else _render_json
+    return _RedactingFormatter(
+        secrets,
+        foreign_pre_chain=common,
+        processors=[
+            ProcessorFormatter.remove_processors_meta,
+            structlog.processors.format_exc_info,
+            render,
+        ],
+    )
+
+
+def list_secrets(settings: Settings) -> list[str]:
+    """The values of the settings that no log may contain."""
+    found = [value for _, value in settings if isinstance(value, SecretStr)]
+    found += settings.build_secrets.values()
+    lines = [line for secret in found for line in secret.get_secret_value().splitlines()]
+    password = urlsplit(settings.redis_url).password or ""
+    return [each for each in (*lines, password, unquote(password)) if len(each) >= MIN_SECRET]
+
+
+class _RedactingFormatter(ProcessorFormatter):
+    """Replaces secrets in the finished line, wherever they come from."""
+
+    def __init__(
+        self,
+        secrets: Sequence[str],
+        *,
+        processors: Sequence[Processor],
+        foreign_pre_chain: Sequence[Processor],
+    ) -> None:
+        super().__init__(processors=processors, foreign_pre_chain=foreign_pre_chain)
+        spelt = {form for secret in secrets for form in _spellings(secret)}
+        self._secrets = sorted(spelt, key=len, reverse=True)
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = super().format(record)
+        for secret in self._secrets:
+            line = line.replace(secret, REDACTED)
+        return line
+
+
+def _spellings(secret: str) -> Iterable[str]:
+    return secret, json.dumps(secret)[1:-1], printable(secret)
+
+
+def _render_text(logger: WrappedLogger, method: str, event: EventDict) -> str:
+    del logger, method
+    time, level, text = event.pop("timestamp"), event.pop("level"), str(event.pop("event"))
+    traceback = event.pop("exception", "")
+    context = "".join(f" {key}={event[key]}" for key in CONTEXT if key in event)
+    line = printable(f"{time} {level.upper()} {text}{context}", one_line=True)
+    return f"{line}\n{printable(traceback)}" if traceback else line
+
+
+def _render_json(logger: WrappedLogger, method: str, event: EventDict) -> str:
+    del logger, method
+    return json.dumps(event, default=str)  # ASCII: control characters are escaped

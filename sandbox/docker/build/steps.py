@@ -1,0 +1,89 @@
+"""The shell lines of a build, the names of the images they make, and what their failures mean."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from sandbox.environment.options import INCOMING, BuildOptions
+from sandbox.errors import SandboxUnavailable
+from sandbox.layout import CHECKOUT, TREE
+from sandbox.limits import Limits
+
+LAYOUT = "5"
+"""Raised when images are built in another way, so that old images are not found as new ones."""
+BUILD_LIMITS = Limits(seconds=1200, memory_mb=4096, cpus=2, processes=512)
+
+UNPACK = (
+    # Fresh times: some archives have times before 1980, which a wheel cannot hold.
+    f"tar --touch -xf {INCOMING}/tree.tar -C {CHECKOUT} --no-same-owner --anchored --exclude=.git",
+    f"rm {INCOMING}/tree.tar",
+)
+CLEAN_TMP = "find /tmp -mindepth 1 -delete 2>/dev/null || true"
+CLEAN_UP = (f"rm -f {INCOMING}/*", CLEAN_TMP)
+UNINSTALL = (
+    "pip list --editable --format=freeze | sed 's/==.*//' | xargs -r pip uninstall --yes",
+    f"find {CHECKOUT} -mindepth 1 -delete; rm -f {INCOMING}/*",
+    CLEAN_TMP,
+)
+# Source of more than 2 MiB is data: compiling takes minutes and many times its size in memory.
+DATA_PATTERN = (
+    "import os, re, sys; names = os.fsdecode(sys.stdin.buffer.read()).split(chr(0))[:-1]; "
+    "sys.stdout.buffer.write(os.fsencode('|'.join(map(re.escape, names)) or '(?!)'))"
+)
+FINISH = (
+    # A file that does not compile does not matter here.
+    f"""python -m compileall -q -j 0 -x "$(find {CHECKOUT} -name '*.py' -size +2M -print0 """
+    f"""| python -c "{DATA_PATTERN}")" {CHECKOUT} >/dev/null 2>&1 || true""",
+    f"find {CHECKOUT} -mindepth 1 -maxdepth 1 -exec mv -t {TREE} {{}} +; rm -f {INCOMING}/*",
+    CLEAN_TMP,
+)
+SEARCH_SECRETS = "python3 -I /opt/capuchin/find_secrets.py"
+CHOICE_STEPS = (
+    "python3 -I /opt/capuchin/choose_python.py",
+    "python3 -I /opt/capuchin/choose_node.py",
+)
+NONE_FITS = 65
+"""Exit code of a choice when no interpreter fits; the last line of its output says why."""
+MEASURE = f"test $(du -sm {TREE} | cut -f1) -le "
+
+
+def explain_failure(
+    line: str, end: Mapping[str, Any] | None, log: str, options: BuildOptions
+) -> str | None:
+    """What it means that one of our own steps failed; None for a step of the repository."""
+    if line.startswith(MEASURE):
+        return f"The checkout is larger than {options.disk_mb // 2} MB."
+    if line == SEARCH_SECRETS:
+        return "The installation wrote a secret of the package index to the disk; it is discarded."
+    if line.startswith(CHOICE_STEPS) and end and end.get("exit") == NONE_FITS:
+        return log.strip().rpartition("\n")[2]
+    return None
+
+
+def build_problem(end: Mapping[str, Any] | None, state: Mapping[str, Any]) -> str | None:
+    """What went wrong in a build that ended by itself, in a sentence; None for nothing."""
+    if state.get("OOMKilled") or (end and end["oom"]):
+        return f"The installation needed more than {BUILD_LIMITS.memory_mb} MB of memory."
+    if end is None:
+        raise SandboxUnavailable(
+            f"The build container ended without a report (exit code {state.get('ExitCode')})."
+        )
+    if "signal" in end:
+        return f"A step of the installation was killed by signal {end['signal']}."
+    return (
+        f"A step of the installation failed with exit code {end['exit']}." if end["exit"] else None
+    )
+
+
+def tool_images(base: str, lines: Iterable[str], key: str) -> Iterator[tuple[str, str]]:
+    """Each line with the image that it makes from the previous one."""
+    known = repr((LAYOUT, base, key))
+    for line in lines:
+        known = repr((known, line))
+        yield line, image_name("tools", known)
+
+
+def image_name(kind: str, key: str) -> str:
+    return f"capuchin/{kind}:{hashlib.sha256(key.encode()).hexdigest()[:24]}"

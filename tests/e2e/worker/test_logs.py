@@ -1,0 +1,94 @@
+"""The logs of processes: their format, and what they say of each record's run and delivery."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from bot.demo.redis_server import find_free_port
+from bot.localhub import generate_app
+from bot.logs import build_formatter
+from bot.server.app import create_app
+from bot.settings import Settings
+from tests.e2e import shop
+from tests.e2e.conftest import Standing
+from tests.e2e.webhook.delivery import SECRET, deliver, labeled, serving
+
+Record = dict[str, Any]
+
+
+@contextmanager
+def log_of(name: str) -> Generator[list[Record]]:
+    """The records of a logger, in JSON, once the block is left."""
+    stream, records = io.StringIO(), list[Record]()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(build_formatter("json"))
+    logger = logging.getLogger(name)
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield records
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+        records += [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+async def test_each_record_of_a_run_names_it_and_the_stage(standing: Standing) -> None:
+    async with standing(shop.answers()) as bot:
+        repo = bot.add_repo()
+        with log_of("") as records:
+            run = await bot.solved(await bot.open_issue(repo))
+    ours = [record for record in records if record.get("run") == run.id]
+    assert {(r["repository"], r["issue"], r["delivery"]) for r in ours} == {
+        ("acme/shop", run.issue, run.delivery)
+    }
+    asked = [r for r in ours if "/v1/messages" in r["event"]]
+    assert {"context", "samples", "reproduction"} <= {record["stage"] for record in asked}
+    (ended,) = (r for r in ours if r["event"] == f"Run {run.id}: {run.status.value}")
+    assert (ended["logger"], "stage" in ended) == ("bot.queue.attempt", False)
+
+
+async def test_a_record_of_the_server_names_the_delivery() -> None:
+    nowhere = f"redis://127.0.0.1:{find_free_port()}/0"
+    settings = Settings.model_validate({"webhook_secret": SECRET, "redis_url": nowhere})
+    with log_of("bot.server") as records:
+        async with serving(create_app(settings)) as client:
+            assert (await deliver(client, labeled(), delivery="guid")).status_code == 503
+    (refused,) = records
+    assert refused["event"].startswith("Delivery guid refused: Redis: ")
+    assert (refused["delivery"], refused["repository"]) == ("guid", "acme/shop")
+
+
+@pytest.mark.parametrize("command", ["serve", "worker"])
+@pytest.mark.parametrize("log_format", ["", "json"])
+def test_the_setting_acts_on_processes(command: str, log_format: str) -> None:
+    environment = {
+        "PATH": os.defpath,
+        "CAPUCHIN_LOG_FORMAT": log_format,
+        "CAPUCHIN_WEBHOOK_SECRET": "a secret",
+        "CAPUCHIN_GITHUB_APP_ID": "1",
+        "CAPUCHIN_GITHUB_PRIVATE_KEY": generate_app().private_key_pem,
+        "CAPUCHIN_REDIS_URL": f"redis://127.0.0.1:{find_free_port()}/0",
+        "CAPUCHIN_PORT": "0",
+        "ANTHROPIC_API_KEY": "none",
+    }
+    argv = [sys.executable, "-m", "bot", command]
+    with subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        process.kill()
+    if log_format == "json":
+        assert json.loads(line).keys() >= {"timestamp", "level", "logger", "event"}
+    else:
+        assert line.split()[1] in ("INFO", "WARNING")

@@ -1,0 +1,100 @@
+"""The log: one line per record in both formats, with its context and without secrets."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+
+import pytest
+from structlog.contextvars import bound_contextvars
+
+from bot.logs import REDACTED, build_formatter, list_secrets
+from bot.settings import Settings
+
+EVIL = "a\nERROR forged \x1b[31m\u202e"
+CODE = """
+import logging, sys
+from structlog.contextvars import bound_contextvars
+from bot.logs import configure_logging
+from bot.settings import Settings
+configure_logging(Settings.from_env({"CAPUCHIN_LOG_FORMAT": sys.argv[1]}))
+with bound_contextvars(run="r1", issue=7, repository="acme/x\\n"):
+    logging.getLogger("bot.x").warning("repository %s", "a\\nERROR forged \\x1b[31m")
+logging.getLogger("httpx").info("too chatty")
+try:
+    raise ValueError("b\\x1b[31m")
+except ValueError:
+    logging.exception("it broke")
+"""
+
+
+def log(log_format: str) -> list[str]:
+    argv = [sys.executable, "-c", CODE, log_format]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    return done.stderr.splitlines()
+
+
+def record(text: str, *, level: int = logging.WARNING) -> logging.LogRecord:
+    return logging.LogRecord("bot.x", level, __file__, 1, text, (), None)
+
+
+def test_a_record_in_text_is_one_line_but_for_its_traceback() -> None:
+    first, second, *traceback = log("text")
+    assert first.endswith(
+        "Z WARNING repository a\\nERROR forged \\x1b[31m run=r1 repository=acme/x\\n issue=7"
+    )
+    assert second.endswith("Z ERROR it broke")
+    assert traceback[0] == "Traceback (most recent call last):"
+    assert traceback[-1] == "ValueError: b\\x1b[31m"
+
+
+def test_a_record_in_json_is_one_object_with_its_context() -> None:
+    first, second = (json.loads(line) for line in log("json"))
+    assert first.pop("timestamp").endswith("Z")
+    assert first == {
+        "event": "repository a\nERROR forged \x1b[31m",
+        "level": "warning",
+        "logger": "bot.x",
+        "run": "r1",
+        "issue": 7,
+        "repository": "acme/x\n",
+    }
+    assert (second["event"], "run" in second) == ("it broke", False)
+    assert second["exception"].startswith("Traceback (most recent call last):\n")
+
+
+@pytest.mark.parametrize("log_format", ["text", "json"])
+def test_no_line_holds_a_secret(log_format: str) -> None:
+    key = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA75\n-----END RSA PRIVATE KEY-----"
+    settings = Settings.from_env(
+        {
+            "CAPUCHIN_LOG_FORMAT": log_format,
+            "CAPUCHIN_WEBHOOK_SECRET": 'a webhook\'s "secret"',
+            "CAPUCHIN_GITHUB_PRIVATE_KEY": key,
+            "ANTHROPIC_API_KEY": "sk-ant-1234",
+            "CAPUCHIN_REDIS_URL": "rediss://user:pass%2Fword@redis:6379/0",
+            "CAPUCHIN_BUILD_SECRETS": '{"PIP_INDEX_URL": "https://u:p@index.test/"}',
+        }
+    )
+    secrets = [
+        'a webhook\'s "secret"',
+        "MIIEowIBAAKCAQEA75",
+        "sk-ant-1234",
+        "pass%2Fword",
+        "pass/word",
+        "https://u:p@index.test/",
+    ]
+    formatter = build_formatter(settings.log_format, list_secrets(settings))
+    with bound_contextvars(repository="sk-ant-1234"):
+        line = formatter.format(record(f"It broke: {' '.join(secrets)} {key}"))
+    assert not [each for each in secrets if each in line or json.dumps(each)[1:-1] in line]
+    assert line.count(REDACTED) >= len(secrets)
+    assert "It broke: " in line
+
+
+def test_a_secret_too_short_to_be_one_hides_no_word() -> None:
+    settings = Settings.from_env({"ANTHROPIC_API_KEY": "run"})
+    line = build_formatter("text", list_secrets(settings)).format(record("a run"))
+    assert line.endswith(" WARNING a run")
