@@ -20,7 +20,7 @@ from bot.logs import build_formatter
 from bot.server.app import create_app
 from bot.settings import Settings
 from tests.e2e import shop
-from tests.e2e.conftest import Standing
+from tests.e2e.harness import StartBot
 from tests.e2e.webhook.delivery import SECRET, deliver, labeled, serving
 
 Record = dict[str, Any]
@@ -44,11 +44,11 @@ def log_of(name: str) -> Generator[list[Record]]:
         records += [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
-async def test_each_record_of_a_run_names_it_and_the_stage(standing: Standing) -> None:
-    async with standing(shop.answers()) as bot:
+async def test_each_record_of_a_run_names_it_and_the_stage(start_recorded_bot: StartBot) -> None:
+    async with start_recorded_bot(shop.answers()) as bot:
         repo = bot.add_repo()
         with log_of("") as records:
-            run = await bot.solved(await bot.open_issue(repo))
+            run = await bot.solve(await bot.open_issue(repo))
     ours = [record for record in records if record.get("run") == run.id]
     assert {(r["repository"], r["issue"], r["delivery"]) for r in ours} == {
         ("acme/shop", run.issue, run.delivery)
