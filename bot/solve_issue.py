@@ -57,15 +57,15 @@ class SolveIssue:
             return await self.fail(run, lease)
 
     async def fail(self, run: Run, lease: Lease) -> Run:
-        """See `RunFinisher.report_failure`."""
+        """See `RunHandler.fail`."""
         return await self.finisher.report_failure(run, lease)
 
     async def stop(self, run: Run, lease: Lease) -> Run:
-        """See `RunFinisher.report_stop`."""
+        """See `RunHandler.stop`."""
         return await self.finisher.report_stop(run, lease)
 
     async def is_still_valid(self, run: Run, stop: Stop) -> bool:
-        """See `RunFinisher.is_still_valid`."""
+        """See `RunHandler.is_still_valid`."""
         return await self.finisher.is_still_valid(run, stop)
 
     @property

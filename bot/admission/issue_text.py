@@ -44,7 +44,7 @@ async def load_issue(repo: Repository, lease: Lease, admission: Admission) -> Is
     comment_filter = CommentFilter(repo, admission.issue, admission.config, run.asked_at)
     kept, skipped = await comment_filter.apply(comments)
     facts, edited = restore_requested_version(admission.issue, requested)
-    skipped = skipped.model_copy(update={"edited": edited})
+    skipped = replace(skipped, edited=edited)
     await lease.save(replace(run, omissions=replies.omissions_note(skipped)))
     issue = build_issue(admission.facts.full_name, facts, kept, repo.identity.login)
     await store.save(ISSUE_KEY, issue)

@@ -59,15 +59,15 @@ class FollowUpRun:
         return await with_spending(replace(lease.run, status=RunStatus.FOLLOWED_UP), lease)
 
     async def fail(self, run: Run, lease: Lease) -> Run:
-        """Report the failure only where a reviewer waits for us."""
+        """End a run that failed; reports it only where a reviewer waits for an answer."""
         return await self._report_end(run, lease)
 
     async def stop(self, run: Run, lease: Lease) -> Run:
-        """As `fail`. Feedback from before the stop is not followed any more."""
+        """As `fail`; feedback that was written before the stop is not followed any more."""
         return await self._report_end(run, lease)
 
     async def is_still_valid(self, run: Run, stop: Stop) -> bool:
-        """See `RunFinisher.is_still_valid`."""
+        """See `RunHandler.is_still_valid`."""
         return await RunFinisher(self.settings, self.github).is_still_valid(run, stop)
 
     async def _report_end(self, run: Run, lease: Lease) -> Run:

@@ -274,7 +274,7 @@ class LocalHub(Registry):
         self.limit.allow(requests, reset_in, secondary=secondary)
 
     def listen(self, listener: Callable[[Exchange], None]) -> None:
-        """Call `listener` after each response from now on."""
+        """Call `listener` with each request from now on, after its response."""
         self._listeners.append(listener)
 
     # For the interfaces

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict
-
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import GitFailed
 from pipeline.context.files.discover import find_sources
@@ -21,7 +19,7 @@ from pipeline.evaluation.dataset import LocatedInstance
 from pipeline.evaluation.plots import Axis, line_chart
 from pipeline.models.base import Model
 from pipeline.store import Store
-from pipeline.types import Issue
+from pipeline.types import Frozen, Issue
 
 BUDGETS: Final = (4_000, 8_000, 16_000, 32_000, 60_000, 128_000)
 """Tokens of context."""
@@ -32,11 +30,7 @@ WITH_EMBEDDINGS: Final = "words and meaning"
 _EDITED = re.compile(r"^--- a/(.+?)\t?$", re.MULTILINE)
 
 
-class _RecallModel(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class MethodRecall(_RecallModel):
+class MethodRecall(Frozen):
     """One way of finding files, over all instances."""
 
     recall: dict[int, float]
@@ -49,7 +43,7 @@ class MethodRecall(_RecallModel):
     """Mean tokens that a model read to find them."""
 
 
-class Recall(_RecallModel):
+class Recall(Frozen):
     instances: int
     """Those that were measured."""
     missing: dict[str, str]

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from types import MappingProxyType
 
-from pydantic import BaseModel, ConfigDict
-
 from pipeline.evaluation.calibration import (
     brier_score,
     calibration_error,
@@ -16,13 +14,10 @@ from pipeline.evaluation.calibration import (
 )
 from pipeline.evaluation.statistics import gap_closed, gap_interval, interval, percent
 from pipeline.selection.scoring.confidence import CalibrationBin
+from pipeline.types import Frozen
 
 
-class _ReportModel(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class MethodScore(_ReportModel):
+class MethodScore(Frozen):
     """One method, in per cent."""
 
     score: float
@@ -33,7 +28,7 @@ class MethodScore(_ReportModel):
     gap_closed_ci: tuple[float, float]
 
 
-class CurvePoint(_ReportModel):
+class CurvePoint(Frozen):
     """A figure's points at `k` candidates an instance, in per cent."""
 
     k: int
@@ -41,7 +36,7 @@ class CurvePoint(_ReportModel):
     scores: Mapping[str, float]
 
 
-class Calibration(_ReportModel):
+class Calibration(Frozen):
     """Of the fitted confidence, on instances of repositories it was not fitted on."""
 
     error: float
@@ -49,7 +44,7 @@ class Calibration(_ReportModel):
     by_chance: float
     """The mean error that a perfectly calibrated confidence would show on as many instances."""
     stated: float
-    """The mean confidence; beside `right` it tells of a bias, whatever the ranges."""
+    """The mean confidence; beside `right` it shows a bias, whatever the ranges."""
     right: float
     """The share of choices that are right."""
     brier: float
@@ -57,7 +52,7 @@ class Calibration(_ReportModel):
     curve: tuple[CalibrationBin, ...]
 
 
-class Report(_ReportModel):
+class Report(Frozen):
     """One evaluation. Scores are in per cent of instances."""
 
     instances: int

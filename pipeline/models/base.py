@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from pipeline.types import Usage
+from pipeline.types import Frozen, Usage
 
 
 class ModelError(Exception):
@@ -54,17 +54,13 @@ class ContextTooLong(ModelError):
     """The conversation does not fit the model's window."""
 
 
-class Message(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class Message(Frozen):
     role: Literal["user", "assistant"]
     text: str
 
 
-class ReplyFormat(BaseModel):
+class ReplyFormat(Frozen):
     """What a reply shall look like, where the service can see to that; else it is not said."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     json_schema: Mapping[str, Any] | None = None
     """The text is a JSON document of this schema."""
@@ -72,9 +68,7 @@ class ReplyFormat(BaseModel):
     """How many candidates for the first token are told with their probabilities; at most 20."""
 
 
-class Reply(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class Reply(Frozen):
     text: str
     usage: Usage
     model: str
@@ -88,10 +82,8 @@ class Reply(BaseModel):
     """Whether it was asked in a batch, and is paid so."""
 
 
-class Price(BaseModel):
+class Price(Frozen):
     """US dollars per million tokens."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     input: float = 0
     output: float = 0
@@ -125,10 +117,8 @@ class Price(BaseModel):
         ) / 1_000_000
 
 
-class ModelProfile(BaseModel):
+class ModelProfile(Frozen):
     """What a model is and can do, as data beside the client."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     provider: Literal["anthropic", "openai"]
     name: str
@@ -145,7 +135,7 @@ class ModelProfile(BaseModel):
     thinking_tokens: int = 0
     """So many it is told; 0: nothing."""
     sent_to: tuple[str, ...] = Field(default=(), exclude=True)
-    """The hosts that what it is asked comes to. Of no interest to whoever reads a saved profile."""
+    """The hosts that what it is asked comes to. Not part of a saved profile."""
     cache_seconds: Literal[300, 3600] = 300
     """How long the prompt cache keeps what was not asked for, where that can be chosen."""
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from pipeline.models.base import ModelMisconfigured, ModelProfile, Price
 from pipeline.models.cache_lifetime import HOUR
 from pipeline.models.destinations import destinations
 from pipeline.models.profiles import PriceTable, look_up
-from pipeline.models.providers.http import NO_KEY, SDK_RETRIES
+from pipeline.models.providers.http import NO_KEY, SDK_RETRIES, Endpoint
 from pipeline.models.spec import ModelSpec
-from pipeline.types import replace
+from pipeline.types import Frozen, replace
 
 if TYPE_CHECKING:
     from pipeline.models.providers.anthropic import AnthropicModel
@@ -29,10 +27,8 @@ https://platform.claude.com/docs/en/build-with-claude/extended-thinking
 """
 
 
-class ModelOptions(BaseModel):
+class ModelOptions(Frozen):
     """What is asked of a model beside what it is."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     cache_seconds: Literal[300, 3600] = 300
     """For Anthropic; an hour has its price."""
@@ -58,8 +54,8 @@ def build_model(
 ) -> AnthropicModel | OpenAIChatModel:
     """A `Model`, to be closed with `aclose()`.
 
-    `base_url` counts where the spec has none; `prices` are the shipped ones unless given. With no
-    `sdk_retries` an overload is told at once and not tried again in silence. An empty
+    `base_url` counts where the spec has none; `prices` are the shipped ones unless given. With
+    `sdk_retries` 0 an overload is raised at once, without silent retries. An empty
     `api_key` means none, which only `openai` servers accept.
 
     Raises:
@@ -73,15 +69,13 @@ def build_model(
 
         where = where or PUBLIC_URL
         profile = replace(profile, sent_to=destinations(where))
-        return AnthropicModel(profile, api_key=api_key, base_url=where, sdk_retries=sdk_retries)
+        return AnthropicModel(profile, Endpoint(where, api_key, sdk_retries=sdk_retries))
     from pipeline.models.providers.openai_chat import OpenAIChatModel
 
     if where is None:
         raise ValueError(f"{spec} has no address.")
     profile = replace(profile, sent_to=destinations(where))
-    return OpenAIChatModel(
-        profile, api_key=api_key or NO_KEY, base_url=where, sdk_retries=sdk_retries
-    )
+    return OpenAIChatModel(profile, Endpoint(where, api_key or NO_KEY, sdk_retries=sdk_retries))
 
 
 def build_likelihood(spec: ModelSpec, *, api_key: str) -> OpenAILikelihood:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from pipeline.models.base import ModelProfile, Price
 from pipeline.models.spec import ModelSpec
-from pipeline.types import replace
+from pipeline.types import Frozen, replace
 
 RECORDED_PREFIX = "recorded-"
 """Begins the name of a recording; what follows is the model that it stands for."""
@@ -20,11 +20,7 @@ RECORDED_PREFIX = "recorded-"
 _DATE_SUFFIX = re.compile(r"-\d{8}$")
 
 
-class _PriceModel(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class ModelFacts(_PriceModel):
+class ModelFacts(Frozen):
     price: Price
     window: int
     max_output: int
@@ -33,7 +29,7 @@ class ModelFacts(_PriceModel):
     """Whether the service takes a number of tokens to think before a reply."""
 
 
-class PriceTable(_PriceModel):
+class PriceTable(Frozen):
     version: Literal[1]
     """Of this format."""
     date: str
@@ -52,7 +48,7 @@ class PriceTable(_PriceModel):
     """When that was taken down."""
 
 
-class PricedProfile(_PriceModel):
+class PricedProfile(Frozen):
     """A profile, and how far its price can be trusted."""
 
     profile: ModelProfile
@@ -62,10 +58,10 @@ class PricedProfile(_PriceModel):
 
 
 class PricesInvalid(Exception):
-    """A file of prices is none; the text says where and why."""
+    """A file is not a file of prices; the text says where and why."""
 
 
-class OwnPrices(_PriceModel):
+class OwnPrices(Frozen):
     """What an operator knows better; the same as the table, and all of it may be left out."""
 
     version: Literal[1]

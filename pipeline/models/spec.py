@@ -6,15 +6,13 @@ import re
 from typing import Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict
+from pipeline.types import Frozen
 
 _SPEC = re.compile(r"(?P<name>[^\s@,]+)(?:@(?P<url>\S*))?")
 
 
-class ModelSpec(BaseModel):
+class ModelSpec(Frozen):
     """Which model, and where it is served."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     provider: Literal["anthropic", "openai"]
     name: str

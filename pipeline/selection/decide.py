@@ -13,7 +13,11 @@ from pipeline.models.base import Model
 from pipeline.on_budget import drive_on_budget
 from pipeline.options import Options, SelectionMethod
 from pipeline.selection.machines.choose import ChoosingMachine, ChoosingState
-from pipeline.selection.machines.discriminate import DiscriminatingMachine, DiscriminatingState
+from pipeline.selection.machines.discriminate import (
+    DiscriminatingMachine,
+    DiscriminatingState,
+    Finalists,
+)
 from pipeline.selection.methods import best_candidates
 from pipeline.selection.scoring.standings import Standings
 from pipeline.state import Phase, State
@@ -85,9 +89,9 @@ class Decider:
             self._sandbox,
             self._options,
             issue=issue,
-            table=standings.table,
-            finalists=pool,
-            files=await self._read_edited_files(standings.table, pool),
+            finalists=Finalists(
+                standings.table, pool, await self._read_edited_files(standings.table, pool)
+            ),
             show_votes=method == "evidence",
         )
         key = f"selecting/{_digest(standings.table, pool)}"

@@ -7,15 +7,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from pydantic import BaseModel, ConfigDict
-
 from pipeline.concurrency import gather_bounded
 from pipeline.errors import BudgetSpent
 from pipeline.models.base import ModelError
 from pipeline.models.likelihood import Likelihood, Reward, ScoreUnavailable
 from pipeline.models.wrappers.metered import Meter, run_metered
 from pipeline.store import Store
-from pipeline.types import Issue, VoteTable
+from pipeline.types import Frozen, Issue, VoteTable
 from prompts import render
 
 T = TypeVar("T")
@@ -90,10 +88,8 @@ class UnusableReward:
         raise self._why
 
 
-class SavedScore(BaseModel):
+class SavedScore(Frozen):
     """One score, as it is kept."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     score: float
 

@@ -12,6 +12,7 @@ from bot.recorded.server import RecordedServer
 from pipeline.generation.editing import EditingState
 from pipeline.models.base import Model, ModelMisconfigured, ModelUnavailable
 from pipeline.models.profiles import look_up
+from pipeline.models.providers.http import Endpoint
 from pipeline.models.providers.openai_chat import OpenAIChatModel
 from pipeline.models.spec import ModelSpec
 from pipeline.models.wrappers.throttled import ThrottledModel
@@ -48,7 +49,7 @@ async def service(*first: dict[str, object]) -> AsyncGenerator[tuple[Model, Reco
     server = RecordedServer(Recording.model_validate(written))
     async with server.serve() as url:
         spec = ModelSpec(provider="openai", name="claude-haiku-4-5", base_url=f"{url}/v1")
-        client = OpenAIChatModel(look_up(spec).profile, base_url=f"{url}/v1", sdk_retries=0)
+        client = OpenAIChatModel(look_up(spec).profile, Endpoint(f"{url}/v1", sdk_retries=0))
         try:
             yield ThrottledModel(client, 8, waits=(0.0,)), server
         finally:

@@ -28,9 +28,7 @@ from pipeline.models.base import (
 from pipeline.models.batches.service import SubmittedBatch
 from pipeline.models.providers.anthropic_messages import AnthropicStreamState, request_params
 from pipeline.models.providers.http import (
-    CONNECT_SECONDS,
-    SDK_RETRIES,
-    SILENCE_SECONDS,
+    Endpoint,
     ProviderClient,
     call_headers,
     error_for_status,
@@ -69,26 +67,18 @@ class AnthropicModel(ProviderClient):
     `pipeline.models.batches.service.BatchService`, too.
     """
 
-    def __init__(
-        self,
-        profile: ModelProfile,
-        *,
-        api_key: str,
-        base_url: str = PUBLIC_URL,
-        silence_seconds: float = SILENCE_SECONDS,
-        sdk_retries: int = SDK_RETRIES,
-    ) -> None:
-        """Raises ModelMisconfigured when `api_key` is no key."""
-        super().__init__(profile, base_url)
+    def __init__(self, profile: ModelProfile, endpoint: Endpoint) -> None:
+        """Raises ModelMisconfigured when the endpoint's key is not usable as a key."""
+        super().__init__(profile, endpoint.base_url)
         # With key and address given, the SDK looks for neither in the environment or a profile.
         self._client = anthropic.AsyncAnthropic(
-            api_key=validate_key(self.service, api_key),
-            base_url=base_url,
+            api_key=validate_key(self.service, endpoint.api_key),
+            base_url=endpoint.base_url,
             http_client=anthropic.DefaultAsyncHttpxClient(
                 verify=ssl_context(), event_hooks=event_hooks()
             ),
-            timeout=httpx2.Timeout(silence_seconds, connect=CONNECT_SECONDS),
-            max_retries=sdk_retries,
+            timeout=endpoint.timeout,
+            max_retries=endpoint.sdk_retries,
             open_telemetry=False,
         )
 

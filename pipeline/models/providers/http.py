@@ -6,6 +6,7 @@ import asyncio
 import ssl
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -75,6 +76,22 @@ async def block_foreign_redirect(response: httpx2.Response) -> None:
 def event_hooks() -> dict[str, list[Callable[..., Any]]]:
     """The `event_hooks` of every client of a service."""
     return {"response": [block_foreign_redirect]}
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where a service is, and how to call it."""
+
+    base_url: str
+    """Ends in `/v1` for servers that speak OpenAI's protocol, and not for Anthropic's."""
+    api_key: str = NO_KEY
+    silence_seconds: float = SILENCE_SECONDS
+    """How long the service may send nothing."""
+    sdk_retries: int = SDK_RETRIES
+
+    @property
+    def timeout(self) -> httpx2.Timeout:
+        return httpx2.Timeout(self.silence_seconds, connect=CONNECT_SECONDS)
 
 
 class ProviderClient(Model):

@@ -27,9 +27,7 @@ from pipeline.models.base import (
     ReplyFormat,
 )
 from pipeline.models.providers.http import (
-    NO_KEY,
-    SDK_RETRIES,
-    SILENCE_SECONDS,
+    Endpoint,
     ProviderClient,
     call_headers,
     error_for_status,
@@ -60,25 +58,11 @@ class OpenAIChatModel(ProviderClient):
     https://docs.vllm.ai/en/latest/features/reasoning_outputs.html
     """
 
-    def __init__(
-        self,
-        profile: ModelProfile,
-        *,
-        base_url: str,
-        api_key: str = NO_KEY,
-        silence_seconds: float = SILENCE_SECONDS,
-        sdk_retries: int = SDK_RETRIES,
-    ) -> None:
-        """Raises ModelMisconfigured when `api_key` is no key. `base_url` ends in `/v1`."""
-        super().__init__(profile, base_url)
+    def __init__(self, profile: ModelProfile, endpoint: Endpoint) -> None:
+        """Raises ModelMisconfigured when the endpoint's key is not usable as a key."""
+        super().__init__(profile, endpoint.base_url)
         self._declined: set[str] = set()
-        self._client = connect(
-            self.service,
-            base_url=base_url,
-            api_key=api_key,
-            silence_seconds=silence_seconds,
-            sdk_retries=sdk_retries,
-        )
+        self._client = connect(self.service, endpoint)
 
     async def aclose(self) -> None:
         await self._client.close()

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, FiniteFloat, ValidationError
 
 from pipeline.models.base import ModelProfile
 from pipeline.models.embedding import EmbeddingFailed, Vector
-from pipeline.models.providers.http import call_headers, replace_surrogates
+from pipeline.models.providers.http import Endpoint, call_headers, replace_surrogates
 from pipeline.models.providers.openai_client import connect
 from pipeline.models.wrappers.metered import Meter, run_metered
 from pipeline.types import Usage
@@ -59,7 +59,7 @@ class OpenAIEmbedder:
         self._meter = meter
         self._name = f"openai:{profile.name}@{base_url}"
         self._client = connect(
-            profile.name, base_url=base_url, api_key=api_key, silence_seconds=_SILENCE_SECONDS
+            profile.name, Endpoint(base_url, api_key, silence_seconds=_SILENCE_SECONDS)
         )
         self._longest: int | None = None
         """Characters; found out when the server refuses longer texts."""

@@ -15,6 +15,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
 from pipeline.models.base import ModelProfile, ModelUnavailable
 from pipeline.models.likelihood import ScoreUnavailable
 from pipeline.models.providers.http import (
+    Endpoint,
     call_headers,
     error_for_status,
     replace_surrogates,
@@ -41,7 +42,7 @@ class OpenAILikelihood:
         self._profile = profile
         self._service = f"{profile.provider}:{profile.name} at {urlsplit(base_url).hostname}"
         self._client = connect(
-            self._service, base_url=base_url, api_key=api_key, silence_seconds=SILENCE_SECONDS
+            self._service, Endpoint(base_url, api_key, silence_seconds=SILENCE_SECONDS)
         )
 
     @property

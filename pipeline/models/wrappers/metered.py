@@ -8,15 +8,13 @@ from collections.abc import Coroutine, Iterable
 from contextlib import closing
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict
-
 from pipeline.budget import CALL_SECONDS, Budget, CostBounds, Reservation, SharedBudget
 from pipeline.concurrency import shield
 from pipeline.models.base import Model, ModelError, ModelProfile, ModelRequest, Reply, usage_of
 from pipeline.models.destinations import UNKNOWN_HOST
 from pipeline.models.wrappers.base import ModelWrapper
 from pipeline.store import Store
-from pipeline.types import Account, Usage, replace
+from pipeline.types import Account, Frozen, Usage, replace
 
 BYTES_PER_TOKEN = 2
 """Fewer than any tokenizer needs for a long text, so that a prompt is never dearer than guessed."""
@@ -27,10 +25,8 @@ T = TypeVar("T")
 LEDGER_KEY = "ledger"
 
 
-class Ledger(BaseModel):
+class Ledger(Frozen):
     """One line for each stage and model, in the order of their first calls."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     accounts: tuple[Account, ...] = ()
     sent_to: tuple[str, ...] = ()

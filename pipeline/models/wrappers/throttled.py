@@ -1,4 +1,4 @@
-"""Bounds how many calls run at a time, and waits out a service that is down for a moment."""
+"""Limits how many calls run at a time, and retries while a service is briefly unavailable."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ class ThrottledModel(ModelWrapper):
         self._waits = tuple(waits)
 
     async def complete(self, request: ModelRequest) -> Reply:
-        # The slot is kept while waiting: a service in trouble shall hear less of us, not more.
+        # The slot is kept during a wait, so that a service in trouble receives fewer calls. Not
+        # stamina: it computes its waits, and these are a list that `AdaptiveModel` shares.
         async with self._slots:
             for wait in self._waits:
                 try:

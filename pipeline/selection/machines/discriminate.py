@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pydantic import Field
 
@@ -35,6 +36,17 @@ class DiscriminatingState(State):
     """Index of a finalist. They come best voted first, so saying nothing means the first."""
 
 
+@dataclass(frozen=True)
+class Finalists:
+    """The candidates that one machine chooses between."""
+
+    table: VoteTable
+    indices: Sequence[int]
+    """Candidates of `table`, best first."""
+    files: Sequence[SourceFile]
+    """The files that these candidates change, as they are without any edit."""
+
+
 class DiscriminatingMachine(Machine[DiscriminatingState]):
     """Replies: `<script>`, then `<script>` or `<choice>` with a candidate's number, from 1."""
 
@@ -45,22 +57,17 @@ class DiscriminatingMachine(Machine[DiscriminatingState]):
         options: Options,
         *,
         issue: Issue,
-        table: VoteTable,
-        finalists: Sequence[int],
-        files: Sequence[SourceFile],
+        finalists: Finalists,
         show_votes: bool = True,
     ) -> None:
-        """`finalists` are candidates of `table`, best first; `files` those that they change.
-
-        `told`: whether the first question says how the votes went, which the paper's does not.
-        """
+        """`show_votes` adds the vote table to the first question, which the paper does not do."""
         super().__init__(model, call="selecting", attempts=options.selection_attempts)
         self._sandbox = sandbox
         self._seconds = options.execution_seconds
         self._issue = issue
-        self._table = table
-        self._finalists = finalists
-        self._files = files
+        self._table = finalists.table
+        self._finalists = finalists.indices
+        self._files = finalists.files
         self._show_votes = show_votes
 
     @property

@@ -12,10 +12,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from pipeline.selection.scoring.clusters import best
 from pipeline.selection.scoring.features import FeatureRow, TextEvidence
+from pipeline.types import Frozen
 
 Kind = Literal["anonymous", "record"]
 """Whether the sources of edits are told apart by their record on other repositories."""
@@ -23,11 +22,7 @@ Kind = Literal["anonymous", "record"]
 _MAX_LOG_ODDS = 6.0
 
 
-class _WeightsModel(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Weights(_WeightsModel):
+class Weights(Frozen):
     """What each number of the evidence adds."""
 
     rank: Mapping[str, float]
@@ -35,13 +30,13 @@ class Weights(_WeightsModel):
     """In log-odds; `bias` is added always."""
 
 
-class Fit(_WeightsModel):
+class Fit(Frozen):
     whole: Weights
     without: Mapping[str, Weights]
     """Of each repository that the data holds: weights fitted on all others."""
 
 
-class CalibrationBin(_WeightsModel):
+class CalibrationBin(Frozen):
     """Choices of about the same confidence."""
 
     confidence: float
@@ -49,7 +44,7 @@ class CalibrationBin(_WeightsModel):
     choices: int
 
 
-class ConfidenceModel(_WeightsModel):
+class ConfidenceModel(Frozen):
     """The file of weights."""
 
     date: str

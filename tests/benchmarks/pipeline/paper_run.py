@@ -16,6 +16,7 @@ from bot.recorded.server import RecordedServer
 from pipeline.codebase.commit import Codebase
 from pipeline.models.profiles import look_up
 from pipeline.models.providers.anthropic import AnthropicModel
+from pipeline.models.providers.http import Endpoint
 from pipeline.models.spec import ModelSpec
 from pipeline.models.wrappers.metered import Meter, MeteredModel
 from pipeline.models.wrappers.throttled import ThrottledModel
@@ -108,7 +109,7 @@ async def _solve(
 
 def _client(name: str, url: str) -> AnthropicModel:
     profile = look_up(ModelSpec(provider="anthropic", name=name)).profile
-    return AnthropicModel(profile, api_key="recorded", base_url=url)
+    return AnthropicModel(profile, Endpoint(url, "recorded"))
 
 
 def _answers() -> list[dict[str, object]]:

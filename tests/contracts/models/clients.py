@@ -11,6 +11,7 @@ from bot.recorded.server import RecordedServer
 from pipeline.models.base import Message, ModelProfile, ModelRequest, Reply
 from pipeline.models.profiles import look_up
 from pipeline.models.providers.anthropic import AnthropicModel
+from pipeline.models.providers.http import Endpoint
 from pipeline.models.providers.openai_chat import OpenAIChatModel
 from pipeline.models.spec import ModelSpec
 
@@ -54,8 +55,8 @@ def profile(kind: Kind) -> ModelProfile:
 def client(kind: Kind, url: str, *, api_key: str = KEY, **options: Any) -> Client:
     """A client of the service at `url`, which does not end in `/v1`."""
     if kind == "anthropic":
-        return AnthropicModel(profile(kind), api_key=api_key, base_url=url, **options)
-    return OpenAIChatModel(profile(kind), api_key=api_key, base_url=f"{url}/v1", **options)
+        return AnthropicModel(profile(kind), Endpoint(url, api_key, **options))
+    return OpenAIChatModel(profile(kind), Endpoint(f"{url}/v1", api_key, **options))
 
 
 @asynccontextmanager

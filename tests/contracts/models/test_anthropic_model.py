@@ -9,6 +9,7 @@ import pytest
 
 from pipeline.models.base import ContextTooLong, ModelMisconfigured, ModelRequest, ModelUnavailable
 from pipeline.models.providers.anthropic import AnthropicModel
+from pipeline.models.providers.http import Endpoint
 from pipeline.models.wrappers.metered import Meter, MeteredModel
 from pipeline.store import DirStore
 from pipeline.types import Usage
@@ -73,7 +74,7 @@ async def test_an_error_in_mid_answer_means_what_its_type_says(status: int) -> N
 async def test_a_temperature_that_the_service_does_not_take_is_the_operators_mistake() -> None:
     wrong = replace(profile("anthropic"), sampling=True)
     async with serving("anthropic", {"reply": "yes"}) as at:
-        model = AnthropicModel(wrong, api_key=KEY, base_url=at.url)
+        model = AnthropicModel(wrong, Endpoint(at.url, KEY))
         with pytest.raises(ModelMisconfigured):
             await model.complete(
                 ModelRequest("", (user("Hello?"),), call="testing/0", temperature=0.5)
@@ -94,7 +95,7 @@ async def test_what_a_cancelled_call_had_used_by_then_is_counted(tmp_path: Path)
 
     service = await asyncio.start_server(stream, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{service.sockets[0].getsockname()[1]}"
-    model = AnthropicModel(profile("anthropic"), api_key=KEY, base_url=url)
+    model = AnthropicModel(profile("anthropic"), Endpoint(url, KEY))
     meter = await Meter.open(DirStore(tmp_path), 10)
     asking = asyncio.ensure_future(
         MeteredModel(model, meter).complete(ModelRequest("", (user("Hello?"),), call="testing/0"))

@@ -28,6 +28,7 @@ from pipeline.models.batches.model import BatchedOpenings, BatchModel
 from pipeline.models.batches.queue import BATCHES_KEY, Batches
 from pipeline.models.batches.service import SubmittedBatch, call_of, request_name
 from pipeline.models.providers.anthropic import AnthropicModel
+from pipeline.models.providers.http import Endpoint
 from pipeline.models.wrappers.metered import Meter, MeteredModel
 from pipeline.store import DirStore
 from tests.contracts.models import batch_worker
@@ -61,7 +62,7 @@ async def batched(root: Path, *answers: dict[str, Any]) -> AsyncGenerator[At]:
 
 
 def _anthropic(url: str) -> AnthropicModel:
-    return AnthropicModel(profile("anthropic"), api_key=KEY, base_url=url, sdk_retries=0)
+    return AnthropicModel(profile("anthropic"), Endpoint(url, KEY, sdk_retries=0))
 
 
 async def opened(at: At, count: int) -> list[str]:

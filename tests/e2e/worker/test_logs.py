@@ -19,8 +19,7 @@ from bot.localhub import generate_app
 from bot.logs import build_formatter
 from bot.server.app import create_app
 from bot.settings import Settings
-from tests.e2e import shop
-from tests.e2e.harness import StartBot
+from tests.e2e.harness import BotHarness
 from tests.e2e.webhook.delivery import SECRET, deliver, labeled, serving
 
 Record = dict[str, Any]
@@ -44,11 +43,10 @@ def log_of(name: str) -> Generator[list[Record]]:
         records += [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
-async def test_each_record_of_a_run_names_it_and_the_stage(start_recorded_bot: StartBot) -> None:
-    async with start_recorded_bot(shop.answers()) as bot:
-        repo = bot.add_repo()
-        with log_of("") as records:
-            run = await bot.solve(await bot.open_issue(repo))
+async def test_each_record_of_a_run_names_it_and_the_stage(recorded_bot: BotHarness) -> None:
+    repo = recorded_bot.add_repo()
+    with log_of("") as records:
+        run = await recorded_bot.solve(await recorded_bot.open_issue(repo))
     ours = [record for record in records if record.get("run") == run.id]
     assert {(r["repository"], r["issue"], r["delivery"]) for r in ours} == {
         ("acme/shop", run.issue, run.delivery)
