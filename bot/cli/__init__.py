@@ -14,24 +14,24 @@ from importlib.metadata import version
 from typing import Final, NamedTuple, TypeAlias
 
 
-class Command(NamedTuple):
+class CliCommand(NamedTuple):
     """A command: the module that registers it, and its line in `capuchin --help`."""
 
     module: str
     summary: str
 
 
-COMMANDS: Final[Mapping[str, Command]] = {
-    "demo": Command("bot.demo.command", "fix a real bug of a real package on this machine"),
-    "serve": Command("bot.cli.serve", "receive GitHub's webhooks and serve the dashboard"),
-    "worker": Command("bot.cli.worker", "execute the runs that webhooks request"),
-    "fix": Command("bot.cli.fix", "fix an issue and write the result to files"),
-    "select": Command("bot.cli.select", "choose the best of several edits from anywhere"),
-    "replay": Command("bot.cli.replay", "repeat the votes and the selection of a run"),
-    "evaluate": Command("bot.cli.evaluate", "score the methods that choose among edits"),
-    "config": Command("bot.cli.config", "a repository's settings file"),
-    "setup": Command("bot.cli.setup.command", "create the GitHub App in the browser"),
-    "doctor": Command("bot.cli.doctor", "check the requirements and suggest corrections"),
+COMMANDS: Final[Mapping[str, CliCommand]] = {
+    "demo": CliCommand("bot.demo.command", "fix a real bug of a real package on this machine"),
+    "serve": CliCommand("bot.cli.serve", "receive GitHub's webhooks and serve the dashboard"),
+    "worker": CliCommand("bot.cli.worker", "execute the runs that webhooks request"),
+    "fix": CliCommand("bot.cli.fix", "fix an issue and write the result to files"),
+    "select": CliCommand("bot.cli.select", "choose the best of several edits from anywhere"),
+    "replay": CliCommand("bot.cli.replay", "repeat the votes and the selection of a run"),
+    "evaluate": CliCommand("bot.cli.evaluate", "score the methods that choose among edits"),
+    "config": CliCommand("bot.cli.config", "a repository's settings file"),
+    "setup": CliCommand("bot.cli.setup.command", "create the GitHub App in the browser"),
+    "doctor": CliCommand("bot.cli.doctor", "check the requirements and suggest corrections"),
 }
 """In the order of `capuchin --help`, which imports none of the modules."""
 
