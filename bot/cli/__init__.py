@@ -11,23 +11,29 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import version
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
-from bot.settings import SettingsError
 
-COMMANDS: Final[Mapping[str, str]] = {
-    "demo": "bot.demo.command",
-    "serve": "bot.cli.serve",
-    "worker": "bot.cli.worker",
-    "fix": "bot.cli.fix",
-    "select": "bot.cli.select",
-    "replay": "bot.cli.replay",
-    "evaluate": "bot.cli.evaluate",
-    "config": "bot.cli.config",
-    "setup": "bot.cli.setup.command",
-    "doctor": "bot.cli.doctor",
+class CliCommand(NamedTuple):
+    """A command: the module that registers it, and its line in `capuchin --help`."""
+
+    module: str
+    summary: str
+
+
+COMMANDS: Final[Mapping[str, CliCommand]] = {
+    "demo": CliCommand("bot.demo.command", "fix a real bug of a real package on this machine"),
+    "serve": CliCommand("bot.cli.serve", "receive GitHub's webhooks and serve the dashboard"),
+    "worker": CliCommand("bot.cli.worker", "execute the runs that webhooks request"),
+    "fix": CliCommand("bot.cli.fix", "fix an issue and write the result to files"),
+    "select": CliCommand("bot.cli.select", "choose the best of several edits from anywhere"),
+    "replay": CliCommand("bot.cli.replay", "repeat the votes and the selection of a run"),
+    "evaluate": CliCommand("bot.cli.evaluate", "score the methods that choose among edits"),
+    "config": CliCommand("bot.cli.config", "a repository's settings file"),
+    "setup": CliCommand("bot.cli.setup.command", "create the GitHub App in the browser"),
+    "doctor": CliCommand("bot.cli.doctor", "check the requirements and suggest corrections"),
 }
-"""Maps a command to the module that registers it, in the order of `capuchin --help`."""
+"""In the order of `capuchin --help`, which imports none of the modules."""
 
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # pyright: ignore[reportPrivateUsage] - argparse names its type so
 """Where a command registers itself."""
@@ -47,6 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if argv is None else argv)
     args = _build_parser(words[0] if words else "").parse_args(words)
+    from bot.settings import SettingsError  # pydantic takes longer to import than --help may
+
     try:
         return _flush(int(args.run(args)))
     except SettingsError as error:
@@ -75,7 +83,10 @@ def _flush(code: int) -> int:
 
 
 def _build_parser(command: str) -> argparse.ArgumentParser:
-    """Register only `command`, so that the server never imports what a worker needs."""
+    """Register only `command`, so that the server never imports what a worker needs.
+
+    Without one, as for `--help`, every command is listed and no module imported.
+    """
     parser = argparse.ArgumentParser(
         prog="capuchin", description="Fixes GitHub issues and shows the evidence."
     )
@@ -83,9 +94,11 @@ def _build_parser(command: str) -> argparse.ArgumentParser:
         "--version", action="version", version=f"capuchin {version('capuchin-bot')}"
     )
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
-    modules = [COMMANDS[command]] if command in COMMANDS else COMMANDS.values()
-    for module in () if command == "--version" else modules:
-        import_module(module).register(subparsers)
+    if command in COMMANDS:
+        import_module(COMMANDS[command].module).register(subparsers)
+    else:
+        for name, listed in COMMANDS.items():
+            subparsers.add_parser(name, help=listed.summary)
     return parser
 
 

@@ -24,7 +24,7 @@ USAGE: Final = 2
 
 def register(subparsers: Subparsers) -> None:
     """Add the command to `capuchin`."""
-    config = subparsers.add_parser("config", help="a repository's settings file")
+    config = subparsers.add_parser("config")
     actions = config.add_subparsers(metavar="ACTION", required=True)
     where = " or ".join(CONFIG_PATHS)
     check = actions.add_parser("check", help="say whether files are valid, and where they are not")

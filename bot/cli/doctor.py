@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def register(subparsers: Subparsers) -> None:
     """Add the command to `capuchin`."""
-    parser = subparsers.add_parser("doctor", help="check the requirements and suggest corrections")
+    parser = subparsers.add_parser("doctor")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument(
         "--clean",

@@ -36,7 +36,6 @@ def register(subparsers: Subparsers) -> None:
     """Add the command to `capuchin`."""
     parser = subparsers.add_parser(
         "evaluate",
-        help="score the methods that choose among edits",
         description="Reports random, oracle, the best member and every selection method, with "
         "intervals. Calls no model (except the scout model with --trees) and runs no tests. "
         "Exit codes: 0 done, 1 failed, 2 wrong usage.",

@@ -66,7 +66,6 @@ def register(subparsers: Subparsers) -> None:
     """Add the command to `capuchin`."""
     parser = subparsers.add_parser(
         "fix",
-        help="fix an issue and write the result to files",
         description="Works on the last commit of the default branch of the issue's repository, or "
         "of a local repository. Does not write to GitHub. Run it again with the same --out to "
         "continue where it stopped. Exit codes: 0 a fix was chosen, 3 no fix, 4 out of budget, "

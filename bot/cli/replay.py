@@ -42,7 +42,6 @@ def register(subparsers: Subparsers) -> None:
     """Add the command to `capuchin`."""
     parser = subparsers.add_parser(
         "replay",
-        help="repeat the votes and the selection of a run",
         description="Calls no model and runs no tests. Exit codes: 0 an edit was chosen, 3 none, "
         "1 the verdict differs from the recorded one or cannot be repeated, 2 not a bundle.",
     )

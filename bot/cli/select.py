@@ -70,7 +70,6 @@ def register(subparsers: Subparsers) -> None:
     """Add the command to `capuchin`."""
     parser = subparsers.add_parser(
         "select",
-        help="choose the best of several edits from anywhere",
         description="Runs every test on every edit and names the best edit, or none. If neither "
         "you nor the edits bring a test and a solver model is configured, it writes tests. Run it "
         "again with the same --out to continue where it stopped. Exit codes: 0 an edit was "

@@ -12,7 +12,7 @@ from bot.settings import Settings, SettingsError
 
 def register(subparsers: Subparsers) -> None:
     """Add the command to `capuchin`."""
-    parser = subparsers.add_parser("worker", help="execute the runs that webhooks request")
+    parser = subparsers.add_parser("worker")
     parser.set_defaults(run=_run)
 
 

@@ -31,7 +31,6 @@ def register(subparsers: Subparsers) -> None:
     """Add the command to `capuchin`."""
     parser = subparsers.add_parser(
         "demo",
-        help="fix a real bug of a real package on this machine",
         description="Shows everything from the signed webhook to the pull request on a local "
         "GitHub. Uses recorded answers unless ANTHROPIC_API_KEY is set, and says which.",
     )

@@ -117,7 +117,7 @@ class RunAttempt:
         await self._report_end(decided, self._handler.fail, RunStatus.FAILED)
 
     async def _stop(self, run: Run, stop: Stop) -> None:
-        """Decide that the run is stopped, and tell of it as of a failure."""
+        """Decide that the run is stopped, and report it like a failure."""
         since = run.waiting_since if run.stop else None
         decided = replace(
             run,
@@ -131,7 +131,7 @@ class RunAttempt:
         await self._report_end(decided, self._handler.stop, RunStatus.STOPPED)
 
     async def _report_end(self, decided: Run, end: HandleRun, status: RunStatus) -> None:
-        """Tell of an end that is decided; `status` is what it is if nobody can be told."""
+        """Report a decided end; `status` is what it is if nobody can be told."""
         since = decided.waiting_since or now()
         outcome = await self._try(end)
         if isinstance(outcome, TryLater):

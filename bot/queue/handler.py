@@ -29,7 +29,7 @@ class RunHandler(Protocol):
         ...
 
     async def stop(self, run: Run, lease: Lease) -> Run:
-        """Report `run.stop` to whoever asked for the stop."""
+        """Report `run.stop` to the person who asked for it."""
         ...
 
     async def is_still_valid(self, run: Run, stop: Stop) -> bool:

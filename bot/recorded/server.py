@@ -12,12 +12,20 @@ from typing import Any, NamedTuple
 
 import uvicorn
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
+from fastapi.responses import JSONResponse, PlainTextResponse
 
 from bot.recorded.anthropic import AnthropicEncoder
 from bot.recorded.batches import MessageBatches
 from bot.recorded.cache import BlockCache, PromptCache
 from bot.recorded.embeddings import embeddings_response, parse_embeddings_request
+from bot.recorded.http import (
+    decline,
+    deny_access,
+    error_response,
+    no_answer_message,
+    to_http_response,
+    wait_for_disconnect,
+)
 from bot.recorded.openai import OpenAIEncoder
 from bot.recorded.recording import RecordedAnswer, Recording
 from bot.recorded.requests import (
@@ -40,9 +48,6 @@ from sandbox.frozen import replace
 
 MODELS = ("recorded-claude-sonnet-4-6",)
 """The response of `GET /v1/models`; every other name is answered too."""
-
-_RETRY_AT_ONCE = {"retry-after-ms": "1"}
-"""A recording is never really overloaded, so clients need not wait."""
 
 
 class UnexpectedRequest(NamedTuple):
@@ -127,18 +132,18 @@ class RecordedServer:
         """Respond with the answer for the call `embedding` if there is one, else with vectors."""
         encoder = OpenAIEncoder()
         if not self._is_allowed(request):
-            return _error_response(encoder, 401, "invalid x-api-key")
+            return error_response(encoder, 401, "invalid x-api-key")
         try:
             received = parse_embeddings_request(await request.body(), request.headers)
         except InvalidModelRequest as bad:
-            return _error_response(encoder, 400, str(bad))
+            return error_response(encoder, 400, str(bad))
         self.requests.append(received)
         chosen = self.recording.choose(received)
         # `*` matches chats only.
         if chosen is not None and self.recording.answers[chosen].call != "*":
             answer = self._apply_fault(chosen)
             if answer.status is not None:
-                return _error_response(encoder, answer.status, answer.error)
+                return error_response(encoder, answer.status, answer.error)
             if answer.reply:
                 return Response(answer.reply, media_type="application/json")
         return JSONResponse(embeddings_response(received))
@@ -146,29 +151,29 @@ class RecordedServer:
     async def _count_tokens(self, request: Request) -> Response:
         encoder = AnthropicEncoder()
         if not self._is_allowed(request):
-            return _error_response(encoder, 401, "invalid x-api-key")
+            return error_response(encoder, 401, "invalid x-api-key")
         try:
             received = parse_anthropic_request(await request.body(), request.headers, counting=True)
         except InvalidModelRequest as bad:
-            return _error_response(encoder, 400, str(bad))
+            return error_response(encoder, 400, str(bad))
         counted = PromptCache(time.monotonic).count_usage(received.model, received.parts)
         return JSONResponse({"input_tokens": counted.input + counted.cache_write})
 
     async def _create_batch(self, request: Request) -> Response:
-        return await self._batches.create(request) if self._is_allowed(request) else _deny_access()
+        return await self._batches.create(request) if self._is_allowed(request) else deny_access()
 
     async def _list_batches(
         self, request: Request, limit: int = 20, after_id: str = ""
     ) -> Response:
         allowed = self._is_allowed(request)
-        return self._batches.list_page(request, limit, after_id) if allowed else _deny_access()
+        return self._batches.list_page(request, limit, after_id) if allowed else deny_access()
 
     async def _show_batch(self, request: Request, batch_id: str) -> Response:
         allowed = self._is_allowed(request)
-        return self._batches.retrieve(request, batch_id) if allowed else _deny_access()
+        return self._batches.retrieve(request, batch_id) if allowed else deny_access()
 
     async def _show_batch_results(self, request: Request, batch_id: str) -> Response:
-        return self._batches.results(batch_id) if self._is_allowed(request) else _deny_access()
+        return self._batches.results(batch_id) if self._is_allowed(request) else deny_access()
 
     def _answer_batch_request(self, body: bytes, name: str) -> tuple[dict[str, Any], float]:
         """The result of one request of a batch, and its delay. `cut` means that the batch expired
@@ -183,7 +188,7 @@ class RecordedServer:
         if answer is None:
             return {
                 "type": "errored",
-                "error": encoder.error_body(400, _no_answer_message(received)),
+                "error": encoder.error_body(400, no_answer_message(received)),
             }, 0
         if answer.status is not None:
             error = encoder.error_body(answer.status, answer.error)
@@ -196,7 +201,7 @@ class RecordedServer:
     async def _list_models(self, request: Request) -> Response:
         anthropic = "anthropic-version" in request.headers
         if not self._is_allowed(request):
-            return _error_response(
+            return error_response(
                 AnthropicEncoder() if anthropic else OpenAIEncoder(), 401, "invalid key"
             )
         received = {answering_name(question.model) for question in self.requests}
@@ -220,24 +225,24 @@ class RecordedServer:
         read: Callable[[bytes, Mapping[str, str]], ReceivedRequest],
     ) -> Response:
         if not self._is_allowed(request):
-            return _error_response(encoder, 401, "invalid x-api-key")
+            return error_response(encoder, 401, "invalid x-api-key")
         try:
             received = read(await request.body(), request.headers)
         except InvalidModelRequest as bad:
-            return _error_response(encoder, 400, str(bad))
+            return error_response(encoder, 400, str(bad))
         unusual = received.response_format or received.alternatives or received.thinking_tokens
         if unusual and not (self._extensions or received.protocol == "anthropic"):
             self.requests.append(received)
-            return _decline(encoder, received)
+            return decline(encoder, received)
         answer = self._choose_answer(received)
         if answer is None:
-            return _error_response(encoder, 400, _no_answer_message(received))
-        if answer.delay and await _wait_for_disconnect(request, answer.delay):
+            return error_response(encoder, 400, no_answer_message(received))
+        if answer.delay and await wait_for_disconnect(request, answer.delay):
             self.disconnected.append(received)
             return Response(status_code=499)  # the client is gone
         if answer.status is not None and not answer.late:
-            return _error_response(encoder, answer.status, answer.error)
-        return _to_http_response(
+            return error_response(encoder, answer.status, answer.error)
+        return to_http_response(
             encoder, self._build_response(answer, received), answer, stream=received.stream
         )
 
@@ -278,74 +283,3 @@ class _RecordedUvicorn(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Generator[None]:
         yield
-
-
-class _ConnectionDropped(Exception):
-    """Breaks a connection from inside a response."""
-
-
-def _to_http_response(
-    encoder: ResponseEncoder, response: ModelResponse, answer: RecordedAnswer, *, stream: bool
-) -> Response:
-    if not stream:
-        whole = JSONResponse(encoder.to_json(response))
-        if answer.cut is None:
-            return whole
-        half = bytes(whole.body)[: len(whole.body) // 2]
-        return StreamingResponse(_send_chunks([half], answer), media_type="application/json")
-    parts = encoder.to_events(response)
-    half = parts.pieces[: len(parts.pieces) // 2]
-    events = [*parts.begin, *parts.pieces, *parts.end]
-    if answer.late and answer.status is not None:
-        events = [
-            *parts.begin,
-            *half,
-            encoder.encode_event(encoder.error_body(answer.status, answer.error)),
-        ]
-    elif answer.cut is not None:
-        events = [*parts.begin, *half]
-    return StreamingResponse(_send_chunks(events, answer), media_type="text/event-stream")
-
-
-async def _send_chunks(chunks: list[bytes], answer: RecordedAnswer) -> AsyncGenerator[bytes]:
-    for chunk in chunks:
-        yield chunk
-    if answer.cut == "drop":
-        raise _ConnectionDropped
-
-
-async def _wait_for_disconnect(request: Request, seconds: float) -> bool:
-    """Whether the client disconnects within `seconds`; the body has been read."""
-    try:
-        async with asyncio.timeout(seconds):
-            while (await request.receive())["type"] != "http.disconnect":
-                pass
-    except TimeoutError:
-        return False
-    return True
-
-
-def _no_answer_message(received: ReceivedRequest) -> str:
-    return f"The recording has no answer for call {received.call!r}, turn {received.turn}."
-
-
-def _error_response(encoder: ResponseEncoder, status: int, message: str) -> Response:
-    return JSONResponse(
-        encoder.error_body(status, message), status_code=status, headers=_RETRY_AT_ONCE
-    )
-
-
-def _decline(encoder: ResponseEncoder, received: ReceivedRequest) -> Response:
-    """Reject a request like vLLM: a thinking limit inside the stream, all else before it."""
-    if not (received.stream and received.thinking_tokens):
-        return _error_response(encoder, 400, "Unrecognized request argument supplied")
-    error_body = encoder.error_body(
-        400, "thinking_token_budget is set but reasoning_config is not configured."
-    )
-    return StreamingResponse(
-        iter([encoder.encode_event(error_body)]), media_type="text/event-stream"
-    )
-
-
-def _deny_access() -> Response:
-    return _error_response(AnthropicEncoder(), 401, "invalid x-api-key")

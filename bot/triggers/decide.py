@@ -1,4 +1,4 @@
-"""Whether an event asks for something. Pure: who may ask is looked up by whoever does it.
+"""Whether an event asks for something. Pure: the code that acts checks who may ask.
 
 A new trigger is one function here and one line in `DECIDERS`.
 """

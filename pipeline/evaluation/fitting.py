@@ -8,9 +8,8 @@ Two steps, each a convex regression with a ridge penalty and a sign for each wei
    right candidates score above the wrong ones of the same issue.
 2. *Probability*: a logistic regression gives the chance that the candidate ranked first is right.
 
-The candidates come from random ensembles of the systems in the data ("members"), so that the
-weights suit no particular ensemble. The second step sees ranks that were fitted without the
-repository in question.
+The candidates come from random ensembles of the systems in the data ("members"). The second step
+sees ranks that were fitted without the repository in question.
 
 Needs NumPy and SciPy, which are development dependencies: the product reads the weights from
 `confidence.json` and imports neither.

@@ -44,7 +44,7 @@ class Calibration(Frozen):
     by_chance: float
     """The mean error that a perfectly calibrated confidence would show on as many instances."""
     stated: float
-    """The mean confidence; beside `right` it tells of a bias, whatever the ranges."""
+    """The mean confidence; beside `right` it shows a bias, whatever the ranges."""
     right: float
     """The share of choices that are right."""
     brier: float

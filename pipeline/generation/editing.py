@@ -23,7 +23,7 @@ from sandbox.program import python_script
 
 INDEPENDENT = Direction()
 _MOST_ERRORS = 5
-"""Files that do not parse which are told of."""
+"""At most this many files that do not parse are reported."""
 _MOST_BROKEN = 20
 """Tests that the edit breaks which are named."""
 _USABLE = (0, 2)

@@ -135,7 +135,7 @@ class ModelProfile(Frozen):
     thinking_tokens: int = 0
     """So many it is told; 0: nothing."""
     sent_to: tuple[str, ...] = Field(default=(), exclude=True)
-    """The hosts that what it is asked comes to. Of no interest to whoever reads a saved profile."""
+    """The hosts that what it is asked comes to. Not part of a saved profile."""
     cache_seconds: Literal[300, 3600] = 300
     """How long the prompt cache keeps what was not asked for, where that can be chosen."""
 

@@ -58,7 +58,7 @@ class PricedProfile(Frozen):
 
 
 class PricesInvalid(Exception):
-    """A file of prices is none; the text says where and why."""
+    """A file is not a file of prices; the text says where and why."""
 
 
 class OwnPrices(Frozen):

@@ -60,7 +60,7 @@ class ImportGraph:
     def distances(self, touched: Iterable[str]) -> dict[str, int]:
         """For each file that imports one of `touched`, by how many steps; 0 for those themselves.
 
-        A package's `__init__.py` is run by whoever imports anything in it; that counts only where
+        A package's `__init__.py` runs for every import from it; that counts only where
         it is touched itself, or every test of a package would be as near as any other.
         """
         found = {path: 0 for path in touched if path in self._paths}

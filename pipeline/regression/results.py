@@ -38,7 +38,7 @@ class CommandEnd(BaseModel):
 
 
 class RecordedOutcomes(Outcomes):
-    """What was told of one run, test by test."""
+    """The results of one run, test by test."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -42,7 +42,7 @@ class RegressionSuite:
         self._code_scan: CodeScan | None = None
         self._graph = ImportGraph({})
         self.problem = ""
-        """Why nothing can be told of any edit, in a sentence; may quote the configuration."""
+        """Why the suite says nothing about any edit, in a sentence; may quote the configuration."""
 
     async def find_broken(self, diff: str) -> tuple[str, ...] | None:
         """Names of tests that pass without `diff` and not with it; None: they could not be run."""

@@ -1,13 +1,8 @@
 """The ways of choosing that ask no solver: for each, what is equally good, and a whole order.
 
 `solve` and `evaluate` use the same definitions. Where a paper draws by lot, `best_candidates`
-<<<<<<< HEAD
-gives all that it draws from, and `rank_candidates` takes the shorter diff, then the earlier
-candidate, first.
-=======
 gives all that it draws from, and `rank_candidates` puts the shorter diff first, then the earlier
 candidate.
->>>>>>> pipeline1
 
 * `voting`: most tests passed, all tests counted (CodeMonkeys, section 2.3, method 1).
 * `ast_voting`: most candidates equal after normalisation (SWE-Reasoner's Voting; Agentless).

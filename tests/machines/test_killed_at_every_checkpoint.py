@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pytest
 from pydantic import BaseModel
 
 from pipeline.types import Selection
@@ -62,6 +63,7 @@ class Memory:
         self.documents[key] = value.model_dump_json()
 
 
+@pytest.mark.slow
 async def test_killed_at_any_checkpoint_each_call_is_asked_at_most_once_more(
     shop: Shop, tmp_path: Path
 ) -> None:

@@ -158,6 +158,7 @@ async def test_after_a_spent_budget_no_further_wave_is_started(shop: Shop) -> No
     assert len(started(model)) == 2
 
 
+@pytest.mark.slow
 async def test_a_worker_killed_between_waves_decides_the_same(shop: Shop, tmp_path: Path) -> None:
     answers = samples(ABSOLUTE_EDIT, WRONG_EDIT, GOOD_EDIT, LONGER_GOOD_EDIT, approaches=[DRAWN])
     options: dict[str, Any] = {"samples": 6, "first_wave": 2, "informed": 0.5, "nearby_seconds": 0}

@@ -96,6 +96,7 @@ def asked(model: ScriptedModel, stage: str) -> int:
     return sum(call == stage for call, _ in model.asked)
 
 
+@pytest.mark.slow
 async def test_voting_takes_most_tests_passed_and_the_shorter_edit_and_asks_nobody(
     shop: Shop,
 ) -> None:
@@ -158,6 +159,7 @@ async def test_the_papers_machine_takes_the_first_when_it_never_decides(shop: Sh
     assert selection.decided_by == "votes"
 
 
+@pytest.mark.slow
 async def test_exec_passes_over_what_breaks_the_repositorys_tests(shop: Shop) -> None:
     answers = {**FOUR, **sample(0, BREAKING_EDIT, APPROVE)}
     selection, _ = await chosen_by(shop, "exec", answers)

@@ -73,6 +73,7 @@ async def unsolved(shop: Shop, model: ScriptedModel, *, scout: bool = True) -> N
     return result
 
 
+@pytest.mark.slow
 async def test_four_samples_end_in_the_edit_that_the_selection_machine_chose(shop: Shop) -> None:
     model = ScriptedModel(FOUR_SAMPLES)
     selection = await solved(shop, model, samples=4)
@@ -111,6 +112,7 @@ async def test_solving_again_after_the_end_asks_no_model_and_runs_nothing(shop: 
     assert len(shop.sandbox.runs) == runs
 
 
+@pytest.mark.slow
 async def test_a_worker_killed_before_any_checkpoint_repeats_at_most_one_call(
     shop: Shop, tmp_path: Path
 ) -> None:
@@ -131,6 +133,7 @@ async def test_a_worker_killed_before_any_checkpoint_repeats_at_most_one_call(
         assert repeated <= at_once, counting.saved[dies_at - 1]
 
 
+@pytest.mark.slow
 async def test_a_worker_killed_among_four_samples_repeats_a_call_for_each_at_most(
     shop: Shop, tmp_path: Path
 ) -> None:
@@ -170,6 +173,7 @@ async def test_without_a_decision_the_evidence_decides(shop: Shop) -> None:
     assert selection.candidate == selection.evidence.votes.candidates[2]
 
 
+@pytest.mark.slow
 async def test_an_edit_that_breaks_the_suite_yields_to_the_next_finalist(shop: Shop) -> None:
     answers = {**simple(BREAKING_EDIT, APPROVE), **sample(1, LONGER_GOOD_EDIT, APPROVE)}
     selection = await solved(shop, ScriptedModel(answers), samples=2)

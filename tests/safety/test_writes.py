@@ -45,7 +45,7 @@ for folder, folders, names in os.walk("/"):
 
 
 async def test_other_edits_and_other_tests_are_out_of_reach(sandbox: SandboxSession) -> None:
-    """Process 1 of a lane and the program have one uid: only the covered folder is between."""
+    """Process 1 and the program have one uid: only the covered folder separates them."""
     assert (await sandbox.run(python_script(SHOW, diffs=[PACKAGE_FIX]))).output == "4\n"
     run = await sandbox.run(
         python_script(
@@ -99,7 +99,7 @@ new file mode 120000
 
 
 async def test_links_lead_nowhere(sandbox: SandboxSession) -> None:
-    """Neither to what is not ours to read, nor to a file that others see too."""
+    """Neither to a file that it must not read, nor to one that others see too."""
     assert (await sandbox.run(python_script(SHOW, diffs=[PACKAGE_FIX]))).output == "4\n"
     run = await sandbox.run(
         python_script("""

@@ -45,7 +45,12 @@ class OwnDaemon:
         # Its own, kept alive: one that dockerd starts would die with it and leave a stale pid.
         with (here / "log").open("wb") as log:
             self._containerd = subprocess.Popen(["containerd", *argv], stdout=log, stderr=log)
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self._containerd.terminate()
+            self._containerd.wait()
+            raise
         return self
 
     def __exit__(

@@ -30,9 +30,8 @@ BASE_FORMS: Final = frozenset({"cut", "let", "put", "read", "run", "set", "shut"
 """Participles that are also the verb's base form."""
 NOT_PARTICIPLES: Final = frozenset({"embed", "exceed", "feed", "need", "proceed", "seed", "speed"})
 IDIOMS: Final = re.compile(
-    r"\b(now so, now otherwise|told of|tells? of|tell of|let be|is none|are none|whoever|as ever|"
-    r"none of our business|there is nobody|says? so of)\b",
-    re.IGNORECASE,
+    r"\b(now so, now otherwise|told of|tells? of|let be|(?<!there )is none|(?<!there )are none|"
+    r"whoever|as ever|none of our business|there is nobody|says? so of)\b"
 )
 """German in English words; say it in the active voice with the field's noun."""
 

@@ -22,7 +22,7 @@ FAILED = 1
 
 def register(subparsers: Subparsers) -> None:
     """Add the command to `capuchin`."""
-    parser = subparsers.add_parser("setup", help="create the GitHub App in the browser")
+    parser = subparsers.add_parser("setup")
     parser.add_argument(
         "--public-url",
         help="the address at which GitHub reaches `serve` (default: CAPUCHIN_PUBLIC_URL)",

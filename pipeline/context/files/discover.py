@@ -64,7 +64,7 @@ async def find_sources(codebase: Codebase, rules: Rules | None = None) -> Source
 def _filter_by_name(
     codebase: Codebase, attributes: Mapping[str, Attributes], rules: Rules
 ) -> tuple[list[Source], list[SkippedFile]]:
-    """What only its content can tell of, and what is out already."""
+    """What only its content shows, and what is left out already."""
     include, exclude = Globs(rules.include), Globs(rules.exclude)
     wanted: list[Source] = []
     skipped = [SkippedFile(entry.path, "unreadable name") for entry in codebase.skipped]

@@ -41,7 +41,7 @@ class BatchService(Protocol):
         ...
 
     async def list_batches(self, since: datetime, until: datetime) -> Sequence[SubmittedBatch]:
-        """The batches taken between these times, newest first, of whoever has the same key.
+        """The batches taken between these times, newest first, of everyone with the same key.
 
         Raises:
             ModelError: the service cannot be reached.

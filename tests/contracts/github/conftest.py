@@ -31,7 +31,7 @@ async def hub(app: AppIdentity, tmp_path: Path) -> AsyncGenerator[LocalHub, None
 
 @pytest.fixture
 async def world(hub: LocalHub) -> AsyncGenerator[HubApi, None]:
-    """`acme/shop` with alice (write), bob (read), carol (nobody). Ends by proving the contract."""
+    """`acme/shop` with alice (write), bob (read), carol (none). Checks the contract at the end."""
     repo = hub.add_repo("acme/shop", FILES)
     for login, role in (("alice", "write"), ("bob", "read"), ("carol", "none")):
         hub.add_user(login)

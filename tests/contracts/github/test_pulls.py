@@ -13,7 +13,7 @@ FIXED = "def total(a, b):\n    return a + b\n"
 
 
 async def opened(world: HubApi, **more: Any) -> dict[str, Any]:
-    """A branch `fix` with one commit and the pull request for it."""
+    """Create a branch `fix` with one commit and its pull request."""
     await world.hub.commit(world.repo, "fix", {"shop.py": FIXED}, "Fix total()", "alice")
     asked = {"title": "Fix", "head": "fix", "base": "main", "body": "Fixes #1", **more}
     answer = await world.call("POST", "~/pulls", asked)

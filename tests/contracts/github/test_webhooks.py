@@ -22,7 +22,7 @@ Received = list[tuple[dict[str, str], bytes]]
 
 @pytest.fixture
 async def received(world: HubApi) -> AsyncGenerator[Received, None]:
-    """What a real receiver got. It answers 202, but 500 to comments."""
+    """The requests that a real receiver got. It responds 202, but 500 to comments."""
     got: Received = []
 
     async def receive(request: Request) -> Response:

@@ -12,14 +12,13 @@ from pipeline.models.base import ModelRequest
 from pipeline.models.batches.model import BatchModel
 from pipeline.models.batches.service import BatchService
 from pipeline.models.providers.anthropic import AnthropicModel
+from pipeline.models.providers.http import Endpoint
 from pipeline.store import DirStore
 from tests.contracts.models.clients import KEY, profile, user
 
 
 async def ask_two(url: str, root: Path, kind: type[AnthropicModel] = AnthropicModel) -> list[str]:
-    async with aclosing(
-        kind(profile("anthropic"), api_key=KEY, base_url=url, sdk_retries=0)
-    ) as service:
+    async with aclosing(kind(profile("anthropic"), Endpoint(url, KEY, sdk_retries=0))) as service:
         return await ask_in_batch(service, root)
 
 

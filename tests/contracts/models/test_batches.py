@@ -188,33 +188,6 @@ async def test_closing_ends_the_waiting_for_a_batch(tmp_path: Path) -> None:
     assert at.server.requests == []
 
 
-<<<<<<< HEAD
-=======
-KILLED = """
-import asyncio, sys
-from pathlib import Path
-from tests.contracts.models.test_batches import alone
-
-asyncio.run(alone(sys.argv[1], Path(sys.argv[2])))
-"""
-"""A worker that asks two questions in a batch."""
-
-
-async def alone(url: str, root: Path, kind: type[AnthropicModel] = AnthropicModel) -> list[str]:
-    async with aclosing(kind(profile("anthropic"), Endpoint(url, KEY, sdk_retries=0))) as service:
-        return await answered(service, root)
-
-
-async def answered(service: BatchService, root: Path) -> list[str]:
-    async with aclosing(BatchModel(service, DirStore(root), linger=0.05, poll=0)) as batching:
-        replies = await gather_all(
-            batching.complete(ModelRequest("Brief.", (user("Hi"),), call=f"testing/{n}"))
-            for n in range(2)
-        )
-    return [reply.text for reply in replies]
-
-
->>>>>>> pipeline1
 async def test_killed_between_the_sending_of_a_batch_and_the_keeping_of_its_id_it_is_not_sent_twice(
     tmp_path: Path,
 ) -> None:

@@ -355,7 +355,7 @@ async def test_the_way_of_choosing_and_the_threshold_can_be_given(local_fix: Loc
     assert (report["reason"], report["suspects"]) == ("not sure enough", ["shop/till.py"])
     assert "sys.exit(0 if total(1, 2) == 3 else 2)" in report["script"]
     text = (local_fix.out / "report.md").read_text()
-    assert "## A script that fails on the code as it is" in text
+    assert "## A script that fails on the current code" in text
     assert ("label" in text, "run it again with another `--out`" in text) == (False, True)
     # The same run, less cautious: only the regression test is left to be asked for.
     asked = len(local_fix.llm.requests)

@@ -27,7 +27,7 @@ async def test_a_settings_file_is_proposed_once_to_who_asks_and_changes_nothing(
             await bot.settle()
         (pull,) = repo.pulls
         assert [said.partition(".")[0] for said in bot.comments_of(issue)] == [
-            f"I proposed a settings file in #{pull.number}"
+            f"I have proposed a settings file in #{pull.number}"
         ] * 2
         assert (pull.draft, pull.title) == (False, "chore: add a settings file for Capuchin")
         assert [user.login for user in pull.requested_reviewers] == ["alice"]
@@ -54,7 +54,7 @@ async def test_where_there_is_one_or_may_be_none_it_is_said(bot: BotHarness) -> 
     issue = await bot.report_issue(repo)
     await bot.comment(issue, "/capuchin config propose")
     await bot.settle()
-    assert "its rules do not allow me to push a branch" in bot.comments_of(issue)[0]
+    assert "its rules do not let me push a branch" in bot.comments_of(issue)[0]
     assert (repo.pulls, repo.list_branches()) == ([], ["main"])
 
 

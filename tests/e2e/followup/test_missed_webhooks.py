@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 from datetime import timedelta
 
@@ -27,13 +26,8 @@ def a_minute_ago(issue: Issue) -> None:
 
 async def swept(bot: BotHarness, issue: Issue, status: RunStatus) -> None:
     """A worker that sweeps brings the issue's run to this end."""
-    worker = bot.parts.build_worker()
-    task = asyncio.create_task(worker.run())
-    try:
+    async with bot.working(find_missed=True):
         await bot.until(lambda: ended(bot, issue, status))
-    finally:
-        worker.stop()
-        await task
 
 
 async def ended(bot: BotHarness, issue: Issue, status: RunStatus) -> bool:

@@ -95,7 +95,7 @@ async def test_a_model_that_does_not_take_our_key(start_recorded_bot: StartBot) 
         issue = await bot.open_issue(repo)
         run = await bot.solve(issue)
         assert run.failure is Failure.MODEL_MISCONFIGURED
-        assert_told(repo, issue, run, "does not accept the key, name or address")
+        assert_told(repo, issue, run, "rejected the key")
 
 
 async def test_a_model_that_cannot_be_reached(start_recorded_bot: StartBot) -> None:

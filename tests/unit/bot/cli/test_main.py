@@ -99,6 +99,7 @@ def test_a_port_that_is_none_is_wrong_usage(command: tuple[str]) -> None:
         assert "is not a port" in err
 
 
+@pytest.mark.slow
 def test_a_place_that_cannot_be_listened_on_is_one_sentence() -> None:
     """The exit code is not 3, which means that no edit was chosen."""
     env = {"CAPUCHIN_WEBHOOK_SECRET": "s"}
@@ -222,6 +223,7 @@ def test_config_schema_is_json() -> None:
     assert (code, json.loads(out)["type"]) == (0, "object")
 
 
+@pytest.mark.slow
 def test_doctor_says_what_is_missing_and_the_mend(redis_server: RedisServer) -> None:
     nowhere = f"http://127.0.0.1:{find_free_port()}"
     env = {

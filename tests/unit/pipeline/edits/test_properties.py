@@ -6,6 +6,7 @@ import asyncio
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -109,6 +110,7 @@ def test_any_body_is_blocks_or_an_explanation(body: str) -> None:
             assert all(isinstance(block, Block) and block.path for block in blocks)
 
 
+@pytest.mark.slow
 @slow
 @given(st.lists(PIECE, max_size=14).map("".join))
 def test_every_patch_applies_to_the_base(body: str) -> None:

@@ -6,6 +6,8 @@ import ast
 from importlib.resources import files
 from pathlib import Path
 
+import pytest
+
 from pipeline.options import Options
 from pipeline.regression.command import find_commands
 from pipeline.regression.runner import RequestedTests, TestRunner
@@ -45,6 +47,7 @@ async def compared(shop: Shop, diff: str, *command: str) -> SuiteReport:
     return report
 
 
+@pytest.mark.slow
 async def test_broken_tests_are_named_and_nothing_is_run_twice(tmp_path: Path) -> None:
     shop = await opened(tmp_path, {"tests/test_till.py": COUNT})
     assert await suite_of(shop).find_broken(BREAKING) == ("tests/test_till.py::test_count",)
@@ -77,6 +80,7 @@ def test_failing():
 """
 
 
+@pytest.mark.slow
 async def test_odd_names_are_kept_apart_and_printed_results_are_not_believed(
     tmp_path: Path,
 ) -> None:
@@ -90,6 +94,7 @@ async def test_odd_names_are_kept_apart_and_printed_results_are_not_believed(
     assert report.before.failed == ("tests/test_odd.py::test_failing",)
 
 
+@pytest.mark.slow
 async def test_a_suite_that_crashes_half_way_with_an_edit_breaks_what_it_did_not_reach(
     tmp_path: Path,
 ) -> None:
@@ -107,6 +112,7 @@ async def test_a_suite_that_crashes_half_way_with_an_edit_breaks_what_it_did_not
 CRASHING = "import os\n\ndef test_first():\n    pass\n\ndef test_crash():\n    os._exit(3)\n"
 
 
+@pytest.mark.slow
 async def test_a_suite_that_never_ends_well_is_used_as_far_as_it_goes(tmp_path: Path) -> None:
     tests = {
         "tests/test_a.py": CRASHING.replace("os._exit(3)", "os.kill(os.getpid(), 9)"),
@@ -123,6 +129,7 @@ async def test_a_suite_that_never_ends_well_is_used_as_far_as_it_goes(tmp_path: 
     assert report.broken == ("tests/test_till.py::test_count",)
 
 
+@pytest.mark.slow
 async def test_a_file_that_can_no_longer_be_collected_breaks_its_own_tests_only(
     tmp_path: Path,
 ) -> None:
@@ -194,6 +201,7 @@ async def test_unittest_is_told_apart(tmp_path: Path) -> None:
     assert report.after.passed == ("tests.test_case.CountTest.test_steady",)
 
 
+@pytest.mark.slow
 async def test_toxs_own_command_is_tried_and_left_when_it_cannot_run(tmp_path: Path) -> None:
     tox = "[testenv]\ncommands = pytest --no-such-option\n    pytest -q tests\n"
     shop = await opened(tmp_path, {"tests/test_till.py": COUNT}, **{"tox.ini": tox})
@@ -218,6 +226,7 @@ async def test_a_script_that_runs_pytest_is_told_apart_by_its_junit_file(tmp_pat
     assert report.broken == ("tests.test_till::test_count",)
 
 
+@pytest.mark.slow
 async def test_tests_that_run_side_by_side_are_told_apart(tmp_path: Path) -> None:
     shop = await opened(tmp_path, {"tests/test_till.py": COUNT})
     (command,) = await find_commands(shop.codebase, (*PYTEST, "-p", "xdist", "-n", "2"))
@@ -234,6 +243,7 @@ async def test_tests_that_run_side_by_side_are_told_apart(tmp_path: Path) -> Non
     assert (await runner.run("", one)).suite.passed == one.tests
 
 
+@pytest.mark.slow
 async def test_a_test_that_does_not_keep_to_its_outcome_is_flaky_not_broken(
     tmp_path: Path,
 ) -> None:
@@ -268,6 +278,7 @@ async def test_tests_that_the_edit_removes_are_not_broken(tmp_path: Path) -> Non
 SLOW = "import time\n\n\ndef test_slow():\n"
 
 
+@pytest.mark.slow
 async def test_of_a_long_suite_the_tests_that_matter_are_run(tmp_path: Path) -> None:
     tests = {"tests/test_slow.py": SLOW + "    time.sleep(600)\n", "tests/test_a.py": COUNT}
     suite = suite_of(await opened(tmp_path, tests), *PYTEST, seconds=8)
@@ -287,6 +298,7 @@ async def test_files_without_chosen_tests_are_not_even_imported(tmp_path: Path) 
     assert files == [("tests/test_a.py", "tests/test_till.py")]
 
 
+@pytest.mark.slow
 async def test_an_edit_that_hangs_breaks_the_test_that_hung_and_no_other(tmp_path: Path) -> None:
     tests = {"tests/test_till.py": COUNT, "tests/test_z.py": "def test_z():\n    pass\n"}
     suite = suite_of(await opened(tmp_path, tests), *PYTEST, seconds=6)

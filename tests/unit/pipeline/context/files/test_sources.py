@@ -254,6 +254,7 @@ async def test_a_file_of_fifty_megabytes_is_named_and_not_read(tmp_path: Path) -
     assert (names(sources), reasons(sources)) == (["a.py"], {"huge.py": "too large"})
 
 
+@pytest.mark.slow
 async def test_two_hundred_thousand_files_are_listed(tmp_path: Path) -> None:
     paths = (f"p{n // 1000}/file_{n}.py" for n in range(200_000))
     codebase = await stream_repository(tmp_path / "r.git", paths, b"x = 1\n")

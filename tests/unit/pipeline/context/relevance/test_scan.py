@@ -223,6 +223,7 @@ async def test_a_later_run_of_the_same_issue_asks_nothing_again(tmp_path: Path) 
     assert {'"m1.py"' in asked.last_user_message for asked in server.requests[first:]} == {True}
 
 
+@pytest.mark.slow
 async def test_a_scout_that_dies_half_way_goes_on_where_it_was(tmp_path: Path) -> None:
     store = DirStore(tmp_path / "store")
     dead = {"when": ['"m2'], "status": 503}
