@@ -25,7 +25,7 @@ async def test_below_the_threshold_no_pull_request_is_opened_but_what_was_learnt
         "My edits changed these files, so the cause is probably in one of them:\n\n- `shop/till.py`"
         in comment.body
     )
-    assert "A script that fails on the code as it is" in comment.body
+    assert "A script that fails on the current code" in comment.body
     assert "sys.exit(0 if total(1, 2) == 3 else 2)" in comment.body
     assert "1 of 1 scripts report the issue" in comment.body
     assert (repo.list_branches(), repo.pulls) == (["main"], [])
