@@ -22,7 +22,7 @@ demo: prepare ## fix a real bug of a real package, from the signed webhook to th
 test: prepare ## every test, with real Redis, Docker and git (ARGS="-k name", WORKERS=2)
 	@$(BIN)/pytest -n $(WORKERS) $(ARGS)
 
-test-fast: prepare ## unit tests and state machines, without the slow ones: under a minute
+test-fast: prepare ## unit tests and state machines, without the slow ones
 	@$(BIN)/pytest -n $(WORKERS) -q -m "not slow" tests/unit tests/machines $(ARGS)
 
 check: lint test ## what CI asks of a change: lint, types, arrows, tests
