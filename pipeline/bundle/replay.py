@@ -99,12 +99,12 @@ class Replay:
 
 
 async def replay(documents: Mapping[str, bytes], method: SelectionMethod | None) -> Replay:
-    """The verdict by `method`, or by the way that the run chose; see `AnswerBatchRequest`.
+    """The verdict by `method`, or by the method that the run used; see `Judge`.
 
     By another way than the run's, the last word is the executions' and no model's.
 
     Raises:
-        NotKept: the run did not get so far, or another way needs what it did not do.
+        NotInBundle: the run did not get so far, or another way needs what it did not do.
     """
     store = BundleStore(documents)
     question, way = await _load_question(store)

@@ -192,7 +192,7 @@ def is_good_enough(table: VoteTable, candidate: int) -> bool:
 
     Its own script reports the issue on the unedited code and passes with the edit, and so do more
     than half of all scripts that report the issue. That it breaks none of the repository's tests
-    is asked of every chosen edit (`Chooser`), and that a test of the repository is seen failing
+    is asked of every chosen edit (`Judge`), and that a test of the repository is seen failing
     and passing as well (`ReproductionStep`).
     """
     tests = reproducing_tests(table)

@@ -27,7 +27,7 @@ class Cluster:
 
 
 def clusters(keys: Sequence[str]) -> list[Cluster]:
-    """Equal `Form.key`s together: most support first, then the earliest candidate."""
+    """Candidates with one `CanonicalEdit.key`: most support first, then the earliest."""
     groups: dict[str, list[int]] = {}
     for index, key in enumerate(keys):
         groups.setdefault(key, []).append(index)
